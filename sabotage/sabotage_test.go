@@ -652,6 +652,8 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 		"p.showQueue(w.AgentID, w.ID)", `p.showQueue(w.AgentID, "")`, "./dialect/eventbus", "TestTranscripts"},
 	{"a line of output does not say which call printed it", "dialect/eventbus/calls.go",
 		"parley.Ref(p.e.Session, parley.Seq(id))}})", `""}})`, "./dialect/eventbus", "TestTranscripts"},
+	{"a tool that was allowed does not say how long it ran", "dialect/eventbus/calls.go",
+		"if !c.started.IsZero() {", "if false {", "./dialect/eventbus", "TestTranscripts"},
 	{"the demo carries out a plan instead of delegating a part", "provider/demo/plan.go",
 		`asking("delegate", args)`, `asking("update_plan", args)`, "./provider/demo", "TestAPlanWithHelp"},
 	{"who resumes a bus is shown the last message again", "dialect/eventbus/watch.go",

@@ -102,9 +102,14 @@ func sessionOperations() map[string]dialect.Operation {
 		"DELETE /api/v1/sessions/{id}": {Summary: "Delete a session", Status: accepted, Answer: parley.Receipt{}},
 		"POST /api/v1/sessions/{id}/fork": {Summary: "Open a session with the conversation of this one", Status: created,
 			Body: struct {
-				At    parley.Seq `json:"at,omitempty"`
-				Title string     `json:"title,omitempty"`
+				At     parley.Seq `json:"at,omitempty"`
+				Title  string     `json:"title,omitempty"`
+				Branch bool       `json:"branch,omitempty"`
 			}{}, Answer: parley.Summary{}},
+		"GET /api/v1/sessions/{id}/branches": {Summary: "The caller's branches of a session at some of its events",
+			Status: ok, Query: []string{"at"}, Answer: struct {
+				Branches []branchPoint `json:"branches"`
+			}{}},
 		"POST /api/v1/sessions/{id}/inputs": {Summary: "Send a message", Status: accepted, Body: inputBody{},
 			Answer: parley.Receipt{}},
 		"POST /api/v1/sessions/{id}/cancel": {Summary: "Cancel the run, or withdraw a waiting input", Status: accepted,

@@ -68,11 +68,12 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"PATCH /api/v1/sessions/{id}": h.asks(h.renameSession),
 		"DELETE /api/v1/sessions/{id}": h.asks(
 			h.command(func(dialect.Object) (parley.CommandBody, error) { return parley.DeleteSession{}, nil })),
-		"PUT /api/v1/sessions/{id}/marks":   h.asks(h.markSession),
-		"POST /api/v1/sessions/{id}/fork":   h.asks(h.forkSession),
-		"POST /api/v1/sessions/{id}/inputs": h.asks(h.command(submitInput)),
-		"POST /api/v1/sessions/{id}/cancel": h.asks(h.command(cancelRun)),
-		"POST /api/v1/sessions/{id}/halt":   h.asks(h.command(haltSession)),
+		"PUT /api/v1/sessions/{id}/marks":    h.asks(h.markSession),
+		"POST /api/v1/sessions/{id}/fork":    h.asks(h.forkSession),
+		"POST /api/v1/sessions/{id}/inputs":  h.asks(h.command(submitInput)),
+		"POST /api/v1/sessions/{id}/cancel":  h.asks(h.command(cancelRun)),
+		"POST /api/v1/sessions/{id}/halt":    h.asks(h.command(haltSession)),
+		"GET /api/v1/sessions/{id}/branches": h.asks(h.listBranches),
 		"POST /api/v1/sessions/{id}/reopen": h.asks(
 			h.command(func(dialect.Object) (parley.CommandBody, error) { return parley.ReopenSession{}, nil })),
 		"POST /api/v1/sessions/{id}/compact": h.asks(
@@ -185,13 +186,26 @@ func (h *Handler) fail(w http.ResponseWriter, err error) {
 // are events, which have names of their own.
 func Wire() map[string]any {
 	return map[string]any{
-		"Me": me{}, "Agent": agentInfo{}, "Session": parley.Summary{}, "Run": runLine{}, "Card": cardLine{},
-		"Origin": parley.Origin{}, "Usage": parley.Usage{},
-		"Question": parley.Question{}, "Receipt": parley.Receipt{}, "Plan": parley.Plan{},
-		"PlanItem":    parley.PlanItem{},
-		"AgentDetail": agentDetail{}, "Definition": parley.Agent{}, "Settings": parley.Settings{},
-		"ToolServer": parley.ToolServer{}, "ServerTool": parley.ServerTool{},
-		"Grant": parley.GrantInfo{}, "Timer": parley.TimerInfo{}, "Effect": parley.EffectInfo{}, "Ticket": ticketInfo{},
+		"Me":             me{},
+		"Agent":          agentInfo{},
+		"Session":        parley.Summary{},
+		"Run":            runLine{},
+		"Card":           cardLine{},
+		"Origin":         parley.Origin{},
+		"Usage":          parley.Usage{},
+		"Question":       parley.Question{},
+		"Receipt":        parley.Receipt{},
+		"Plan":           parley.Plan{},
+		"PlanItem":       parley.PlanItem{},
+		"AgentDetail":    agentDetail{},
+		"Definition":     parley.Agent{},
+		"Settings":       parley.Settings{},
+		"ToolServer":     parley.ToolServer{},
+		"ServerTool":     parley.ServerTool{},
+		"Grant":          parley.GrantInfo{},
+		"Timer":          parley.TimerInfo{},
+		"Effect":         parley.EffectInfo{},
+		"Ticket":         ticketInfo{},
 		"AuditEvent":     auditEvent{},
 		"SearchAnswer":   searchAnswer{},
 		"Passage":        parley.Passage{},
@@ -204,6 +218,7 @@ func Wire() map[string]any {
 		"RequestCall":    requestCall{},
 		"RequestImage":   requestImage{},
 		"RequestTool":    requestTool{},
+		"BranchPoint":    branchPoint{},
 	}
 }
 
@@ -357,13 +372,20 @@ func (h *Handler) newSession(r request, id string, do parley.CommandBody) (int, 
 func (h *Handler) forkSession(r request) (int, any, error) {
 	do := parley.ForkSession{Source: parley.SessionID(r.PathValue("id"))}
 	title, err := r.body.String("title")
+	branch := false
 	if err == nil {
 		err = r.body.Into("at", &do.At, "a number")
+	}
+	if err == nil {
+		err = r.body.Into("branch", &branch, "true or false")
 	}
 	if err != nil {
 		return 0, nil, dialect.Invalid("%s", err)
 	}
 	do.Title = title
+	if branch {
+		return h.branch(r, do)
+	}
 	return h.newSession(r, "", do)
 }
 

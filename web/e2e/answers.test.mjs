@@ -39,7 +39,8 @@ const rich = [
   'Euler: \\(e^{i\\pi}+1 = 0\\), for $5 or $6.',
   '\\[\\int_0^1 x\\,dx = \\frac12\\]',
   '\\(\\href{javascript:window.pwned=1}{click}\\) \\(\\includegraphics{https://evil.example.com/x.png}\\)',
-  '```mermaid\ngraph LR\n  A["<img src=x onerror=window.pwned=2>"] --> B[Done]\n  B --> C["#lt;img src=x onerror=window.pwned=4#gt;"]\n  click A "javascript:window.pwned=3"\n```',
+  '```mermaid\ngraph LR\n  A["<img src=x onerror=window.pwned=2>"] --> B[Done]\n' +
+    '  B --> C["#lt;img src=x onerror=window.pwned=4#gt;"]\n  click A "javascript:window.pwned=3"\n```',
   '```mermaid\nthis is no diagram\n```',
 ].join('\n\n')
 

@@ -57,3 +57,5 @@ export const KeyboardIcon = icon(
   'M3 4h10a1.5 1.5 0 011.5 1.5v5' +
     'A1.5 1.5 0 0113 12H3a1.5 1.5 0 01-1.5-1.5v-5A1.5 1.5 0 013 4zM4 7h.01M7 7h.01M10 7h.01M5 9.5h6',
 )
+export const BranchIcon = icon('M4.5 3v10M4.5 9.5c0-3 7-1.5 7-5M4.5 3a1 1 0 100-.01M11.5 3.5a1 1 0 100-.01')
+export const ChevronLeftIcon = icon('M10 3.5L5.5 8l4.5 4.5')

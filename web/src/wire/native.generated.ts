@@ -34,6 +34,11 @@ export interface AuditEvent {
   hash: string
 }
 
+export interface BranchPoint {
+  at: number
+  sessions: string[]
+}
+
 export interface Card {
   id: string
   kind: string

@@ -50,7 +50,15 @@ export type ChatAction =
   | (Of & { type: 'FINALIZE_MESSAGE'; outcome: string; task?: Task; at: number })
   | { type: 'CLEAR_MESSAGES' }
   // Activity
-  | (Of & { type: 'SET_ACTIVITY'; text: string; status: string; agent: string; model?: string; at: number; seq: number })
+  | (Of & {
+      type: 'SET_ACTIVITY'
+      text: string
+      status: string
+      agent: string
+      model?: string
+      at: number
+      seq: number
+    })
   | (Of & { type: 'ACTIVITY_DONE'; text: string })
   // Run events
   | (Of & { type: 'SET_CONTEXT_USAGE'; usage: ContextUsage })

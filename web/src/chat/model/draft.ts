@@ -23,7 +23,8 @@ export function readDraft(key: string): Draft {
 
 export function writeDraft(key: string, draft: Draft): void {
   try {
-    if (draft.text === '' && draft.agent === undefined && draft.model === undefined) localStorage.removeItem(prefix + key)
+    const { text, agent, model } = draft
+    if (text === '' && agent === undefined && model === undefined) localStorage.removeItem(prefix + key)
     else localStorage.setItem(prefix + key, JSON.stringify(draft))
   } catch {
     // full or forbidden: then it lives as long as the page

@@ -41,6 +41,7 @@ export interface ChatMessage {
   statusSinceMs?: number // when what it is doing began
   turns?: number[] // when each began
   model?: string // that answers, by the log of the run
+  forkedFrom?: string // a mark, no message: the session whose messages are before it
   waitedMs?: number // of its duration, for people to answer
 }
 

@@ -1,7 +1,9 @@
+import { Link } from '@tanstack/react-router'
 import { memo, useState } from 'react'
 import { lasting } from '../../ui/time'
-import { Button } from '../../ui/Button'
+import { Button, IconButton } from '../../ui/Button'
 import { CopyButton } from '../../ui/CopyButton'
+import { BranchIcon, RetryIcon } from '../../ui/icons'
 import { StatusBadge } from '../../ui/StatusBadge'
 import { answerOf, isEmpty } from '../model/blocks'
 import { useChat } from './chatContext'
@@ -15,6 +17,7 @@ import { classes } from '../../ui/classes'
 // AgentMessage is one answer: its sub-agents, its actions and its text. It is rendered again only when it changes.
 export const AgentMessage = memo(function AgentMessage({ message }: { message: ChatMessage }) {
   const phase = getMessagePhase(message)
+  if (message.forkedFrom !== undefined) return <ForkMark source={message.forkedFrom} />
   if (phase === 'done' && isEmpty(message) && message.outcome === undefined) return null
   if (message.from === 'system') return <Announcement message={message} />
   return (
@@ -104,6 +107,44 @@ function Going({ message }: { message: ChatMessage }) {
   }
 }
 
+// ForkButtons begin branches of the conversation at an answer.
+function ForkButtons({ message }: { message: ChatMessage }) {
+  const { forks, mayMessage, session } = useChat()
+  const [busy, setBusy] = useState(false)
+  if (forks === undefined || !mayMessage || message.session !== session) return null
+  const doing = async (act: (answer: ChatMessage) => Promise<void>) => {
+    setBusy(true)
+    await act(message)
+    setBusy(false)
+  }
+  return (
+    <>
+      <IconButton small label="Answer again, in a branch" disabled={busy} onClick={() => void doing(forks.regenerate)}>
+        <RetryIcon />
+      </IconButton>
+      <IconButton small label="Fork the conversation here" disabled={busy} onClick={() => void doing(forks.forkAfter)}>
+        <BranchIcon />
+      </IconButton>
+    </>
+  )
+}
+
+// ForkMark stands between what a conversation was forked with and what is its own.
+function ForkMark({ source }: { source: string }) {
+  return (
+    <p
+      className={classes(
+        'flex items-center gap-3 text-xs text-ink-soft',
+        'before:h-px before:grow before:bg-line after:h-px after:grow after:bg-line',
+      )}
+    >
+      <Link to="/chat/$session" params={{ session: source }} className="underline underline-offset-2 hover:text-ink">
+        Forked from another conversation
+      </Link>
+    </p>
+  )
+}
+
 function Foot({ message }: { message: ChatMessage }) {
   return (
     <footer
@@ -112,7 +153,10 @@ function Foot({ message }: { message: ChatMessage }) {
         'group-focus-within/message:opacity-100 group-hover/message:opacity-100 max-sm:opacity-100',
       )}
     >
-      {message.text.trim() !== '' && <CopyButton text={() => answerOf(message)} label="Copy answer" className="-ml-1.5" />}
+      <span className="-ml-1.5 flex items-center">
+        {message.text.trim() !== '' && <CopyButton text={() => answerOf(message)} label="Copy answer" />}
+        {message.outcome !== undefined && <ForkButtons message={message} />}
+      </span>
       {message.durationMs !== undefined && (
         <span>
           {lasting(message.durationMs - (message.waitedMs ?? 0))}

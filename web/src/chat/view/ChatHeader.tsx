@@ -14,6 +14,7 @@ interface ChatHeaderProps {
   inspecting: boolean
   onInspect: () => void
   onCompact: () => void
+  onLink: () => void
   onClear: () => void
 }
 
@@ -26,6 +27,7 @@ export function ChatHeader({
   inspecting,
   onInspect,
   onCompact,
+  onLink,
   onClear,
 }: ChatHeaderProps) {
   return (
@@ -50,7 +52,7 @@ export function ChatHeader({
                   Compact the context
                 </MenuItem>
               )}
-              <MenuItem onSelect={() => void navigator.clipboard.writeText(location.href)}>Copy the link</MenuItem>
+              <MenuItem onSelect={onLink}>Copy the link</MenuItem>
               {mayMessage && (
                 <>
                   <MenuLine />

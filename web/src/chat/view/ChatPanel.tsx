@@ -15,7 +15,12 @@ import { toast } from '../../ui/toast'
 import { askedTools, openQuestion } from '../model/approval'
 import { ChatProvider } from './chatContext'
 import { ChatHeader } from './ChatHeader'
-import { current } from '../model/chatReducer'
+import { current, type ChatState } from '../model/chatReducer'
+import { anchorOf, whoReads } from '../model/anchor'
+import type { Fork } from '../model/forks'
+import type { ChatMessage } from '../model/message'
+import { imagesOf } from './InputImage'
+import { useForks } from './useForks'
 import { announcement, repeatable } from '../model/ending'
 import { Composer } from './Composer'
 import { ContextMeter } from './ContextMeter'
@@ -66,8 +71,9 @@ export function ChatPanel({ session }: { session: string }) {
       failed && {
         after: failed.answer.id,
         send: async () => {
-          const { text, to, images } = failed.said
+          const { text, to } = failed.said
           try {
+            const images = await imagesOf(failed.said)
             await ask('POST', '/api/chat', {
               body: { message: text, session_id: session, agent_id: to || undefined, images },
               once: newID(),
@@ -80,9 +86,34 @@ export function ChatPanel({ session }: { session: string }) {
       },
     [failed?.answer.id, failed?.said.id, session],
   )
+  const forks = useForks(session, state.messages, state.loaded)
+  const messages = useMemo(() => withFork(state, forks.fork), [state, forks.fork])
+  const link = useCallback(
+    async (message?: ChatMessage) => {
+      const anchor = message && anchorOf(message)
+      const address = `${location.origin}/chat/${session}`
+      try {
+        await navigator.clipboard.writeText(anchor === undefined ? address : `${address}#${anchor}`)
+        toast(`The link is copied. ${whoReads(me?.auth)}`)
+      } catch {
+        toast('The browser did not allow copying.', 'failed')
+      }
+    },
+    [session, me?.auth],
+  )
   const context = useMemo(
-    () => ({ session, agent, mayMessage, cards: state.cards, asked: askedTools(state.cards), plan: state.plan, again }),
-    [session, agent, mayMessage, state.cards, state.plan, again],
+    () => ({
+      session,
+      agent,
+      mayMessage,
+      cards: state.cards,
+      asked: askedTools(state.cards),
+      plan: state.plan,
+      again,
+      forks,
+      link: (message: ChatMessage) => void link(message),
+    }),
+    [session, agent, mayMessage, state.cards, state.plan, again, forks, link],
   )
   const cost = runs.reduce((sum, run) => sum + (run.usage?.cost_micros ?? 0), 0)
 
@@ -162,6 +193,7 @@ export function ChatPanel({ session }: { session: string }) {
             inspecting={inspecting}
             onInspect={() => setInspecting(!inspecting)}
             onCompact={() => void compact()}
+            onLink={() => void link()}
             onClear={() => setClearing(true)}
           />
           <Trouble connection={connection} loaded={state.loaded} />
@@ -170,7 +202,7 @@ export function ChatPanel({ session }: { session: string }) {
             {state.loaded && announcement(state, agent ?? 'The agent', running)}
           </p>
           {state.loaded ? (
-            state.messages.length === 0 && state.cards.length === 0 ? (
+            messages.length === 0 && state.cards.length === 0 ? (
               <div className="flex grow items-center">
                 <EmptyState title="No messages yet">
                   Send a message below. {agent ?? 'The agent'} answers here.
@@ -178,7 +210,7 @@ export function ChatPanel({ session }: { session: string }) {
               </div>
             ) : (
               <MessageList
-                messages={state.messages}
+                messages={messages}
                 cards={state.cards}
                 waiting={state.waiting}
                 more={state.earlier !== null}
@@ -268,6 +300,20 @@ export function ChatPanel({ session }: { session: string }) {
       </div>
     </ChatProvider>
   )
+}
+
+// withFork puts the messages that a conversation was forked with before its own, once all of those are here.
+function withFork(state: ChatState, fork: Fork | null): ChatMessage[] {
+  if (fork === null || state.earlier !== null) return state.messages
+  const mark: ChatMessage = {
+    id: 'fork',
+    role: 'agent',
+    session: state.session,
+    text: '',
+    timestamp: '',
+    forkedFrom: fork.source,
+  }
+  return [...fork.messages, mark, ...state.messages]
 }
 
 // Halted: the server has stopped the conversation, for a reason that is the last

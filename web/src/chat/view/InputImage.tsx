@@ -2,9 +2,10 @@ import { useQuery } from '@tanstack/react-query'
 import { Spinner } from '../../ui/Spinner'
 import { readLog } from '../../wire/log'
 import { classes } from '../../ui/classes'
+import type { ChatMessage } from '../model/message'
 
 // inputImages are the images that were sent with an input, as data URLs.
-async function inputImages(inputId: string, signal: AbortSignal): Promise<string[]> {
+async function inputImages(inputId: string, signal?: AbortSignal): Promise<string[]> {
   const cut = inputId.lastIndexOf('.')
   const after = Number(inputId.slice(cut + 1)) - 1
   const [event] = await readLog(inputId.slice(0, cut), { after, until: () => true, signal })
@@ -14,16 +15,27 @@ async function inputImages(inputId: string, signal: AbortSignal): Promise<string
   )
 }
 
+// imagesOf are the images of a message, to be sent again.
+export async function imagesOf(message: Pick<ChatMessage, 'images'>): Promise<string[] | undefined> {
+  const { images } = message
+  if (images === undefined || images.length === 0) return undefined
+  const [first] = images
+  const all = first!.startsWith('data:') ? images : await inputImages(first!.split('#')[0]!)
+  return all.filter((url) => url !== '')
+}
+
 // InputImage shows an image that is named by its input and number. Images are in the log, and fetched when shown.
 export function InputImage({ source, name }: { source: string; name: string }) {
+  const whole = source.startsWith('data:')
   const [inputId, at] = source.split('#')
   const { data, isPending } = useQuery({
     queryKey: ['input-images', inputId],
     queryFn: ({ signal }) => inputImages(inputId!, signal),
+    enabled: !whole,
     staleTime: Infinity,
     gcTime: 5 * 60_000,
   })
-  const url = data?.[Number(at)]
+  const url = whole ? source : data?.[Number(at)]
   return (
     <div
       className={classes(

@@ -6,6 +6,7 @@ import { ChevronDownIcon } from '../../ui/icons'
 import { Spinner } from '../../ui/Spinner'
 import { AgentMessage } from './AgentMessage'
 import { AskUserCard } from './AskUserCard'
+import { anchorOf } from '../model/anchor'
 import type { Card, ChatMessage } from '../model/message'
 import { MessageBoundary } from './MessageBoundary'
 import { QueuedMessages } from './QueuedMessages'
@@ -70,15 +71,24 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
     scrollEndThreshold: atEnd,
   })
 
-  // Opened at its end, whatever sizes turn out to be.
+  const end = useRef(true) // the reader is there
+  // Opened at its end, whatever sizes turn out to be, or at the message that the address names. Earlier history is
+  // fetched until that message is there.
   const begun = useRef(false)
+  const wanted = useRef(/^#(m\d+)$/.exec(location.hash)?.[1])
   useEffect(() => {
     if (begun.current || count === 0) return
+    const found = messages.findIndex((m) => m.role === 'user' && anchorOf(m) === wanted.current)
+    if (wanted.current !== undefined && found < 0 && more && earlier.error === undefined) {
+      onEarlier()
+      return
+    }
     begun.current = true
-    virtual.scrollToEnd()
-  }, [count, virtual])
+    if (wanted.current === undefined || found < 0) return virtual.scrollToEnd()
+    end.current = false
+    virtual.scrollToIndex(first + found, { align: 'start' })
+  }, [count, messages, more, earlier.error, virtual])
 
-  const end = useRef(true) // the reader is there
   useEffect(() => {
     if (sent === 0) return
     end.current = true

@@ -1,6 +1,7 @@
 import { createContext, useContext } from 'react'
 import type { Plan } from '../../wire/bus.generated'
-import type { Card } from '../model/message'
+import type { Card, ChatMessage } from '../model/message'
+import type { Forks } from './useForks'
 
 // What messages need from their conversation.
 export interface ChatContext {
@@ -10,6 +11,8 @@ export interface ChatContext {
   cards: Card[] // open ones
   asked: ReadonlySet<string> // tools that a person is asked about
   plan?: Plan // as it is now
+  forks?: Forks // none: nothing can be forked here
+  link?: (message: ChatMessage) => void // copies the address of a message
   // again sends the last message once more. Its answer, which ended badly, is the message of the id after.
   again?: { after: string; send: () => Promise<void> }
 }

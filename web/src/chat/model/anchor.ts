@@ -1,0 +1,16 @@
+import type { ChatMessage } from './message'
+
+// Addresses of messages: /chat/<session>#m17 is the message with number 17 in the log.
+
+// anchorOf is the part of the address that names a message; undefined: it has none.
+export function anchorOf({ inputId }: Pick<ChatMessage, 'inputId'>): string | undefined {
+  const seq = /\.(\d+)$/.exec(inputId ?? '')?.[1]
+  return seq === undefined ? undefined : `m${seq}`
+}
+
+// whoReads says who can read a conversation at its address.
+export function whoReads(auth: string | undefined): string {
+  return auth === 'local'
+    ? 'Everybody who can open this server on this machine can read it.'
+    : 'You and the administrators of your organisation can read it.'
+}
