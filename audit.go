@@ -47,6 +47,7 @@ const (
 	AuditTicket          = "ticket.issued"
 	AuditRevoked         = "principal.revoked"
 	AuditSignedIn        = "user.signed_in" // with a browser
+	AuditSignedOut       = "user.signed_out"
 	auditAgentStarted    = "agent.started"
 	auditAgentStopped    = "agent.stopped"
 	auditAgentMade       = "agent.created" // or changed

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -21,9 +22,9 @@ type JWTConfig struct {
 	Verifier    *Verifier
 	Tickets     *Tickets
 	Revocations *Revocations
-	Origins     []string // of pages that may use the server; none: its own
-	QueryToken  bool     // ?access_token= counts
-	Cookies     bool     // the cookie of who signed in counts, where nothing else is sent
+	Origins     []string  // of pages that may use the server; none: its own
+	QueryToken  bool      // ?access_token= counts
+	Sessions    *Verifier // of the tokens in cookies, which count where nothing else is sent; nil: they do not
 }
 
 // NewLocal makes the one of local mode: everybody who can connect is the same
@@ -67,9 +68,13 @@ func (a *Authenticator) AuthenticateFor(r *http.Request, agent string) (Identity
 	if a.local != nil {
 		return *a.local, nil
 	}
-	id, err := a.jwt.identify(r, agent)
+	return a.jwt.unrevoked(a.jwt.identify(r, agent))
+}
+
+// unrevoked is an identity, unless it was revoked.
+func (c *JWTConfig) unrevoked(id Identity, err error) (Identity, error) {
 	if err == nil {
-		err = a.jwt.Revocations.Check(id)
+		err = c.Revocations.Check(id)
 	}
 	if err != nil {
 		return Identity{}, err
@@ -95,10 +100,18 @@ func (c *JWTConfig) identify(r *http.Request, agent string) (Identity, error) {
 	case len(tickets) == 1:
 		origin, _ := originOf(r)
 		return c.Tickets.take(r.Context(), tickets[0], agent, origin)
-	case len(tokens) == 0 && c.Cookies:
+	case len(tokens) == 0 && c.Sessions != nil:
 		return c.byCookie(r)
 	}
 	return Identity{}, deny(NoCredential, "")
+}
+
+// Token says whose token a text is.
+func (a *Authenticator) Token(ctx context.Context, text string) (Identity, error) {
+	if a.jwt == nil {
+		return Identity{}, deny(NoCredential, "there are no tokens in local mode")
+	}
+	return a.jwt.unrevoked(a.jwt.Verifier.Verify(ctx, text))
 }
 
 // credential reports whether a request has one, good or bad. In local mode none

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,7 +34,7 @@ type Revocations struct {
 
 	mu       sync.Mutex
 	before   map[revoked]time.Time
-	of       map[parley.TenantID]int // how many of before
+	of       map[counting]int // how many of before
 	watchers map[subject]map[*watcher]struct{}
 }
 
@@ -42,6 +43,26 @@ type Revocations struct {
 type revoked struct {
 	subject
 	sparesAdmins bool
+}
+
+// counting is what revocations are counted by. Sign-outs are counted apart: however many there are, people can still be
+// revoked.
+type counting struct {
+	tenant   parley.TenantID // empty: all
+	signOuts bool
+}
+
+func (r revoked) counted() [2]counting {
+	signOut := strings.HasPrefix(string(r.id), signOutPrefix)
+	return [2]counting{{"", signOut}, {r.tenant, signOut}}
+}
+
+// signOutPrefix begins the name under which a revocation of one token is kept: its id follows.
+const signOutPrefix = "session:"
+
+// signOutOf is what the revocation of one token is about.
+func signOutOf(id Identity) subject {
+	return subject{id.Tenant, parley.PrincipalID(signOutPrefix + id.TokenID)}
 }
 
 // covers reports whether a revocation of tokens up to a time covers a token.
@@ -57,7 +78,7 @@ type watcher struct {
 // NewRevocations loads what the store has. Without a store, revocations end with
 // the process.
 func NewRevocations(ctx context.Context, store RevocationStore, now func() time.Time) (*Revocations, error) {
-	r := &Revocations{store: store, now: now, before: map[revoked]time.Time{}, of: map[parley.TenantID]int{},
+	r := &Revocations{store: store, now: now, before: map[revoked]time.Time{}, of: map[counting]int{},
 		watchers: map[subject]map[*watcher]struct{}{}}
 	return r, r.Refresh(ctx)
 }
@@ -96,7 +117,8 @@ func (r *Revocations) room(v Revocation) error {
 // makeRoom forgets revocations of tokens that have all expired, if that is needed
 // for one more. It needs r.mu.
 func (r *Revocations) makeRoom(who revoked) error {
-	full := func() bool { return len(r.before) >= maxRevocations || r.of[who.tenant] >= maxOfTenant }
+	all, own := who.counted()[0], who.counted()[1]
+	full := func() bool { return r.of[all] >= maxRevocations || r.of[own] >= maxOfTenant }
 	if _, ok := r.before[who]; ok || !full() {
 		return nil
 	}
@@ -104,7 +126,9 @@ func (r *Revocations) makeRoom(who revoked) error {
 	for other, before := range r.before {
 		if !before.After(old) {
 			delete(r.before, other)
-			r.of[other.tenant]--
+			for _, c := range other.counted() {
+				r.of[c]--
+			}
 		}
 	}
 	if full() {
@@ -127,13 +151,15 @@ func (r *Revocations) apply(v Revocation) error {
 	}
 	if was, ok := r.before[who]; !ok || v.Before.After(was) {
 		if !ok {
-			r.of[v.Tenant]++
+			for _, c := range who.counted() {
+				r.of[c]++
+			}
 		}
 		r.before[who] = v.Before
 	}
 	var ended []*watcher
 	for w := range r.watchers[who.subject] {
-		if who.covers(w.id, v.Before) {
+		if who.subject == signOutOf(w.id) || who.covers(w.id, v.Before) {
 			ended = append(ended, w)
 		}
 	}
@@ -144,6 +170,17 @@ func (r *Revocations) apply(v Revocation) error {
 	return nil
 }
 
+// SignOut ends one token, and the connections that were made with it. The revocation is kept until the token would have
+// expired: Before is chosen so that it is forgotten then.
+func (r *Revocations) SignOut(ctx context.Context, id Identity, record parley.Audit) error {
+	if id.TokenID == "" || id.Expires.IsZero() {
+		return parley.Errorf(parley.CodeInvalid, "This token has no id or no end, so it cannot be revoked by itself.")
+	}
+	about := signOutOf(id)
+	return r.Revoke(ctx, Revocation{Tenant: about.tenant, Principal: about.id,
+		Before: id.Expires.Add(-MaxTokenLife)}, record)
+}
+
 // Check refuses an identity that was revoked.
 func (r *Revocations) Check(id Identity) error {
 	r.mu.Lock()
@@ -152,6 +189,9 @@ func (r *Revocations) Check(id Identity) error {
 }
 
 func (r *Revocations) check(id Identity) error {
+	if _, ok := r.before[revoked{subject: signOutOf(id)}]; ok && id.TokenID != "" {
+		return deny(TokenRevoked, "its session was signed out")
+	}
 	for _, spares := range []bool{false, true} {
 		who := revoked{subjectOf(id.Principal), spares}
 		if before, ok := r.before[who]; ok && who.covers(id, before) {
@@ -167,13 +207,19 @@ func (r *Revocations) check(id Identity) error {
 // called when that is over.
 func (r *Revocations) Watch(ctx context.Context, id Identity) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
-	who, w := subjectOf(id.Principal), &watcher{id, end}
+	w := &watcher{id, end}
+	subjects := []subject{subjectOf(id.Principal)}
+	if id.TokenID != "" {
+		subjects = append(subjects, signOutOf(id))
+	}
 
 	r.mu.Lock()
-	if r.watchers[who] == nil {
-		r.watchers[who] = map[*watcher]struct{}{}
+	for _, who := range subjects {
+		if r.watchers[who] == nil {
+			r.watchers[who] = map[*watcher]struct{}{}
+		}
+		r.watchers[who][w] = struct{}{}
 	}
-	r.watchers[who][w] = struct{}{}
 	err := r.check(id)
 	r.mu.Unlock()
 
@@ -190,9 +236,11 @@ func (r *Revocations) Watch(ctx context.Context, id Identity) (context.Context, 
 	return ctx, func() {
 		stop()
 		r.mu.Lock()
-		delete(r.watchers[who], w)
-		if len(r.watchers[who]) == 0 {
-			delete(r.watchers, who)
+		for _, who := range subjects {
+			delete(r.watchers[who], w)
+			if len(r.watchers[who]) == 0 {
+				delete(r.watchers, who)
+			}
 		}
 		r.mu.Unlock()
 		end(context.Canceled)

@@ -89,7 +89,7 @@ func TestAnIdentityEndsWhenItExpires(t *testing.T) {
 			t.Errorf("what never expires: %v", context.Cause(local))
 		}
 		done()
-		if !errors.Is(context.Cause(local), context.Canceled) || len(r.watchers) != 1 {
+		if !errors.Is(context.Cause(local), context.Canceled) || len(r.watchers) != 2 { // ann, and ann's token
 			t.Errorf("once nobody watches: %v, %d watched", context.Cause(local), len(r.watchers))
 		}
 	})

@@ -18,8 +18,6 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
-
-	"parley"
 )
 
 // SignInConfig says who vouches for people that come with a browser, by OpenID
@@ -32,9 +30,8 @@ type SignInConfig struct {
 	Mapping      Mapping
 	Life         time.Duration // of a sign-in
 
-	Secret   string // of HS256: what signs the tokens that are handed out
-	As       string // iss of those
-	Audience string // aud of those; empty: none
+	Cookies *Cookies // that are handed out
+	Secret  string   // that signs the cookies of sign-ins under way
 
 	Log *slog.Logger
 	Now func() time.Time
@@ -61,7 +58,7 @@ const (
 	issuerPatience = 10 * time.Second
 )
 
-// NewSignIn makes one whose refusals and successes e puts on record.
+// NewSignIn makes one whose refusals e puts on record.
 func NewSignIn(c SignInConfig, e *Entrance) (*SignIn, error) {
 	if c.Secret == "" {
 		return nil, errors.New("sign-in needs a secret that signs the session cookies")
@@ -88,7 +85,6 @@ func (s *SignIn) Routes() map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET /auth/login":    http.HandlerFunc(s.begin),
 		"GET /auth/callback": http.HandlerFunc(s.finish),
-		"POST /auth/logout":  http.HandlerFunc(s.leave),
 	}
 }
 
@@ -228,23 +224,14 @@ func (s *SignIn) answered(w http.ResponseWriter, r *http.Request, l login) strin
 		s.c.Log.Warn("a user whom the OpenID provider knows has no access here", "error", err)
 		return "nobody"
 	}
-	now := s.c.Now()
-	token, err := Mint(s.c.Secret, Claims{Issuer: s.c.As, Audience: s.c.Audience, Principal: who, Issued: now,
-		Expires: now.Add(s.c.Life), ID: rand.Text()})
-	if err != nil {
+	err = s.c.Cookies.give(w, r, who, s.c.Now().Add(s.c.Life), map[string]any{"issuer": s.c.Issuer, "roles": who.Roles})
+	switch {
+	case errors.Is(err, errNotRecorded):
+		return "unavailable"
+	case err != nil:
 		s.c.Log.Warn("no token can be made for a user whom the OpenID provider knows", "error", err)
 		return "nobody"
 	}
-	// A sign-in that is not on record is none.
-	if s.entrance.Record != nil {
-		if err := s.entrance.Record.Did(r.Context(), who, parley.AuditSignedIn, "user", string(who.ID),
-			map[string]any{"issuer": s.c.Issuer, "roles": who.Roles}); err != nil {
-			s.c.Log.Error("a sign-in could not be written to the audit log, so it was refused", "error", err)
-			return "unavailable"
-		}
-	}
-	http.SetCookie(w, &http.Cookie{Name: Cookie, Value: token, Path: "/", MaxAge: int(s.c.Life.Seconds()),
-		HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteStrictMode})
 	return ""
 }
 
@@ -284,20 +271,6 @@ func (s *SignIn) exchange(ctx context.Context, code string, l login) (claims obj
 		return nil, "refused", errors.New("azp names another client, or is missing although aud has several values")
 	}
 	return claims, "", nil
-}
-
-// leave takes the cookie away. What it says stays true until it expires: to end
-// that too, the person's tokens are revoked.
-func (s *SignIn) leave(w http.ResponseWriter, r *http.Request) {
-	if !ownPage(r) {
-		err := s.entrance.refuse(r.Context(), deny(OriginRefused, ""), Client(r, s.entrance.Proxies))
-		http.Error(w, err.Error(), http.StatusForbidden)
-		return
-	}
-	http.SetCookie(w, &http.Cookie{Name: Cookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: s.secure,
-		SameSite: http.SameSiteStrictMode})
-	w.Header().Set("Clear-Site-Data", `"cache"`)
-	w.WriteHeader(http.StatusNoContent)
 }
 
 // fail leads to the sign-in page, which has words for each reason: an address

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -21,6 +22,8 @@ import (
 	"parley"
 )
 
+const sessionKey = "a key for cookies of at least 32 bytes"
+
 // A hall is a server that people sign in to, and that says who they are.
 type hall struct {
 	*httptest.Server
@@ -28,6 +31,8 @@ type hall struct {
 	clock *clock
 	log   lockedBuffer
 	to    *issuer
+
+	entrance *Entrance
 }
 
 func newHall(t *testing.T, change ...func(*SignInConfig)) *hall {
@@ -37,19 +42,25 @@ func newHall(t *testing.T, change ...func(*SignInConfig)) *hall {
 	t.Cleanup(h.Close)
 	revoked := must(NewRevocations(t.Context(), nil, h.clock.now))
 	tickets := NewTickets(NewMemoryTickets(h.clock.now), h.clock.now)
+	sessions := must(NewVerifier(TokenConfig{Secret: sessionKey, Issuer: "parley", Now: h.clock.now}))
 	auth := must(NewJWT(JWTConfig{Verifier: verifier(t, func(c *TokenConfig) { c.Now = h.clock.now }), Tickets: tickets,
-		Revocations: revoked, Cookies: true, QueryToken: true}))
+		Revocations: revoked, Sessions: sessions, QueryToken: true}))
 	e := &Entrance{Auth: auth, Revocations: revoked, Tickets: tickets,
 		Gate: NewGate(GateConfig{Connections: parley.Rate{N: 1000, Per: time.Hour},
 			Messages: parley.Rate{N: 1000, Per: time.Hour}, Most: 100, Now: h.clock.now})}
+	h.entrance = e
 	c := SignInConfig{Issuer: h.to.URL, ClientID: clientID, ClientSecret: clientSecret, PublicURL: h.URL,
-		Life: time.Hour, Secret: secret, As: "parley",
+		Life: time.Hour, Secret: secret,
 		Mapping: Mapping{User: "sub", Home: "acme", Roles: "roles"}, Now: h.clock.now,
 		Log: slog.New(slog.NewTextHandler(&h.log, nil))}
 	for _, f := range change {
 		f(&c)
 	}
-	for pattern, handler := range must(NewSignIn(c, e)).Routes() {
+	c.Cookies = NewCookies(CookieConfig{Secret: sessionKey, Issuer: "parley",
+		Secure: strings.HasPrefix(c.PublicURL, "https:"), Log: c.Log, Now: h.clock.now}, e)
+	routes := must(NewSignIn(c, e)).Routes()
+	maps.Copy(routes, c.Cookies.Routes())
+	for pattern, handler := range routes {
 		mux.Handle(pattern, handler)
 	}
 	mux.HandleFunc("/api/v1/tickets", func(w http.ResponseWriter, r *http.Request) {
@@ -215,6 +226,113 @@ func TestSigningOut(t *testing.T) {
 		t.Errorf("%d", status)
 	}
 	ann.wantNobody(t)
+}
+
+// TestSigningInWithAToken: a token buys a cookie, which is good for as long, and signing out ends the cookie and
+// nothing else.
+func TestSigningInWithAToken(t *testing.T) {
+	h := newHall(t)
+	own := http.Header{"Sec-Fetch-Site": {"same-origin"}, "Content-Type": {"application/json"}}
+	mine := hs256(t, `{"alg":"HS256","typ":"JWT"}`, with("sub", "bob"))
+	ask := func(p *person, header http.Header, body string) (int, string) {
+		r := must(http.NewRequest("POST", h.URL+"/auth/session", strings.NewReader(body)))
+		r.Header = header
+		res := must(p.Do(r))
+		defer res.Body.Close()
+		for _, c := range res.Cookies() {
+			if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.MaxAge <= 0 || c.Secure {
+				t.Errorf("the cookie is %s", c)
+			}
+		}
+		return res.StatusCode, string(must(io.ReadAll(res.Body)))
+	}
+	bob := h.person()
+	for name, test := range map[string]struct {
+		header http.Header
+		body   string
+		want   int
+	}{
+		"another site": {http.Header{"Sec-Fetch-Site": {"cross-site"}, "Content-Type": {"application/json"}},
+			`{"token":"` + mine + `"}`, 403},
+		"nobody's page": {http.Header{"Content-Type": {"application/json"}}, `{"token":"` + mine + `"}`, 403},
+		"a form": {http.Header{"Sec-Fetch-Site": {"same-origin"}, "Content-Type": {"text/plain"}},
+			`{"token":"` + mine + `"}`, 415},
+		"a bad token": {own, `{"token":"x.y.z"}`, 401},
+		"no token":    {own, `{}`, 401},
+		"no JSON":     {own, `token`, 401},
+	} {
+		if status, body := ask(bob, test.header, test.body); status != test.want {
+			t.Errorf("%s: %d %s", name, status, body)
+		}
+		bob.wantNobody(t)
+	}
+	if status, body := ask(bob, own, `{"token":"`+mine+`"}`); status != 204 {
+		t.Fatalf("%d %s", status, body)
+	}
+	who := func(p *person, header http.Header) string {
+		_, body := p.ask("GET", "/who", header)
+		return strings.Fields(body)[0]
+	}
+	if got := who(bob, nil); got != "bob" {
+		t.Errorf("with the cookie: %s", got)
+	}
+	copied := Cookie + "=" + bob.cookie(Cookie).Value
+	if strings.Contains(copied, mine) {
+		t.Error("the cookie holds the token itself")
+	}
+	if got := who(h.person(), http.Header{"Authorization": {"Bearer " + bob.cookie(Cookie).Value}}); got == "bob" {
+		t.Error("a cookie is a token for programs")
+	}
+	ticket := func() string { _, body := bob.ask("POST", "/api/v1/tickets", own); return body }()
+	id := must(h.entrance.Auth.jwt.Tickets.take(t.Context(), ticket, "", ""))
+	socket, leave := h.entrance.Revocations.Watch(t.Context(), id)
+	defer leave()
+	if status, _ := bob.ask("POST", "/auth/logout", own); status != 204 {
+		t.Errorf("signing out: %d", status)
+	}
+	bob.wantNobody(t)
+	<-socket.Done() // of the cookie's ticket
+	if got := who(h.person(), http.Header{"Cookie": {copied}}); got == "bob" {
+		t.Error("a copy of the cookie is good after signing out")
+	}
+	if got := who(h.person(), http.Header{"Authorization": {"Bearer " + mine}}); got != "bob" {
+		t.Errorf("signing out has ended the token itself: %s", got)
+	}
+	if status, body := ask(bob, own, `{"token":"`+mine+`"}`); status != 204 || who(bob, nil) != "bob" {
+		t.Errorf("signing in again: %d %s", status, body)
+	}
+}
+
+// TestSignOutsAreCountedApart: however many there are, people can be revoked; and they are forgotten when the token
+// ends.
+func TestSignOutsAreCountedApart(t *testing.T) {
+	clock := &clock{at: start}
+	r := must(NewRevocations(t.Context(), nil, clock.now))
+	id := func(n int) Identity {
+		return Identity{Principal: parley.Principal{ID: "ann", Tenant: "acme"}, TokenID: fmt.Sprint(n), Issued: start,
+			Expires: start.Add(time.Hour)}
+	}
+	for n := range maxOfTenant {
+		if err := r.SignOut(t.Context(), id(n), parley.Audit{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.SignOut(t.Context(), id(-1), parley.Audit{}); parley.CodeOf(err) != parley.CodeOverloaded {
+		t.Errorf("one more: %v", err)
+	}
+	if err := r.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "bob", Before: start},
+		parley.Audit{}); err != nil {
+		t.Errorf("a revocation: %v", err)
+	}
+	if r.Check(id(7)) == nil || r.Check(id(-1)) != nil {
+		t.Error("the wrong tokens are good")
+	}
+	clock.pass(time.Hour)
+	if err := r.SignOut(t.Context(), Identity{Principal: id(0).Principal, TokenID: "x",
+		Expires: start.Add(2 * time.Hour)},
+		parley.Audit{}); err != nil {
+		t.Errorf("after the others have ended: %v", err)
+	}
 }
 
 // TestBehindHTTPS: cookies are for encrypted connections where there is one.

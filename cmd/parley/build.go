@@ -91,7 +91,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	if err != nil {
 		return nil, err
 	}
-	guard, err := newEntrance(ctx, c, store, at, log)
+	guard, err := newEntrance(ctx, c, store, key, at, log)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,18 +21,19 @@ import (
 // leave up to date.
 type entrance struct {
 	*access.Entrance
-	signIn *access.SignIn // nil: nobody signs in with a browser
-	inbox  string         // folder of the records that commands leave
-	store  store
-	log    *slog.Logger
+	signIn  *access.SignIn  // nil: nobody signs in at a provider
+	cookies *access.Cookies // nil in local mode
+	inbox   string          // folder of the records that commands leave
+	store   store
+	log     *slog.Logger
 
 	ctx  context.Context // of the background work
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 }
 
-func newEntrance(ctx context.Context, c *config.Settings, store store, at net.Addr, log *slog.Logger) (*entrance,
-	error) {
+func newEntrance(ctx context.Context, c *config.Settings, store store, key []byte, at net.Addr, log *slog.Logger) (
+	*entrance, error) {
 	if pg, ok := store.(*postgres.Store); ok && pg.Bypasses() {
 		if c.Auth == "jwt" {
 			return nil, &parley.Error{Code: parley.CodeForbidden, Message: "The role in --database-url is not bound " +
@@ -72,12 +74,20 @@ func newEntrance(ctx context.Context, c *config.Settings, store store, at net.Ad
 			log.Warn("the keys that verify tokens cannot be fetched yet; every token is refused until they are",
 				"error", err)
 		}
-		e.Tickets = access.NewTickets(store, time.Now)
-		if e.Auth, err = access.NewJWT(access.JWTConfig{Verifier: verifier, Tickets: e.Tickets, Revocations: revoked,
-			Origins: c.AllowOrigin, QueryToken: c.QueryToken == "on", Cookies: c.OIDCIssuer != ""}); err != nil {
+		secret := sessionSecret(key)
+		sessions, err := access.NewVerifier(access.TokenConfig{Secret: secret, Issuer: c.JWTIssuer,
+			Audience: c.JWTAudience, Log: log, Now: time.Now})
+		if err != nil {
 			return nil, err
 		}
-		if e.signIn, err = newSignIn(ctx, c, at, e.Entrance, log); err != nil {
+		e.cookies = access.NewCookies(access.CookieConfig{Secret: secret, Issuer: c.JWTIssuer, Audience: c.JWTAudience,
+			Secure: strings.HasPrefix(c.Public(at.String()), "https://"), Log: log, Now: time.Now}, e.Entrance)
+		e.Tickets = access.NewTickets(store, time.Now)
+		if e.Auth, err = access.NewJWT(access.JWTConfig{Verifier: verifier, Tickets: e.Tickets, Revocations: revoked,
+			Origins: c.AllowOrigin, QueryToken: c.QueryToken == "on", Sessions: sessions}); err != nil {
+			return nil, err
+		}
+		if e.signIn, err = newSignIn(ctx, c, at, e.cookies, e.Entrance, log); err != nil {
 			return nil, err
 		}
 	}

@@ -58,7 +58,8 @@ var routeRules = map[string]rule{
 	"GET /auth/options":  {ok: 200},
 	"GET /auth/login":    {ok: 404}, // nobody is named to sign in with
 	"GET /auth/callback": {ok: 404},
-	"POST /auth/logout":  {ok: 404, body: `{}`},
+	"POST /auth/session": {ok: 403, body: `{}`}, // not from a page of the server
+	"POST /auth/logout":  {ok: 403, body: `{}`},
 
 	"GET /api/openapi.json":  {ok: 200},
 	"GET /api/asyncapi.json": {ok: 200},

@@ -74,10 +74,11 @@ func newRoutes(s shared, bus *eventbus.Handler, own *native.Handler) routes {
 	speak(r, "eventbus", bus.Routes())
 	r.dialects[server.Root] = r.dialects[socketRoute]
 	var signIn *access.SignIn
+	var cookies *access.Cookies
 	if s.guard != nil {
-		signIn = s.guard.signIn
+		signIn, cookies = s.guard.signIn, s.guard.cookies
 	}
-	for pattern, handler := range signInRoutes(signIn) {
+	for pattern, handler := range signInRoutes(signIn, cookies) {
 		r.handlers[pattern] = handler
 	}
 	return r

@@ -14,8 +14,8 @@ import (
 )
 
 // newSignIn is how people sign in with a browser; nil if they cannot.
-func newSignIn(ctx context.Context, c *config.Settings, at net.Addr, e *access.Entrance, log *slog.Logger) (
-	*access.SignIn, error) {
+func newSignIn(ctx context.Context, c *config.Settings, at net.Addr, cookies *access.Cookies, e *access.Entrance,
+	log *slog.Logger) (*access.SignIn, error) {
 	if c.OIDCIssuer == "" {
 		return nil, nil
 	}
@@ -24,7 +24,7 @@ func newSignIn(ctx context.Context, c *config.Settings, at net.Addr, e *access.E
 		PublicURL: c.Public(at.String()), Life: c.OIDCLife,
 		Mapping: access.Mapping{User: c.OIDCUserClaim, Tenant: c.OIDCTenantClaim, Home: c.DefaultTenant,
 			Roles: c.OIDCRolesClaim, Names: c.OIDCRoles, Else: parley.UserRole(c.OIDCDefaultRole)},
-		Secret: string(c.JWTSecret), As: c.JWTIssuer, Audience: c.JWTAudience, Log: log, Now: time.Now,
+		Cookies: cookies, Secret: string(c.JWTSecret), Log: log, Now: time.Now,
 	}, e)
 	if err != nil {
 		return nil, err
@@ -36,9 +36,15 @@ func newSignIn(ctx context.Context, c *config.Settings, at net.Addr, e *access.E
 	return s, nil
 }
 
+// sessionSecret signs the tokens in cookies. It follows from the server's key, which all nodes share, so that people
+// can sign in with a browser also where the server cannot make tokens of other kinds.
+func sessionSecret(key []byte) string {
+	return parley.Digest("parley: session cookies", string(key))
+}
+
 // signInRoutes are the same whether people can sign in or not, so that a page can
 // ask which.
-func signInRoutes(s *access.SignIn) map[string]http.Handler {
+func signInRoutes(s *access.SignIn, cookies *access.Cookies) map[string]http.Handler {
 	ways := map[string]any{"oidc": s != nil}
 	if s != nil {
 		ways["issuer"] = s.Issuer()
@@ -50,6 +56,11 @@ func signInRoutes(s *access.SignIn) map[string]http.Handler {
 	all := s.Routes()
 	if s == nil {
 		for pattern := range all {
+			all[pattern] = http.NotFoundHandler()
+		}
+	}
+	for pattern, handler := range cookies.Routes() {
+		if all[pattern] = handler; cookies == nil {
 			all[pattern] = http.NotFoundHandler()
 		}
 	}

@@ -20,19 +20,31 @@ test('who has no token pastes one, and is out when it is wrong or has ended', as
   const rail = new Rail(page)
   await page.getByText('ann · standard_user').waitFor()
   await page.getByText('online', { exact: true }).waitFor() // by a ticket
+  visitor.expect(/WebSocket/) // ends with the session
   assert.equal(new URL(page.url()).pathname, '/agents')
 
-  // The token is of this tab, and nowhere else.
-  await page.reload()
-  await page.getByText('ann · standard_user').waitFor()
+  // A cookie that no script can read keeps the sign-in, for all tabs, also after a restart of the server.
+  const [cookie, ...others] = await visitor.context.cookies()
+  assert.deepEqual([others, cookie.httpOnly, cookie.sameSite, cookie.path], [[], true, 'Strict', '/'])
+  assert(cookie.expires > Date.now() / 1000 + 3000, 'the cookie ends with the browser')
+  const kept = () => page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]))
+  assert.equal((await kept()).includes('eyJ'), false)
   const other = await visitor.tab('/')
-  await other.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
-  await other.close()
-  assert.deepEqual(await visitor.context.cookies(), [])
-  assert.equal(await page.evaluate(() => JSON.stringify(localStorage).includes('eyJ')), false)
+  await other.getByText('ann · standard_user').waitFor()
 
+  // Signing out in one tab ends the session in all of them, and a copy of the cookie.
+  await other.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
+  const copy = await fetch(`${server.url}/api/v1/me`, { headers: { Cookie: `parley_session=${cookie.value}` } })
+  assert.equal(copy.status, 401)
+  assert.deepEqual(await visitor.context.cookies(), [])
+
+  await field.fill(token('ann', 'standard_user'))
+  await field.press('Enter')
+  await page.getByText('ann · standard_user').waitFor()
+  await other.getByText('ann · standard_user').waitFor() // the other tab has heard of it
+  await other.close()
   await server.ask('POST', '/api/v1/users/ann/revoke', { token: token('root', 'org_admin'), body: {} })
-  visitor.expect(/WebSocket/)
   await page.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
   await rail.pages.waitFor({ state: 'detached' })
 })

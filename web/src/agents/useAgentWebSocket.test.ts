@@ -1,6 +1,6 @@
 import { act, renderHook } from '@testing-library/react'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { keepToken } from '../wire/api'
+import { byCookie } from '../wire/api'
 import { FakeSocket } from '../wire/fakeSocket'
 import { useAgentWebSocket } from './useAgentWebSocket'
 
@@ -14,7 +14,7 @@ afterEach(() => {
   vi.useRealTimers()
   vi.unstubAllGlobals()
   FakeSocket.made = []
-  keepToken(null)
+  byCookie(false)
 })
 
 const settle = (ms = 0) => act(() => vi.advanceTimersByTimeAsync(ms))
@@ -170,19 +170,18 @@ it('closes with 1000 when the agent stops, and forgets one agent with the next',
   expect(FakeSocket.last.url).toContain('/agents/scout/ws')
 })
 
-describe('with a token', () => {
+describe('for a signed-in user', () => {
   it('asks for a ticket for the agent', async () => {
-    keepToken('secret')
+    byCookie(true)
     const fetch = vi.fn(async (_path: string, _init: RequestInit) => new Response('{"ticket":"t1"}', { status: 201 }))
     vi.stubGlobal('fetch', fetch)
     await mounted()
     expect(fetch.mock.calls[0]![1].body).toBe('{"agent":"coder"}')
     expect(FakeSocket.last.url).toContain('?ticket=t1')
-    expect(FakeSocket.last.url).not.toContain('secret')
   })
 
   it('says why there is none, and does not ask again', async () => {
-    keepToken('secret')
+    byCookie(true)
     const fetch = vi.fn(
       async () => new Response('{"error":{"code":"unauthorized","message":"token expired"}}', { status: 401 }),
     )

@@ -3,7 +3,7 @@ import { Outlet, useNavigate, useRouterState } from '@tanstack/react-router'
 import { Dialog } from 'radix-ui'
 import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
 import { Toaster } from '../ui/Toaster'
-import { ask, byCookie, keepToken, onRefused, Problem, token } from '../wire/api'
+import { byCookie, onRefused, Problem } from '../wire/api'
 import { useBus } from '../wire/bus'
 import { useConnection } from '../wire/connection'
 import { useMe } from '../wire/me'
@@ -12,7 +12,8 @@ import { CrossIcon, MenuIcon } from '../ui/icons'
 import { Offline, Online } from './Offline'
 import { Rail, type RailProps } from './Rail'
 import { sessionsKey, useSessions } from './sessions'
-import { SignIn } from './SignIn'
+import { onSignInElsewhere, signOut } from '../sign-in/session'
+import { SignIn } from '../sign-in/SignIn'
 import { listen, useShortcuts } from './shortcuts'
 import { useTheme } from './theme'
 import { pageName, useTitle } from './titles'
@@ -36,9 +37,10 @@ export function Shell() {
       }),
     [queries],
   )
+  useEffect(() => onSignInElsewhere(() => void queries.invalidateQueries({ queryKey: ['me'] })), [queries])
   if (me.error instanceof Problem && me.error.status === 401) return <SignIn />
   if (me.data !== undefined) {
-    byCookie(me.data.auth !== 'local' && token() === null) // before anything below opens a socket
+    byCookie(me.data.auth !== 'local') // before anything below opens a socket
     return <Frame me={me.data} />
   }
   return (
@@ -206,10 +208,4 @@ function Drawer({ rail, close }: { rail: RailProps; close: () => void }) {
       </Dialog.Portal>
     </Dialog.Root>
   )
-}
-
-// signOut leaves nothing behind: not the token of the tab, not the cookie.
-async function signOut(): Promise<void> {
-  if (token() !== null) return keepToken(null)
-  await ask('POST', '/auth/logout', { body: {} })
 }

@@ -18,18 +18,6 @@ export class Problem extends Error {
   }
 }
 
-// The token lives as long as the tab, and nowhere that another page can read.
-const key = 'parley.token'
-
-export function token(): string | null {
-  return sessionStorage.getItem(key)
-}
-
-export function keepToken(value: string | null): void {
-  if (value === null) sessionStorage.removeItem(key)
-  else sessionStorage.setItem(key, value)
-}
-
 let refused = () => {}
 
 // onRefused sets the function to call when the server answers 401.
@@ -49,8 +37,6 @@ export interface Asking {
 // send asks, and gives the answer as it comes. A refusal is thrown, as a Problem.
 export async function send(method: Method, path: string, { body, signal, once }: Asking = {}): Promise<Response> {
   const headers = new Headers({ Accept: 'application/json' })
-  const bearer = token()
-  if (bearer !== null) headers.set('Authorization', `Bearer ${bearer}`)
   if (once !== undefined) headers.set('Idempotency-Key', once)
   if (body !== undefined) headers.set('Content-Type', 'application/json')
   let response: Response
@@ -108,13 +94,12 @@ function problemOf(response: Response, text: string): Problem {
   return new Problem(why || `The server answered ${response.status} ${response.statusText}.`, response.status, code)
 }
 
-// socketURL is the address of a socket. A browser cannot send a token with it,
-// so where there is one it gets a ticket first: that is good once, for seconds.
-// The ticket for an agent's debug console names the agent.
+// socketURL is the address of a socket. The cookie of a signed-in user opens no socket, so it is traded for a ticket
+// first: that is good once, for seconds. The ticket for an agent's debug console names the agent.
 export async function socketURL(path: string, agent?: string): Promise<string> {
   const url = new URL(path, location.href)
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
-  if (token() !== null || signedInByCookie) {
+  if (signedInByCookie) {
     const { ticket } = await ask<{ ticket: string }>('POST', '/api/v1/tickets', { body: { agent } })
     url.searchParams.set('ticket', ticket)
   }
@@ -123,7 +108,7 @@ export async function socketURL(path: string, agent?: string): Promise<string> {
 
 let signedInByCookie = false
 
-// byCookie says whether the user is signed in by a cookie.
+// byCookie says whether the user is signed in by a cookie: everywhere but in local mode.
 export function byCookie(is: boolean): void {
   signedInByCookie = is
 }

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import { ask, byCookie, token } from './api'
+import { ask, byCookie } from './api'
 import type { Me } from './native.generated'
 
 type Permission =
@@ -12,7 +12,7 @@ export function useMe() {
     queryKey: ['me'],
     queryFn: async ({ signal }) => {
       const me = await ask<Me>('GET', '/api/v1/me', { signal })
-      byCookie(me.auth !== 'local' && token() === null)
+      byCookie(me.auth !== 'local')
       return me
     },
     staleTime: 60_000,
