@@ -18,7 +18,8 @@ var built embed.FS
 
 // pages are the addresses that the console itself takes apart; src/router.tsx has
 // the same. Everything else that is not there stays a 404: see NotFound.
-var pages = []string{"/chat/{session}", "/agents", "/agents/{id}", "/approvals", "/runs", "/runs/{id}", "/settings"}
+var pages = []string{"/chat/{session}", "/agents", "/agents/{id}", "/approvals", "/runs", "/runs/compare", "/runs/{id}",
+	"/files", "/settings"}
 
 // policy lets the page run what is served with it and talk to this server, and
 // nothing else: what a model says is shown in it. Styles are set on elements by

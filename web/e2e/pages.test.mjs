@@ -66,6 +66,7 @@ for (const [name, look] of Object.entries({
       '/approvals',
       '/runs',
       `/runs/${runs[0].id}`,
+      '/files',
       '/settings',
     ]) {
       await page.goto(path)

@@ -45,13 +45,18 @@ const compare = createRoute({
   path: '/runs/compare',
   component: lazyRouteComponent(() => import('./runs/ComparePage'), 'ComparePage'),
 })
+const files = createRoute({
+  getParentRoute: () => root,
+  path: '/files',
+  component: lazyRouteComponent(() => import('./files/FilesPage'), 'FilesPage'),
+})
 const settings = createRoute({
   getParentRoute: () => root,
   path: '/settings',
   component: lazyRouteComponent(() => import('./settings/SettingsPage'), 'SettingsPage'),
 })
 
-const tree = root.addChildren([home, chat, agents, agent, approvals, runs, run, compare, settings])
+const tree = root.addChildren([home, chat, agents, agent, approvals, runs, run, compare, files, settings])
 
 export function makeRouter() {
   return createRouter({

@@ -1,5 +1,8 @@
 import { queryOptions } from '@tanstack/react-query'
 import { ask } from '../wire/api'
+import { readLog } from '../wire/log'
+import type { FileEntry } from '../wire/bus.generated'
+import type { Run } from '../wire/native.generated'
 
 export interface Project {
   id: string
@@ -12,3 +15,61 @@ export const projectsQuery = queryOptions({
   queryFn: ({ signal }) => ask<Project[]>('GET', '/api/v1/projects', { signal }),
   staleTime: 60_000,
 })
+
+function of(project: string, path: string): string {
+  const query = new URLSearchParams({ path })
+  if (project !== '') query.set('project_root', project)
+  return query.toString()
+}
+
+export const folderQuery = (project: string, path: string) =>
+  queryOptions({
+    queryKey: ['files', project, 'folder', path],
+    queryFn: ({ signal }) => ask<FileEntry[]>('GET', `/api/files?${of(project, path)}`, { signal }),
+  })
+
+export const fileQuery = (project: string, path: string) =>
+  queryOptions({
+    queryKey: ['files', project, 'file', path],
+    queryFn: async ({ signal }) =>
+      (await ask<{ content: string }>('GET', `/api/file?${of(project, path)}`, { signal })).content,
+  })
+
+export interface Change {
+  summary: string
+  diff?: string
+}
+
+export interface LastChanges {
+  run: Run
+  files: Map<string, Change>
+}
+
+const looks = 5 // runs that are looked through for the last change
+
+// changesQuery finds what the last run that changed files of a project has changed.
+export const changesQuery = (project: string) =>
+  queryOptions({
+    queryKey: ['files', project, 'changes'],
+    queryFn: async ({ signal }): Promise<LastChanges | null> => {
+      const query = new URLSearchParams({ limit: String(looks) })
+      if (project !== '') query.set('project', project)
+      const { runs } = await ask<{ runs: Run[] }>('GET', `/api/v1/runs?${query}`, { signal })
+      for (const run of runs) {
+        // The report of a run that was stopped follows its end, and comes before the next run.
+        let ended = false
+        const log = await readLog(run.session, {
+          after: run.run,
+          until: (event) => {
+            ended ||= event.type === 'RunFinished' && event.run === run.run
+            return event.type === 'FilesChanged' || (ended && event.type === 'RunStarted')
+          },
+          signal,
+        })
+        const last = log.at(-1)
+        if (last?.type === 'FilesChanged')
+          return { run, files: new Map(last.body.files.map(({ path, summary, diff }) => [path, { summary, diff }])) }
+      }
+      return null
+    },
+  })

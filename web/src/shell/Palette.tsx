@@ -130,6 +130,7 @@ function useChoices(me: Me, wanted: string, actions: readonly Action[]): Choice[
         ['Agents', '/agents'],
         ['Approvals', '/approvals'],
         ['Runs', '/runs'],
+        ['Files', '/files'],
         ['Settings', '/settings'],
       ] as const
     ).map(([name, to]): Choice => ({ id: to, group: 'Page', name, run: () => void navigate({ to }) }))

@@ -4,6 +4,7 @@ import type { Me } from '../wire/native.generated'
 import {
   AgentsIcon,
   ApprovalsIcon,
+  FilesIcon,
   KeyboardIcon,
   PlusIcon,
   RunsIcon,
@@ -70,6 +71,7 @@ export function Rail({ me, waiting, connection, theme, setTheme, openPalette, op
           <Page to="/agents" icon={<AgentsIcon className="size-4 shrink-0" />} name="Agents" />
           <Page to="/approvals" icon={<ApprovalsIcon className="size-4 shrink-0" />} name="Approvals" count={waiting} />
           <Page to="/runs" icon={<RunsIcon className="size-4 shrink-0" />} name="Runs" />
+          <Page to="/files" icon={<FilesIcon className="size-4 shrink-0" />} name="Files" />
           <Page to="/settings" icon={<SettingsIcon className="size-4 shrink-0" />} name="Settings" />
         </ul>
       </nav>
@@ -115,7 +117,7 @@ function Page({
   name,
   count = 0,
 }: {
-  to: '/agents' | '/approvals' | '/runs' | '/settings'
+  to: '/agents' | '/approvals' | '/runs' | '/files' | '/settings'
   icon: ReactNode
   name: string
   count?: number

@@ -2,7 +2,7 @@ import { useEffect } from 'react'
 import type { Session } from '../wire/native.generated'
 import { titleOf } from './sessions'
 
-const pages: Record<string, string> = { agents: 'Agents', approvals: 'Approvals', runs: 'Runs', settings: 'Settings' }
+const pages: Record<string, string> = { agents: 'Agents', approvals: 'Approvals', runs: 'Runs', files: 'Files', settings: 'Settings' }
 
 // pageName is the title of a page.
 export function pageName(path: string, sessions: readonly Session[]): string {

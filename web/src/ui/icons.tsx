@@ -48,6 +48,7 @@ export const AgentsIcon = icon(
 )
 export const ApprovalsIcon = icon('M8 2L3 4v4c0 3 2.2 5 5 6 2.8-1 5-3 5-6V4zM6 8l1.5 1.5 3-3')
 export const RunsIcon = icon('M2.5 4h5M5 8h6M8.5 12h5')
+export const FilesIcon = icon('M2.5 4.5v8h11v-6.5H8L6.500 4z')
 export const SettingsIcon = icon(
   'M2.5 5h7M12.5 5h1M2.5 11H4M7 11h6.5' +
     'M11 6.5a1.5 1.5 0 100-3 1.5 1.5 0 000 3zM5.5 12.5a1.5 1.5 0 100-3 1.5 1.5 0 000 3z',

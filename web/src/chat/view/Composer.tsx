@@ -29,6 +29,7 @@ import { newID } from '../../wire/uuid'
 
 interface ComposerProps {
   session?: string // none: the first message opens one
+  project?: string // of a new conversation; none: the first
   agent?: string // who answers, if nobody else is chosen
   running?: boolean
   said?: string[] // what was said before, the latest last
@@ -45,6 +46,7 @@ interface ComposerProps {
 // Composer is the field for a new message. The text stays until the server has accepted it.
 export function Composer({
   session,
+  project,
   agent,
   running = false,
   said = [],
@@ -123,12 +125,21 @@ export function Composer({
     const body = {
       message: meant.message,
       session_id: session,
+      project_root: project,
       agent_id: who,
       mode: meant.mode,
       model: draft.model,
       images: pictures.length > 0 ? pictures.map((p) => p.url) : undefined,
     }
-    const same = JSON.stringify([body.message, body.session_id, body.agent_id, body.mode, body.model, pictures.length])
+    const same = JSON.stringify([
+      body.message,
+      body.session_id,
+      body.agent_id,
+      body.mode,
+      body.model,
+      project,
+      pictures.length,
+    ])
     if (key.current.of !== same) key.current = { of: same, id: newID() }
     setSending(true)
     try {

@@ -4,6 +4,7 @@ import { ask } from '../../wire/api'
 import { useMe } from '../../wire/me'
 import { ErrorState } from '../../ui/ErrorState'
 import type { Started } from '../../wire/bus.generated'
+import { ProjectPicker } from '../../files/ProjectPicker'
 import { Composer } from './Composer'
 import { preloadChat } from './preload'
 import { useAgents } from './queries'
@@ -73,6 +74,7 @@ export function FirstRun() {
   const navigate = useNavigate()
   const { me, may, query } = useMe()
   const { data: agents = [], error, refetch } = useAgents()
+  const [project, setProject] = useState('')
   const [busy, setBusy] = useState('')
   const [failure, setFailure] = useState<{ error: unknown; idea: Idea } | null>(null)
   useEffect(() => {
@@ -91,7 +93,7 @@ export function FirstRun() {
     try {
       go(
         await ask<Started>('POST', '/api/chat', {
-          body: { message: spoken(idea), agent_id: agent?.id, mode: idea.mode },
+          body: { message: spoken(idea), agent_id: agent?.id, mode: idea.mode, project_root: project || undefined },
           once: newID(),
         }),
       )
@@ -120,6 +122,7 @@ export function FirstRun() {
                 {me?.model ? ` My model is ${me.model}.` : ''}
               </p>
             )}
+            <ProjectPicker project={project} onChoose={setProject} />
           </header>
           {error !== null && (
             <ErrorState what="The agents could not be loaded." error={error} retry={() => void refetch()} />
@@ -171,7 +174,7 @@ export function FirstRun() {
           )}
         </div>
       </div>
-      {mayMessage && <Composer agent={agent?.id} focus onSent={go} />}
+      {mayMessage && <Composer agent={agent?.id} project={project || undefined} focus onSent={go} />}
     </div>
   )
 }

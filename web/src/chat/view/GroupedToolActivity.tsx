@@ -4,6 +4,8 @@ import { Mono } from '../../ui/Mono'
 import { Diff } from '../../ui/Diff'
 import { describe, requestOf } from '../model/describe'
 import { group, statusOf, took, worst } from '../model/tools'
+import { FileLink } from '../../files/FileLink'
+import { useChat } from './chatContext'
 import { Fold } from './Fold'
 import type { ToolUse } from '../model/message'
 import { Prose } from './Prose'
@@ -112,6 +114,7 @@ function Details({ tool, status }: { tool: ToolUse; status: string }) {
           <span className="font-mono">{tool.tool}</span> · {status}
         </p>
         <Asked tool={tool} />
+        <FileLink tool={tool.tool} args={tool.args} session={useChat().session} />
       </div>
       {tool.output !== '' && status !== 'running' && (
         <div>
