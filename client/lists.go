@@ -76,6 +76,22 @@ func (c *Client) Projects(ctx context.Context) (list []parley.Project, err error
 	return list, c.do(ctx, request{method: http.MethodGet, path: "/projects", answer: &list})
 }
 
+// A Skill is a text that a message can call by its name: /name.
+type Skill struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Hint        string `json:"argument_hint,omitempty"`
+	People      bool   `json:"user_invocable"` // people may call it, not only models
+}
+
+// Skills lists the skills of a project, a root or an id.
+func (c *Client) Skills(ctx context.Context, project string) ([]Skill, error) {
+	var answer struct{ Skills []Skill }
+	err := c.do(ctx, request{method: http.MethodGet, path: "/skills", query: query("project", project),
+		answer: &answer})
+	return answer.Skills, err
+}
+
 // Folder lists a folder of a project, a root or an id; an empty path is the top of the project.
 func (c *Client) Folder(ctx context.Context, project, path string) ([]parley.FileEntry, error) {
 	var entries []parley.FileEntry

@@ -121,10 +121,13 @@ func TestAMessageBeforeTheAnswer(t *testing.T) {
 	}
 	mustShow(t, m, "(Tab shows it)")
 	m, _ = press(m, "tab")
-	mustShow(t, m, "[y]es")
+	mustShow(t, m, "in a moment")
 	if _, effects := press(m, "y"); len(answersIn(effects)) > 0 {
 		t.Errorf("a key right after Tab answered: %#v", effects)
 	}
+	at.at = at.at.Add(cardGuard)
+	m, _ = m.step(tickMsg{})
+	mustShow(t, m, "[y]es")
 }
 
 // TestPlanCard: a plan waits for the end of its run, and then for a person.
@@ -142,8 +145,10 @@ func TestPlanCard(t *testing.T) {
 	known := len(s.events)
 	s.add(parley.RunFinished{Outcome: parley.Completed})
 	m, _ = tell(m, s.events[known:]...)
-	mustShow(t, m, "The plan waits for your approval", "First", "[a]pprove")
+	mustShow(t, m, "The plan waits for your approval", "First")
 	at.at = at.at.Add(cardGuard)
+	m, _ = m.step(tickMsg{})
+	mustShow(t, m, "[a]pprove")
 	for key, want := range map[string]client.PlanAnswer{"a": {Decision: parley.ApprovePlan},
 		"f": {Decision: parley.ApprovePlan, Fresh: true}, "r": {Decision: parley.RejectPlan}} {
 		if _, effects := press(m, key); !reflect.DeepEqual(effects, []effect{decidePlan{testSession, want}}) {

@@ -9,7 +9,7 @@ import (
 // completions of a word that need the server; completedMsg has them.
 type (
 	complete struct {
-		word    string // behind the @
+		word    string // with its / or @
 		project string
 	}
 	completedMsg struct {
@@ -32,11 +32,13 @@ func (m model) completeDraft() (model, []effect) {
 	word := lastWord(text)
 	switch {
 	case word == text && strings.HasPrefix(word, "/"):
-		return m.completeWord(word, completeSlash(word)), nil
+		if found := completeSlash(word); len(found) == 1 {
+			return m.completeWord(word, found), nil
+		}
 	case !strings.HasPrefix(word, "@"):
 		return m, nil
 	}
-	return m, []effect{complete{word[1:], m.project()}}
+	return m, []effect{complete{word, m.project()}}
 }
 
 // project is the one of the session.
@@ -45,18 +47,19 @@ func (m model) project() string { return firstOf(m.talk.Project, m.wish.Project)
 // completed takes completions from the server. Agents are named at the beginning of a message only.
 func (m model) completed(msg completedMsg) model {
 	text := m.draft.Value()
-	if lastWord(text) != "@"+msg.word {
+	if lastWord(text) != msg.word {
 		return m // the person has typed on
 	}
 	found := msg.found
-	if text == "@"+msg.word {
+	if text == msg.word {
+		found = append(slices.Clip(found), completeSlash(text)...)
 		for _, a := range m.agents {
-			if strings.HasPrefix(a, msg.word) {
-				found = append(slices.Clip(found), "@"+a)
+			if strings.HasPrefix("@"+a, text) {
+				found = append(found, "@"+a)
 			}
 		}
 	}
-	return m.completeWord("@"+msg.word, found)
+	return m.completeWord(msg.word, found)
 }
 
 // completeWord replaces a word by what all completions have in common, and shows them if there are several.

@@ -59,7 +59,11 @@ func (p *painter) said(i *Item) []string {
 	if i.Synthetic {
 		mark = p.dim.Render("⏱ ")
 	}
-	return indent(mark, p.each(p.strong.Render, wrapAt(i.Text, p.width-2)))
+	lines := indent(mark, p.each(p.strong.Render, wrapAt(i.Text, p.width-2)))
+	if i.Images > 0 {
+		lines = append(lines, p.dim.Render("  ("+count(i.Images, "image")+")"))
+	}
+	return lines
 }
 
 // answer draws Markdown. While the text arrives, paragraphs that are complete are drawn once.

@@ -46,11 +46,12 @@ func (m model) cardRows() []string {
 	room := max(m.height*3/5-len(options)-len(keys)-1, 1)
 	rows = append(rows, m.window(room)...)
 	rows = append(rows, options...)
-	render := p.strong.Render
-	if !m.armed() {
-		render = p.dim.Render
+	if !m.armed() { // in as many lines, so that nothing moves when keys answer
+		soon := make([]string, len(keys))
+		soon[0] = p.dim.Render(oneLine("Keys answer this in a moment.", m.width))
+		return append(rows, soon...)
 	}
-	return append(rows, m.painter.each(render, keys)...)
+	return append(rows, m.painter.each(p.strong.Render, keys)...)
 }
 
 // window is the part of the body that fits.
@@ -130,7 +131,7 @@ func (m model) cardKeys(c Card) string {
 	}
 	switch c.Kind {
 	case Approval:
-		keys := "[y]es  [a]lways exactly this  [n]o  [r]eason for no  [e]xplain  [s]top the run"
+		keys := "[y]es  [a]lways exactly this  [n]o  [r]eason for no  [e]xplain  [s]top"
 		if c.Similar != "" {
 			keys = "Similar: " + Visible(c.Similar) + "\n" + strings.Replace(keys, "[n]o", "a[l]ways similar  [n]o", 1)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -14,12 +15,28 @@ import (
 	"parley/client"
 )
 
-// The edge performs effects. It is the only part of the package that talks to a server and reads a clock.
+// The edge performs effects. It is the only part of the package that talks to a server.
 type edge struct {
 	ctx     context.Context
-	client  *client.Client
+	link    atomic.Pointer[serverLink]
+	again   func(context.Context) (*client.Client, error) // see Options.Again
 	environ []string
 	feed    *feed // of the session on the screen; nil: none yet
+}
+
+// A serverLink is the client of one server. Its context ends when another server takes its place.
+type serverLink struct {
+	*client.Client
+	ctx context.Context
+	cut context.CancelFunc
+}
+
+// connect has requests go to a server from now on. Those that wait for the server before it are sent again.
+func (e *edge) connect(c *client.Client) {
+	ctx, cut := context.WithCancel(e.ctx)
+	if old := e.link.Swap(&serverLink{c, ctx, cut}); old != nil {
+		old.cut()
+	}
 }
 
 // A feed follows a session in a goroutine of its own.
@@ -65,6 +82,8 @@ func (e *edge) command(f effect) tea.Cmd {
 	switch f := f.(type) {
 	case quit:
 		return tea.Quit
+	case suspend:
+		return tea.Suspend
 	case redraw:
 		return tea.ClearScreen
 	case tick:
@@ -81,76 +100,81 @@ func (e *edge) command(f effect) tea.Cmd {
 		return e.edit(f)
 	}
 	return func() tea.Msg {
-		msg, err := e.request(f)
-		switch {
-		case e.ctx.Err() != nil:
-			return nil
-		case err != nil:
-			return refusedMsg{f, err}
+		for {
+			to := e.link.Load()
+			msg, err := to.request(f)
+			switch {
+			case e.ctx.Err() != nil:
+				return nil
+			case err != nil && to.ctx.Err() != nil:
+				continue
+			case err != nil:
+				return refusedMsg{f, err}
+			}
+			return msg
 		}
-		return msg
 	}
 }
 
 // request performs an effect that asks the server.
-func (e *edge) request(f effect) (tea.Msg, error) {
+func (l *serverLink) request(f effect) (tea.Msg, error) {
 	switch f := f.(type) {
 	case askMe:
-		me, err := e.client.Me(e.ctx)
+		me, err := l.Me(l.ctx)
 		return meMsg{me}, err
 	case open:
-		_, err := e.client.Open(e.ctx, client.NewSession{ID: f.session, Agent: f.wish.Agent, Project: f.wish.Project})
+		_, err := l.Client.Open(l.ctx, client.NewSession{ID: f.session, Agent: f.agent})
 		return openedMsg{f.session}, err
 	case submit:
-		return e.submit(f)
+		return l.submit(f)
 	case cancelRun:
 		var err error
 		if f.request == "" {
-			_, err = e.client.Cancel(e.ctx, f.session)
+			_, err = l.Cancel(l.ctx, f.session)
 		} else {
-			_, err = e.client.CancelRequest(e.ctx, f.session, f.request)
+			_, err = l.CancelRequest(l.ctx, f.session, f.request)
 		}
 		if refused, ok := errors.AsType[*client.Error](err); ok && refused.Code == parley.CodeNotFound {
 			err = nil // it has just ended
 		}
 		return nil, err
 	}
-	return e.look(f)
+	return l.look(f)
 }
 
 // answer performs an effect that answers a card.
-func (e *edge) answer(f effect) (err error) {
+func (l *serverLink) answer(f effect) (err error) {
 	switch f := f.(type) {
 	case decide:
-		_, err = e.client.Decide(e.ctx, f.card, f.approval)
+		_, err = l.Decide(l.ctx, f.card, f.approval)
 	case explain:
-		_, err = e.client.Explain(e.ctx, f.card)
+		_, err = l.Explain(l.ctx, f.card)
 	case answer:
-		_, err = e.client.Answer(e.ctx, f.card, f.answers)
+		_, err = l.Answer(l.ctx, f.card, f.answers)
 	case resolve:
-		_, err = e.client.Resolve(e.ctx, f.card, f.resolution, "")
+		_, err = l.Resolve(l.ctx, f.card, f.resolution, "")
 	case decidePlan:
-		_, err = e.client.DecidePlan(e.ctx, f.session, f.answer)
+		_, err = l.DecidePlan(l.ctx, f.session, f.answer)
 	case compact:
-		_, err = e.client.Compact(e.ctx, f.session)
+		_, err = l.Compact(l.ctx, f.session)
 	case withdraw:
-		_, err = e.client.Withdraw(e.ctx, f.session, f.input)
+		_, err = l.Withdraw(l.ctx, f.session, f.input)
 	default:
 		panic(fmt.Sprintf("tui: nothing performs %T", f))
 	}
 	return err
 }
 
-func (e *edge) submit(f submit) (tea.Msg, error) {
+func (l *serverLink) submit(f submit) (tea.Msg, error) {
 	var opened tea.Msg
 	if f.open {
-		if _, err := e.client.Open(e.ctx, client.NewSession{ID: f.session, Agent: f.wish.Agent,
+		if _, err := l.Client.Open(l.ctx, client.NewSession{ID: f.session, Agent: f.wish.Agent,
 			Project: f.wish.Project}); err != nil {
 			return nil, err
 		}
 		opened = openedMsg{f.session}
 	}
-	_, err := e.client.Submit(e.ctx, f.session, f.input)
+	_, err := l.Submit(l.ctx, f.session, f.input)
 	return opened, err
 }
 
@@ -178,11 +202,11 @@ func (e *edge) follow(session parley.SessionID) {
 				f.updates <- update{crash: fmt.Sprintf("%v\n%s", r, debug.Stack())}
 			}
 		}()
-		f.run(ctx, e.client)
+		f.run(ctx, e)
 	}()
 }
 
-func (f *feed) run(ctx context.Context, c *client.Client) {
+func (f *feed) run(ctx context.Context, e *edge) {
 	hand := func(u update) bool {
 		select {
 		case f.updates <- u:
@@ -191,10 +215,27 @@ func (f *feed) run(ctx context.Context, c *client.Client) {
 			return false
 		}
 	}
-	for u, err := range c.Follow(ctx, client.Log{Session: f.session, Tree: true}, "") {
-		if ctx.Err() != nil || !hand(update{Update: u, err: err}) {
+	for cursor, more := "", true; more && ctx.Err() == nil; {
+		more = false
+		for u, err := range e.link.Load().Follow(ctx, client.Log{Session: f.session, Tree: true}, cursor) {
+			cursor = u.Cursor
+			if ctx.Err() != nil || !hand(update{Update: u, err: err}) {
+				return
+			}
+			if u.Lost != nil && e.again != nil {
+				more = true
+				break
+			}
+		}
+		if !more || ctx.Err() != nil {
 			return
 		}
+		next, err := e.again(ctx)
+		if err != nil {
+			hand(update{err: err})
+			return
+		}
+		e.connect(next)
 	}
 }
 

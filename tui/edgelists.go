@@ -16,48 +16,52 @@ import (
 )
 
 // look performs an effect whose answer is a message.
-func (e *edge) look(f effect) (tea.Msg, error) {
+func (l *serverLink) look(f effect) (tea.Msg, error) {
 	switch f := f.(type) {
 	case list:
-		rows, err := e.list(f)
+		rows, err := l.list(f)
 		return listedMsg{f.kind, f.filter, rows}, err
 	case complete:
-		found, err := e.files(f)
+		find := l.files
+		if strings.HasPrefix(f.word, "/") {
+			find = l.skills
+		}
+		found, err := find(f)
 		return completedMsg{f.word, found}, err
 	case fork:
-		s, err := e.client.Fork(e.ctx, f.session, client.Fork{})
+		s, err := l.Fork(l.ctx, f.session, client.Fork{})
 		return forkedMsg{s.ID}, err
 	case export:
 		return exportedMsg{f.path}, writeNew(f.path, f.text)
 	}
-	return nil, e.answer(f)
+	return nil, l.answer(f)
 }
 
 const mostSessions = 200
 
-func (e *edge) list(f list) (rows []pickRow, err error) {
+func (l *serverLink) list(f list) (rows []pickRow, err error) {
 	switch f.kind {
 	case pickSession:
-		sessions, err := e.client.Sessions(e.ctx, client.SessionQuery{Search: f.filter, Limit: mostSessions})
+		sessions, err := l.Sessions(l.ctx, client.SessionQuery{Search: f.filter, Limit: mostSessions})
 		for _, s := range sessions {
 			rows = append(rows, pickRow{string(s.ID), firstOf(s.Title, "(no title)"),
 				s.Agent + ", " + s.UpdatedAt.Local().Format(time.DateTime) + ", " + string(s.Status)})
 		}
 		return rows, err
 	case pickAgent:
-		agents, err := e.client.Agents(e.ctx, f.project)
+		agents, err := l.Agents(l.ctx, f.project)
 		for _, a := range agents {
 			rows = append(rows, pickRow{a.ID, firstOf(a.Name, a.ID), a.Description})
 		}
 		return rows, err
 	case pickModel:
-		models, err := e.client.Models(e.ctx)
+		models, err := l.Models(l.ctx)
 		for _, m := range models {
 			rows = append(rows, pickRow{m.ID, m.ID, m.Provider})
 		}
 		return rows, err
 	case pickProject:
-		projects, err := e.client.Projects(e.ctx)
+		projects, err := l.Projects(l.ctx)
 		for _, p := range projects {
 			rows = append(rows, pickRow{p.Root, p.Name, p.Root})
 		}
@@ -67,9 +71,10 @@ func (e *edge) list(f list) (rows []pickRow, err error) {
 }
 
 // files are the files and folders of the project whose paths begin with a text.
-func (e *edge) files(f complete) (found []string, err error) {
-	folder := f.word[:strings.LastIndex(f.word, "/")+1]
-	entries, err := e.client.Folder(e.ctx, f.project, strings.TrimSuffix(folder, "/"))
+func (l *serverLink) files(f complete) (found []string, err error) {
+	path := strings.TrimPrefix(f.word, "@")
+	folder := path[:strings.LastIndex(path, "/")+1]
+	entries, err := l.Folder(l.ctx, f.project, strings.TrimSuffix(folder, "/"))
 	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusNotFound {
 		return nil, nil
 	}
@@ -78,7 +83,18 @@ func (e *edge) files(f complete) (found []string, err error) {
 		if entry.IsDir {
 			name += "/"
 		}
-		if strings.HasPrefix(name, "@"+f.word) {
+		if strings.HasPrefix(name, f.word) {
+			found = append(found, name)
+		}
+	}
+	return found, err
+}
+
+// skills are the skills that a person may call whose names begin with a text.
+func (l *serverLink) skills(f complete) (found []string, err error) {
+	skills, err := l.Skills(l.ctx, f.project)
+	for _, s := range skills {
+		if name := "/" + s.Name; s.People && strings.HasPrefix(name, f.word) {
 			found = append(found, name)
 		}
 	}

@@ -36,6 +36,8 @@ func (m model) key(k tea.KeyPressMsg) (model, []effect) {
 	case "ctrl+t":
 		m.unfolded = !m.unfolded
 		return m.layout(), nil
+	case "ctrl+z":
+		return m, []effect{suspend{}}
 	case "ctrl+l":
 		return m, []effect{redraw{}}
 	case "ctrl+g":

@@ -88,7 +88,7 @@ type (
 	// open opens a session, or finds it; its log is followed then.
 	open struct {
 		session parley.SessionID
-		wish    wishes
+		agent   string // of a session that is new after all
 	}
 	submit struct {
 		session parley.SessionID
@@ -100,9 +100,10 @@ type (
 		session parley.SessionID
 		request string // empty: the open run
 	}
-	tick   struct{}
-	quit   struct{}
-	redraw struct{}
+	tick    struct{}
+	quit    struct{}
+	suspend struct{}
+	redraw  struct{}
 )
 
 const (
@@ -144,7 +145,7 @@ func newDraft() textarea.Model {
 func (m model) begin(existing bool) (model, []effect) {
 	effects := []effect{askMe{}, list{pickAgent, "", m.wish.Project}}
 	if existing {
-		effects = append(effects, open{m.talk.Session, m.wish})
+		effects = append(effects, open{m.talk.Session, m.wish.Agent})
 	}
 	return m, effects
 }

@@ -166,7 +166,7 @@ func (m model) visit(session parley.SessionID, existing bool) (model, []effect) 
 		return m, []effect{unfollow{}}
 	}
 	m.wish.Agent, m.wish.Model = "", ""
-	return m, []effect{open{session, m.wish}}
+	return m, []effect{open{session: session}}
 }
 
 // Markdown is a conversation as a document.

@@ -102,7 +102,7 @@ func TestLists(t *testing.T) {
 	m, _ = m.step(listedMsg{pickSession, "ol", []pickRow{{"x", "stale", ""}}})
 	mustShow(t, m, "an old one")
 	m, effects = press(m, "enter")
-	if !reflect.DeepEqual(effects, []effect{open{parley.SessionID(other), wishes{}}}) ||
+	if !reflect.DeepEqual(effects, []effect{open{session: parley.SessionID(other)}}) ||
 		m.talk.Session != parley.SessionID(other) {
 		t.Errorf("choosing a session: %#v", effects)
 	}
@@ -140,19 +140,25 @@ func TestCompletion(t *testing.T) {
 	if m.draft.Value() != "/export " {
 		t.Errorf("/ex becomes %q", m.draft.Value())
 	}
+	if m, _ = press(inTalk(), "/re", "tab"); m.draft.Value() != "/re" {
+		t.Errorf("/re becomes %q before the server has named its skills", m.draft.Value())
+	}
+	if m, _ = m.step(completedMsg{"/re", []string{"/review"}}); m.draft.Value() != "/review " {
+		t.Errorf("/re becomes %q", m.draft.Value())
+	}
 	m = inTalk()
 	m, _ = m.step(listedMsg{pickAgent, "", []pickRow{{"coder", "", ""}, {"explorer", "", ""}}})
 	m, effects := press(m, "@exp", "tab")
-	if !reflect.DeepEqual(effects, []effect{complete{"exp", "/src/app"}}) {
+	if !reflect.DeepEqual(effects, []effect{complete{"@exp", "/src/app"}}) {
 		t.Errorf("@exp: %#v", effects)
 	}
-	m, _ = m.step(completedMsg{"exp", nil})
+	m, _ = m.step(completedMsg{"@exp", nil})
 	if m.draft.Value() != "@explorer " {
 		t.Errorf("@exp becomes %q", m.draft.Value())
 	}
 	m, effects = press(m, "look at @src/ma", "tab")
-	m, _ = m.step(completedMsg{"src/ma", []string{"@src/main.go", "@src/main_test.go"}})
-	if m.draft.Value() != "@explorer look at @src/main" || effects[0] != (complete{"src/ma", "/src/app"}) {
+	m, _ = m.step(completedMsg{"@src/ma", []string{"@src/main.go", "@src/main_test.go"}})
+	if m.draft.Value() != "@explorer look at @src/main" || effects[0] != (complete{"@src/ma", "/src/app"}) {
 		t.Errorf("the draft is %q", m.draft.Value())
 	}
 	mustShow(t, m, "@src/main_test.go")

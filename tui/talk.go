@@ -63,6 +63,7 @@ type Item struct {
 	Seq       parley.Seq         // of the event that began it
 	By        parley.PrincipalID // of Said
 	Synthetic bool               // of Said: a timer did
+	Images    int                // of Said
 	Text      string
 	Open      bool // more may follow
 	Cut       bool // it breaks off
@@ -84,6 +85,7 @@ type Waiting struct {
 	Text      string
 	By        parley.PrincipalID
 	Synthetic bool
+	Images    int
 }
 
 // Fold is the talk after some events of the session and its sub-agents.
@@ -150,7 +152,8 @@ func (t Talk) foldSession(e parley.Event) Talk {
 		t.Deleted = true
 		return t.trouble(e, "The session was deleted.")
 	case parley.InputReceived:
-		t.Queue = append(slices.Clip(t.Queue), Waiting{parley.InputID(e.Seq), b.Request, b.Content, e.By, b.Synthetic})
+		t.Queue = append(slices.Clip(t.Queue), Waiting{parley.InputID(e.Seq), b.Request, b.Content, e.By, b.Synthetic,
+			len(b.Images)})
 		if t.Title == "" && !b.Synthetic {
 			t.Title = short(b.Content)
 		}
@@ -197,7 +200,7 @@ func (t Talk) adopt(e parley.Event, input parley.InputID) Talk {
 	if w.ID == 0 {
 		return t
 	}
-	return t.add(e, Item{Kind: Said, Text: w.Text, By: w.By, Synthetic: w.Synthetic})
+	return t.add(e, Item{Kind: Said, Text: w.Text, By: w.By, Synthetic: w.Synthetic, Images: w.Images})
 }
 
 // foldPlan shows one plan for each run, as it is now: the steps of a plan get done one by one.

@@ -26,9 +26,13 @@ type Options struct {
 	Project string           // of a new session; empty: the first
 	// Elsewhere is the folder in which the server works, if that is not the one that the person is in.
 	Elsewhere string
-	In        io.Reader
-	Out       io.Writer
-	Env       []string
+	// Again finds another server with the same sessions when the connection was lost. Nil: the server at the address
+	// of Client comes back.
+	Again func(context.Context) (*client.Client, error)
+
+	In  io.Reader
+	Out io.Writer
+	Env []string
 }
 
 // A Visit is how a person left.
@@ -45,7 +49,8 @@ func Run(ctx context.Context, o Options) (Visit, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	e := &edge{ctx: ctx, client: o.Client, environ: o.Env}
+	e := &edge{ctx: ctx, again: o.Again, environ: o.Env}
+	e.connect(o.Client)
 	defer e.unfollow()
 	m := newModel(o.Session, wishes{Agent: o.Agent, Project: o.Project}, time.Now)
 	if o.Elsewhere != "" {

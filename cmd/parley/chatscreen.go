@@ -35,22 +35,22 @@ func (c chatCommand) fullScreen(p *program) error {
 	quiet := *p
 	quiet.stderr = errs // a server of the chat's own must not write across the screen
 	defer func() { _, _ = p.stderr.Write(errs.bytes()) }()
-	to, err := quiet.connectOrStart(ctx, serverFlags{Server: c.Server, Token: c.Token})
+	found := &foundServer{program: &quiet, flags: serverFlags{Server: c.Server, Token: c.Token}}
+	defer found.close()
+	first, err := found.find(ctx)
 	if err != nil {
 		return err
 	}
-	defer to.close()
-	patient, err := client.New(to.Address(), client.Options{Token: c.Token, Patient: true})
+	project, elsewhere, err := found.to.projectHere(ctx, c.Project)
 	if err != nil {
 		return err
 	}
-	defer patient.Close()
-	project, elsewhere, err := to.projectHere(ctx, c.Project)
-	if err != nil {
-		return err
+	o := tui.Options{Client: first, Session: session, Agent: c.Agent, Project: project, Elsewhere: elsewhere,
+		In: p.stdin, Out: p.stdout, Env: os.Environ()}
+	if found.ofACommand() {
+		o.Again = found.find
 	}
-	visit, err := tui.Run(ctx, tui.Options{Client: patient, Session: session, Agent: c.Agent, Project: project,
-		Elsewhere: elsewhere, In: p.stdin, Out: p.stdout, Env: os.Environ()})
+	visit, err := tui.Run(ctx, o)
 	if visit.Session != "" {
 		if visit.Used.CostMicros > 0 {
 			fmt.Fprintf(p.stdout, "This chat has cost %s.\n", dollars(visit.Used.CostMicros))
@@ -62,6 +62,51 @@ func (c chatCommand) fullScreen(p *program) error {
 		fmt.Fprintf(p.stdout, "Go on with: %s\n", again)
 	}
 	return err
+}
+
+// A foundServer is the server of a chat, which may change while the chat goes on.
+type foundServer struct {
+	program *program
+	flags   serverFlags
+	to      *connection
+	patient *client.Client
+}
+
+// find finds the server of the folder, or starts one.
+func (f *foundServer) find(ctx context.Context) (*client.Client, error) {
+	f.close()
+	to, err := f.program.connectOrStart(ctx, f.flags)
+	if err != nil {
+		return nil, err
+	}
+	f.to = to
+	token := f.flags.Token
+	if to.own != nil { // which needs none
+		token = ""
+	}
+	f.patient, err = client.New(to.Address(), client.Options{Token: token, Patient: true})
+	return f.patient, err
+}
+
+// ofACommand reports whether another command started the server for itself: such a server has a free port and ends
+// with the command. A server that parley serve started comes back at its address.
+func (f *foundServer) ofACommand() bool {
+	settings, err := f.program.serveSettings()
+	if err != nil || f.to.lock == "" {
+		return false
+	}
+	_, at := serverOn(f.to.lock)
+	return at != "" && !sameAddress(at, settings.Listen)
+}
+
+func (f *foundServer) close() {
+	if f.to != nil {
+		f.to.close()
+		f.to = nil
+	}
+	if f.patient != nil {
+		f.patient.Close()
+	}
 }
 
 // threadID is the session that --thread names; empty: a new one.
