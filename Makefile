@@ -5,6 +5,8 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 .DEFAULT_GOAL := help
 .PHONY: help run build test lint race race-all bench e2e browser screenshots cluster cluster-kill cluster-check cluster-takeover \
 	cluster-rolling release sabotage sabotage-sample clean
+.PHONY: help run build test lint race race-all bench e2e browser screenshots captures cluster cluster-kill cluster-check cluster-takeover \
+	cluster-rolling sabotage sabotage-sample clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +81,9 @@ e2e: $(NODE_MODULES) browser ## run the end-to-end tests alone, those in a brows
 
 browser: build web/e2e/node_modules/.installed ## drive the console in Chromium, in front of the real binary
 	cd web/e2e && npm test --silent
+
+captures: web/dist/index.html ## capture the full screen of parley chat for docs/terminal.md and docs/images
+	PARLEY_CAPTURES=$(CURDIR)/docs go test -count=1 -run '^TestCaptures$$' ./cmd/parley
 
 screenshots: build web/e2e/node_modules/.installed ## take the pictures in docs/images
 	cd web/e2e && node screenshots.mjs ../../docs/images
