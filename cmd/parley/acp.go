@@ -28,6 +28,15 @@ type acpCommand struct {
 	Agent       string `placeholder:"NAME" help:"Agent of new sessions (default: the server's first)."`
 }
 
+// Help is printed below the usage.
+func (*acpCommand) Help() string {
+	return `The editor starts this command. docs/dialects/acp.md has its settings.
+
+Example:
+
+  $ parley acp --agent helpful-assistant`
+}
+
 func (c *acpCommand) Run(p *program) error {
 	ctx, stop := signal.NotifyContext(p.ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

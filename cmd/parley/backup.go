@@ -61,6 +61,15 @@ func (c *backupCommand) wrong() string {
 	return ""
 }
 
+// Help is printed below the usage.
+func (*backupCommand) Help() string {
+	return `docs/operating.md says how to restore it.
+
+Example:
+
+  $ parley backup /backups/parley-$(date +%F).db`
+}
+
 func (c *backupCommand) Run(p *program) error {
 	if err := c.Check(); err != nil {
 		return err

@@ -34,6 +34,13 @@ const (
 	problem status = "problem"
 )
 
+// Help is printed below the usage.
+func (*doctorCommand) Help() string {
+	return `Example:
+
+  $ parley doctor`
+}
+
 // Run looks at everything a server needs, whether one is running or not, and
 // changes nothing.
 func (c *doctorCommand) Run(p *program, env config.Lookup) error {

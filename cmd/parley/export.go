@@ -19,6 +19,13 @@ type exportCommand struct {
 	Output  string           `type:"path" placeholder:"FILE" help:"New file to write (default: standard output)."`
 }
 
+// Help is printed below the usage.
+func (*exportCommand) Help() string {
+	return `Example:
+
+  $ parley export 3f0c0a52-5b1e-4b5e-9d3f-0c2a4a3f6d11 --output session.jsonl`
+}
+
 func (c *exportCommand) Run(p *program) (err error) {
 	if c.Tenant == "" {
 		c.Tenant = c.DefaultTenant

@@ -21,6 +21,13 @@ type importCommand struct {
 	As     parley.SessionID `placeholder:"UUID" help:"New id of the session (default: the id in the file)."`
 }
 
+// Help is printed below the usage.
+func (*importCommand) Help() string {
+	return `Example:
+
+  $ parley import session.jsonl --data /srv/parley`
+}
+
 // Run brings a session in as one batch, in one transaction, so that nobody ever
 // sees a part of it and a crash leaves nothing behind. It costs the memory of
 // one session; pages would have to be hidden from readers, and cleared away by

@@ -18,6 +18,16 @@ type migrateCommand struct {
 	Grant string `placeholder:"ROLE" help:"Grant this PostgreSQL role the rights that parley serve needs, and no others."`
 }
 
+// Help is printed below the usage.
+func (*migrateCommand) Help() string {
+	return `parley serve does this, too, when it starts.
+
+Example:
+
+  $ parley migrate --status
+  $ parley migrate`
+}
+
 func (c *migrateCommand) Run(p *program) error {
 	if err := c.Check(); err != nil {
 		return err

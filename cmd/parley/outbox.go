@@ -3,12 +3,29 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"text/tabwriter"
 	"time"
 
 	"parley"
 	"parley/config"
 )
+
+// listRows prints the rows of a tenant that read finds, also while a server runs. Each has the columns of the title.
+func (p *program) listRows(database *config.Store, tenant parley.TenantID, title string,
+	read func(logs parley.TenantStore, w io.Writer) error) error {
+	store, err := openReader(p.ctx, database)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, title)
+	if err := read(store.Tenant(cmp.Or(tenant, database.DefaultTenant)), w); err != nil {
+		return err
+	}
+	return w.Flush()
+}
 
 type timersCommand struct {
 	config.Store
@@ -18,29 +35,28 @@ type timersCommand struct {
 	Limit   int              `default:"100" help:"Maximum number of lines."`
 }
 
-// Run lists timers, also of a running server. What they say is shown to nobody
-// who could not read the log anyway.
+// Help is printed below the usage.
+func (*timersCommand) Help() string {
+	return `Example:
+
+  $ parley timers --status all`
+}
+
+// Run lists timers. What they say is shown only to people who could read the log anyway.
 func (c *timersCommand) Run(p *program) error {
-	store, err := openReader(p.ctx, &c.Store)
-	if err != nil {
-		return err
-	}
-	defer store.Close()
 	q := parley.TimerQuery{Session: c.Session, Status: parley.TimerStatus(c.Status), Limit: c.Limit}
 	if c.Status == "all" {
 		q.Status = ""
 	}
-	list, err := store.Tenant(cmp.Or(c.Tenant, c.DefaultTenant)).Timers(p.ctx, q)
-	if err != nil {
+	const title = "TIMER\tSTATUS\tFIRES\tAGENT\tOWNER\tBY\tWHY\tREASON"
+	return p.listRows(&c.Store, c.Tenant, title, func(logs parley.TenantStore, w io.Writer) error {
+		list, err := logs.Timers(p.ctx, q)
+		for _, t := range list {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.60q\n", t.ID, t.Status, t.FireAt.Format(time.RFC3339),
+				t.Agent, t.Owner, t.By, t.Why, t.Reason)
+		}
 		return err
-	}
-	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TIMER\tSTATUS\tFIRES\tAGENT\tOWNER\tBY\tWHY\tREASON")
-	for _, t := range list {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.60q\n", t.ID, t.Status, t.FireAt.Format(time.RFC3339), t.Agent,
-			t.Owner, t.By, t.Why, t.Reason)
-	}
-	return w.Flush()
+	})
 }
 
 type effectsCommand struct {
@@ -51,30 +67,30 @@ type effectsCommand struct {
 	Limit   int              `default:"100" help:"Maximum number of lines."`
 }
 
-// Run lists effects, also of a running server.
+// Help is printed below the usage.
+func (*effectsCommand) Help() string {
+	return `Example:
+
+  $ parley effects --status failed`
+}
+
+// Run lists effects.
 func (c *effectsCommand) Run(p *program) error {
-	store, err := openReader(p.ctx, &c.Store)
-	if err != nil {
-		return err
-	}
-	defer store.Close()
 	q := parley.EffectQuery{Session: c.Session, Status: parley.EffectStatus(c.Status), Limit: c.Limit}
 	if c.Status == "all" {
 		q.Status = ""
 	}
-	list, err := store.Tenant(cmp.Or(c.Tenant, c.DefaultTenant)).Effects(p.ctx, q)
-	if err != nil {
-		return err
-	}
-	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "EFFECT\tSTATUS\tTYPE\tREQUEST\tCREATED\tATTEMPTS\tOWNER\tWHY")
-	for _, e := range list {
-		request := e.Request
-		if e.Hook != nil { // it answers none, and says who is told of what
-			request = string(e.Hook.Event) + " to " + e.Hook.Target
+	const title = "EFFECT\tSTATUS\tTYPE\tREQUEST\tCREATED\tATTEMPTS\tOWNER\tWHY"
+	return p.listRows(&c.Store, c.Tenant, title, func(logs parley.TenantStore, w io.Writer) error {
+		list, err := logs.Effects(p.ctx, q)
+		for _, e := range list {
+			request := e.Request
+			if e.Hook != nil { // it answers none, and says who is told of what
+				request = string(e.Hook.Event) + " to " + e.Hook.Target
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%q\t%s\t%d\t%s\t%s\n", e.ID, e.Status, e.Type, request,
+				e.CreatedAt.Format(time.RFC3339), e.Attempts, e.Owner, e.Why)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%q\t%s\t%d\t%s\t%s\n", e.ID, e.Status, e.Type, request,
-			e.CreatedAt.Format(time.RFC3339), e.Attempts, e.Owner, e.Why)
-	}
-	return w.Flush()
+		return err
+	})
 }

@@ -35,6 +35,16 @@ type serveCommand struct {
 	Open bool `var:"PARLEY_OPEN" default:"false" group:"Address" help:"Open the console in a browser when the server is ready."`
 }
 
+// Help is printed below the usage.
+func (*serveCommand) Help() string {
+	return `Every flag has a variable; a file .env is read, too. docs/configuration.md lists them.
+
+Example:
+
+  $ parley serve
+  $ OPENAI_API_KEY=… parley serve --workspace ~/shop --listen 127.0.0.1:9000`
+}
+
 // Run serves until a signal ends it. A second signal kills the process.
 func (c *serveCommand) Run(p *program) error {
 	ctx, stop := signal.NotifyContext(p.ctx, os.Interrupt, syscall.SIGTERM)

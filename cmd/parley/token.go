@@ -20,6 +20,13 @@ type tokenCommand struct {
 	config.Store
 }
 
+// Help is printed below the usage.
+func (*tokenCommand) Help() string {
+	return `Example:
+
+  $ export PARLEY_TOKEN=$(parley token --user ann --role org_admin)`
+}
+
 // Run prints an access token and nothing else.
 func (c *tokenCommand) Run(p *program) error {
 	if c.JWTSecret == "" {
