@@ -1,6 +1,9 @@
 package config
 
 import (
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,5 +78,38 @@ func TestReadTraces(t *testing.T) {
 				t.Errorf("%v %s", err, diff)
 			}
 		})
+	}
+}
+
+// TestTracesAreDocumented: docs/observe.md lists the variables that are read.
+func TestTracesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/observe.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "### Variables")
+	documented := regexp.MustCompile("`(OTEL_\\w+)`").FindAllString(table, -1)
+	var read []string
+	_, err = ReadTraces(func(name string) (string, bool) {
+		read = append(read, "`"+name+"`")
+		if name == otlpEndpoint {
+			return "http://x", true
+		}
+		return "", false
+	})
+	for _, name := range documented {
+		// Those are read by the client of OTLP.
+		if !slices.Contains(read, name) && !strings.Contains(name, "CERTIFICATE") &&
+			!strings.Contains(name, "CLIENT_KEY") {
+			t.Errorf("%s is documented, and is not read", name)
+		}
+	}
+	for _, name := range read {
+		if !slices.Contains(documented, name) {
+			t.Errorf("%s is read, and is not documented", name)
+		}
+	}
+	if err != nil || len(read) < 15 {
+		t.Errorf("%v, after %d variables", err, len(read))
 	}
 }

@@ -6,6 +6,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -110,6 +114,39 @@ func drawn(spans []*tracepb.Span, s *tracepb.Span) drawnSpan {
 	return d
 }
 
+// observed runs the commands of docs/observe.md, but the one that starts a server
+// as the test has.
+func (s *server) observed(session string) {
+	s.t.Helper()
+	page, err := os.ReadFile("../docs/observe.md")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	bin := s.t.TempDir()
+	if err := os.Symlink(binary(s.t), filepath.Join(bin, "parley")); err != nil {
+		s.t.Fatal(err)
+	}
+	printed := ""
+	for _, m := range regexp.MustCompile(`(?m)^    \$ (.*)$`).FindAllStringSubmatch(string(page), -1) {
+		if m[1] == "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 parley serve" {
+			continue
+		}
+		cmd := exec.CommandContext(within(s.t, patience), "sh", "-c",
+			strings.ReplaceAll(m[1], "http://127.0.0.1:8080", "http://"+s.address))
+		cmd.Dir, cmd.Env = bin, []string{"PATH=" + bin + ":" + os.Getenv("PATH"), "PARLEY_SERVER=" + s.address}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			s.t.Errorf("%s: %v\n%s", m[1], err, out)
+		}
+		printed += string(out)
+	}
+	for _, want := range []string{`parley_runs_finished_total{outcome="completed"} 2`, session} {
+		if !strings.Contains(printed, want) {
+			s.t.Errorf("the commands did not print %s:\n%s", want, printed)
+		}
+	}
+}
+
 // TestATraceIsOneTree: a run delegates to a sub-agent, whose tool call a crash
 // interrupts and whose next call a person approves. It is one trace, with the times
 // of the log, and comes once the collector can be reached.
@@ -181,6 +218,7 @@ func TestATraceIsOneTree(t *testing.T) {
 	if _, err := collector.spans.at(within(t, patience), strings.Count(wanted, "\n")-1); err != nil {
 		t.Fatalf("%v; there are %d spans, of\n%s", err, len(collector.spans.all()), wanted)
 	}
+	s.observed(session)
 	s.stop() // whatever else would be exported has come then
 	spans := collector.spans.all()
 	var top []*tracepb.Span

@@ -24,7 +24,7 @@ func (a *actor) runChild(ctx context.Context, step parley.RunChild) parley.Repor
 	case ctx.Err() != nil || a.engine.draining.Load():
 		return nil
 	case err != nil:
-		a.log.Warn("a sub-agent could not be started", "child", step.Child, "error", err)
+		a.log.Warn("a sub-agent could not be started", "run", step.Run, "child", step.Child, "error", err)
 		return parley.ChildEnded{Child: step.Child, Outcome: parley.Failed, Result: parley.MessageOf(err)}
 	}
 	ended.Finding = a.engine.suspect(ended.Result)

@@ -58,15 +58,15 @@ func (a *actor) callModel(ctx context.Context, step parley.CallModel, b *brief) 
 		return err
 	})
 	if err != nil {
-		return a.modelFailed(ctx, err)
+		return a.modelFailed(ctx, step.Run, err)
 	}
 	ended, err := a.stream(ctx, request, agent, b.out.say, tell)
 	switch {
 	case errors.Is(err, errLeaked):
-		a.log.Warn("the model said its canary; the session is halted")
+		a.log.Warn("the model said its canary; the session is halted", "run", step.Run)
 		return parley.CanaryLeaked{}
 	case err != nil:
-		return a.modelFailed(ctx, err)
+		return a.modelFailed(ctx, step.Run, err)
 	}
 	ended.Prompt = request.Digest()
 	return ended
@@ -200,11 +200,11 @@ func (a *actor) judge(ctx context.Context, agent parley.Agent, offered []parley.
 	return asked
 }
 
-func (a *actor) modelFailed(ctx context.Context, err error) parley.ReportBody {
+func (a *actor) modelFailed(ctx context.Context, run parley.RunID, err error) parley.ReportBody {
 	if ctx.Err() != nil {
 		return nil // nobody wants it any more, or the server stops
 	}
-	a.log.Warn("model call failed", "error", err)
+	a.log.Warn("model call failed", "run", run, "error", err)
 	if parley.CodeOf(err) == parley.CodeInternal {
 		return parley.ModelFailed{Code: parley.CodeModel, Message: "The model could not answer."}
 	}

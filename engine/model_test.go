@@ -2,6 +2,8 @@ package engine
 
 import (
 	"encoding/json"
+	"fmt"
+	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
@@ -151,6 +153,23 @@ func TestTooManyCallsAreTold(t *testing.T) {
 		}
 		if got := texts(log); !slices.Equal(got, []string{"well", "done"}) {
 			t.Errorf("%q", got)
+		}
+	})
+}
+
+// TestAFailedRunIsNamedInTheLog by its session and run, as in its trace.
+func TestAFailedRunIsNamedInTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		book := &logbook{}
+		r := newRig(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(book, nil)) })
+		id := r.open()
+		r.say(id, "fail")
+		log := r.until(id, "the end of the run", func(log []parley.Event) bool {
+			return len(all[parley.RunFinished](log)) == 1
+		})
+		want := fmt.Sprintf(`msg="model call failed" session=%s run=%d `, id, log[len(log)-1].Run)
+		if book.count(want) != 1 {
+			t.Errorf("not logged: %s\n%s", want, book.text.String())
 		}
 	})
 }

@@ -42,12 +42,13 @@ func (a *actor) callRemote(ctx context.Context, step parley.CallModel, b *brief)
 	}
 	switch {
 	case errors.Is(err, errLeaked):
-		a.log.Warn("an agent elsewhere said its canary; the session is halted", "agent", step.Agent.Name)
+		a.log.Warn("an agent elsewhere said its canary; the session is halted", "run", step.Run, "agent",
+			step.Agent.Name)
 		return parley.CanaryLeaked{}
 	case errors.Is(err, context.Canceled):
 		return nil // nobody wants it any more, or the server stops
 	case err != nil:
-		a.log.Warn("an agent elsewhere failed", "agent", step.Agent.Name, "error", err)
+		a.log.Warn("an agent elsewhere failed", "run", step.Run, "agent", step.Agent.Name, "error", err)
 		if parley.CodeOf(err) == parley.CodeInternal {
 			return parley.ModelFailed{Code: parley.CodeModel, Message: "The agent could not answer."}
 		}

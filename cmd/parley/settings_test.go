@@ -39,7 +39,7 @@ var subjects = []struct{ group, about string }{
 	{"Prompt injection", "Which texts are checked, and how: [screen.md](screen.md)."},
 	{"Webhooks", "Messages to other servers: [webhooks.md](webhooks.md)."},
 	{"Limits", "Requests above a limit are refused; they are not queued."},
-	{"Logs, metrics and shutdown", "[operating.md](operating.md) has the table of metrics."},
+	{"Logs, metrics and shutdown", "[operating.md](operating.md) has the table of metrics, [observe.md](observe.md) a dashboard and traces."},
 	{"Configuration file", "Values in the file are the lowest in order: a flag or a variable overrides them."},
 }
 
@@ -83,10 +83,11 @@ The file also describes [MCP servers](mcp.md), under the key ` + "`mcp`" + `, wh
 | ` + "`NO_COLOR`" + ` | Turns off colours in these commands, whatever its value. |
 | ` + "`XDG_STATE_HOME`" + ` | State folder below which the default data folder is made (default: ` + "`~/.local/state`" + `). |
 | ` + "`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`" + ` | Proxy for calls to models, MCP servers, JWKS and OpenID. Webhooks use none. |
+| ` + "`OTEL_…`" + ` | The standard variables of OpenTelemetry: where runs are exported as [traces](observe.md#traces). |
 | named in ` + "`secret_env`" + ` of an agent's file | Secret that signs the [webhooks](webhooks.md) of this agent. |
 | named in ` + "`env` or `headers_env`" + ` of an MCP server | Value that Parley hands to this [MCP server](mcp.md). |
 
-Commands that use a server read flags and the environment only. The last two rows are also read from ` + "`.env`" + `.
+Commands that use a server read flags and the environment only. The last three rows are also read from ` + "`.env`" + `.
 
 ## Other commands
 
