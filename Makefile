@@ -3,10 +3,8 @@
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint race race-all bench e2e browser screenshots cluster cluster-kill cluster-check cluster-takeover \
-	cluster-rolling release sabotage sabotage-sample clean
-.PHONY: help run build test lint race race-all bench e2e browser screenshots captures cluster cluster-kill cluster-check cluster-takeover \
-	cluster-rolling sabotage sabotage-sample clean
+.PHONY: help run build test lint race race-all bench e2e browser screenshots captures cluster cluster-kill \
+	cluster-check cluster-takeover cluster-rolling release sabotage sabotage-sample clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -38,10 +38,10 @@ func (c *backupCommand) Help() string {
 A PostgreSQL database is copied by pg_dump, which must be installed, as a role that row-level security does not
 bind.
 
-Examples:
+Example:
 
-  parley backup /backups/before-upgrade.db
-  parley backup --to /backups --every 1h --keep 24`
+  $ parley backup /backups/before-upgrade.db
+  $ parley backup --to /backups --every 1h --keep 24`
 }
 
 // wrong says what is wrong with the flags.
@@ -62,13 +62,6 @@ func (c *backupCommand) wrong() string {
 }
 
 // Help is printed below the usage.
-func (*backupCommand) Help() string {
-	return `docs/operating.md says how to restore it.
-
-Example:
-
-  $ parley backup /backups/parley-$(date +%F).db`
-}
 
 func (c *backupCommand) Run(p *program) error {
 	if err := c.Check(); err != nil {

@@ -9,7 +9,6 @@ import (
 )
 
 type searchCommand struct {
-	serverFlags
 	listFlags
 	Words   []string `arg:"" help:"Words to find. Quote a phrase twice: '\"exactly this\"'."`
 	Project string   `placeholder:"DIR" help:"Search the sessions of one project: its folder on the server, or its id."`
