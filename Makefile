@@ -5,6 +5,8 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 .DEFAULT_GOAL := help
 .PHONY: help run build test lint race race-all bench e2e browser screenshots captures cluster cluster-kill \
 	cluster-check cluster-takeover cluster-rolling release sabotage sabotage-sample clean
+.PHONY: help run build test lint race race-all bench e2e browser screenshots cluster cluster-kill cluster-check cluster-takeover \
+	cluster-rolling release deploy-check image-check sabotage sabotage-sample clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +49,14 @@ build: web/dist/index.html ## write bin/parley
 # RELEASE='-only linux/amd64' builds one binary.
 release: web/dist/index.html ## write static binaries for all systems, checksums, an SBOM and a formula to dist
 	go run ./cmd/release -version $(VERSION) -time "$$(git log -1 --format=%cI)" -url "$(RELEASE_URL)" $(RELEASE)
+
+deploy-check: ## check the chart and the compose files with the libraries of Helm and Docker Compose
+	cd tools && go test ./deploy
+
+# Docker is not needed; root, bubblewrap and apt are. IMAGE names a static binary that is there already.
+image-check: $(if $(IMAGE),,web/dist/index.html) ## assemble the file system of the image and run the server in it
+	$(if $(IMAGE),,CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/parley-static ./cmd/parley)
+	deploy/image-check $(or $(IMAGE),bin/parley-static)
 
 # The console is built into the binary.
 WEB := $(shell find web -path web/node_modules -prune -o -path web/e2e -prune -o -path web/dist -prune -o -name '*.go' -prune -o -type f -print)
