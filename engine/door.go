@@ -150,7 +150,11 @@ func (e *Engine) Session(ctx context.Context, who parley.Principal, id parley.Se
 
 // Sessions lists what the principal may see: everybody's, or else its own.
 func (e *Engine) Sessions(ctx context.Context, who parley.Principal, q parley.SessionQuery) ([]parley.Summary, error) {
-	q.Limit = atMost(q.Limit)
+	if q.Limit > most {
+		q.Limit = min(q.Limit, mostSessions)
+	} else {
+		q.Limit = atMost(q.Limit)
+	}
 	everybody, err := e.mayReadAll(ctx, who)
 	if err != nil {
 		return nil, err

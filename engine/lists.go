@@ -11,6 +11,8 @@ import (
 const (
 	most = 200
 	few  = 50
+	// mostSessions bounds a list of sessions, whose rows are small. People scroll through it.
+	mostSessions = 2000
 )
 
 // Runs is behind every dialect. See parley.Door.

@@ -59,6 +59,7 @@ async function open(t) {
     route.fulfill({ json: { id: session, root: session, title: 'Long', agent: 'coder', status: 'idle' } }),
   )
   await visitor.context.route(`**/api/v1/sessions/${session}/grants`, (route) => route.fulfill({ json: { grants: [] } }))
+  await visitor.context.route(`**/api/v1/sessions/${session}/marks`, (route) => route.fulfill({ json: {} }))
   await visitor.context.route('**/api/v1/runs?*', (route) => route.fulfill({ json: { runs: [] } }))
   let socket
   await visitor.context.routeWebSocket(/api\/events\?session_id/, (ws) => {

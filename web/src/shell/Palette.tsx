@@ -3,7 +3,10 @@ import { useNavigate } from '@tanstack/react-router'
 import { Dialog } from 'radix-ui'
 import { useDeferredValue, useEffect, useId, useMemo, useRef, useState } from 'react'
 import { agentsQuery } from '../agents/queries'
-import type { Me } from '../wire/native.generated'
+import type { Me, Passage } from '../wire/native.generated'
+import { hashOf } from './jump'
+import { Marked } from './Marked'
+import { usePassages } from './search'
 import { titleOf, useSessions } from './sessions'
 import { useAllShortcuts, written } from './shortcuts'
 import { classes } from '../ui/classes'
@@ -14,6 +17,7 @@ interface Choice {
   name: string
   note?: string
   keys?: string
+  passage?: Passage
   run: () => void
 }
 
@@ -31,7 +35,7 @@ export function Palette({ me, actions, close }: { me: Me; actions: readonly Acti
   const chosen = useRef<HTMLLIElement>(null)
   const choices = useChoices(me, wanted, actions)
   const index = Math.min(at, choices.length - 1)
-  useEffect(() => chosen.current?.scrollIntoView({ block: 'nearest' }), [index])
+  useEffect(() => void chosen.current?.scrollIntoView({ block: 'nearest' }), [index]) // some browsers return a promise
   const run = (choice: Choice | undefined) => {
     if (choice === undefined) return
     close()
@@ -51,11 +55,11 @@ export function Palette({ me, actions, close }: { me: Me; actions: readonly Acti
           <Dialog.Title className="sr-only">Command palette</Dialog.Title>
           <input
             role="combobox"
-            aria-label="Search conversations, agents, pages and actions"
+            aria-label="Search messages, conversations, agents, pages and actions"
             aria-expanded="true"
             aria-controls={list}
             aria-activedescendant={index >= 0 ? `${list}-${index}` : undefined}
-            placeholder="Go to a conversation, an agent, a page…"
+            placeholder="Find a message, a conversation, an agent, a page…"
             className="border-b border-line bg-transparent px-4 py-3 outline-none placeholder:text-ink-soft"
             value={text}
             onChange={(e) => {
@@ -86,7 +90,18 @@ export function Palette({ me, actions, close }: { me: Me; actions: readonly Acti
                 onMouseMove={() => setAt(i)}
                 onClick={() => run(choice)}
               >
-                <bdi className="truncate">{choice.name}</bdi>
+                {choice.passage === undefined ? (
+                  <bdi className="truncate">{choice.name}</bdi>
+                ) : (
+                  <span className="min-w-0">
+                    <span className="line-clamp-2">
+                      <Marked text={choice.passage.text} marks={choice.passage.marks} />
+                    </span>
+                    <span className="block truncate text-xs text-ink-soft">
+                      <bdi>{choice.name}</bdi>
+                    </span>
+                  </span>
+                )}
                 {choice.note && <span className="truncate text-xs text-ink-soft">{choice.note}</span>}
                 <span className="grow" />
                 {choice.keys && <Keys keys={choice.keys} />}
@@ -122,6 +137,7 @@ function useChoices(me: Me, wanted: string, actions: readonly Action[]): Choice[
   const shortcuts = useAllShortcuts()
   const sessions = useSessions(wanted, 20).data?.sessions
   const agents = useQuery(agentsQuery).data?.agents
+  const { passages } = usePassages(wanted, 10)
   return useMemo(() => {
     const words = wanted.toLowerCase().split(/\s+/).filter(Boolean)
     const fits = (text: string) => words.every((word) => text.toLowerCase().includes(word))
@@ -159,6 +175,14 @@ function useChoices(me: Me, wanted: string, actions: readonly Action[]): Choice[
           note: s.agent,
           run: () => void navigate({ to: '/chat/$session', params: { session: s.id } }),
         })),
+      ...passages.map((passage): Choice => ({
+        id: `message ${passage.session} ${passage.seq}`,
+        group: 'Message',
+        name: passage.title.trim() || 'Untitled conversation',
+        passage,
+        run: () =>
+          void navigate({ to: '/chat/$session', params: { session: passage.session }, hash: hashOf(passage) }),
+      })),
       ...(agents ?? [])
         .map((a): Choice => ({
           id: `agent ${a.id}`,
@@ -170,5 +194,5 @@ function useChoices(me: Me, wanted: string, actions: readonly Action[]): Choice[
         .filter((c) => fits(`${c.name} agent`)),
       ...[...pages, ...doable].filter((c) => fits(`${c.name} ${c.group}`)),
     ]
-  }, [wanted, sessions, agents, actions, shortcuts, me, navigate])
+  }, [wanted, sessions, passages, agents, actions, shortcuts, me, navigate])
 }

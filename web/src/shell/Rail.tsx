@@ -5,6 +5,7 @@ import {
   AgentsIcon,
   ApprovalsIcon,
   FilesIcon,
+  BellIcon,
   KeyboardIcon,
   PlusIcon,
   RunsIcon,
@@ -14,6 +15,7 @@ import {
 } from '../ui/icons'
 import { SessionList } from './SessionList'
 import { written } from './shortcuts'
+import type { useNotifying } from './notify'
 import type { Theme } from './theme'
 import { classes } from '../ui/classes'
 
@@ -21,6 +23,7 @@ export interface RailProps {
   me: Me
   waiting: number
   connection: ReactNode
+  notifications: ReturnType<typeof useNotifying>
   theme: Theme
   setTheme: (theme: Theme) => void
   openPalette: () => void
@@ -28,9 +31,16 @@ export interface RailProps {
   signOut: (() => void) | undefined
 }
 
+const bell = {
+  on: 'Desktop notifications are on',
+  off: 'Notify me when an answer is done or something waits for me',
+  refused: 'This browser blocks notifications from this site',
+}
+
 const nextTheme: Record<Theme, Theme> = { system: 'light', light: 'dark', dark: 'system' }
 
-export function Rail({ me, waiting, connection, theme, setTheme, openPalette, openHelp, signOut }: RailProps) {
+export function Rail(props: RailProps) {
+  const { me, waiting, connection, notifications, theme, setTheme, openPalette, openHelp, signOut } = props
   const navigate = useNavigate()
   const talks = me.permissions.includes('agents:message')
   return (
@@ -78,6 +88,18 @@ export function Rail({ me, waiting, connection, theme, setTheme, openPalette, op
       <div className="flex items-center gap-1 border-t border-line px-3 py-2 text-xs text-ink-soft">
         {connection}
         <span className="grow" />
+        {notifications.notifying !== 'impossible' && (
+          <button
+            className={classes('rounded p-1 hover:text-ink', notifications.notifying === 'on' ? 'text-accent' : '')}
+            aria-label="Desktop notifications"
+            aria-pressed={notifications.notifying === 'on'}
+            title={bell[notifications.notifying]}
+            disabled={notifications.notifying === 'refused'}
+            onClick={notifications.toggle}
+          >
+            <BellIcon className="size-4 shrink-0" />
+          </button>
+        )}
         <button
           className="rounded p-1 hover:text-ink"
           aria-label="Keyboard shortcuts"

@@ -4,8 +4,11 @@ import { useRef, useState } from 'react'
 import type { Session } from '../wire/native.generated'
 import { Confirm } from '../ui/Confirm'
 import { DotsIcon } from '../ui/icons'
+import { DotsIcon, PinIcon } from '../ui/icons'
 import { Exact } from '../ui/Mono'
-import { titleOf, useDelete, useRename } from './sessions'
+import { RelativeTime } from '../ui/RelativeTime'
+import { toast } from '../ui/toast'
+import { titleOf, useDelete, useMark, useRename } from './sessions'
 import { StatusDot } from './Status'
 import { classes } from '../ui/classes'
 
@@ -19,15 +22,25 @@ export function SessionRow({ session, current, editable }: Props) {
   const [doing, setDoing] = useState<'nothing' | 'renaming' | 'deleting'>('nothing')
   const menu = useRef<HTMLButtonElement>(null)
   const title = titleOf(session)
+  const unread = session.unread === true && !current
+  const mark = useMark()
+  const noted = (marks: { pinned?: boolean; archived?: boolean }, said: string) =>
+    mark.mutate(
+      { id: session.id, ...marks },
+      {
+        onSuccess: () => toast(said),
+        onError: (error) => toast(`The conversation was not changed: ${error.message}`, 'failed'),
+      },
+    )
   const done = () => {
     setDoing('nothing')
     menu.current?.focus()
   }
   if (doing === 'renaming') return <Renaming session={session} done={done} />
   return (
-    <li
+    <div
       className={classes(
-        'group flex items-center rounded',
+        'group relative flex items-center rounded',
         current ? 'bg-accent-soft' : 'hover:bg-sunken focus-within:bg-sunken',
       )}
     >
@@ -38,17 +51,36 @@ export function SessionRow({ session, current, editable }: Props) {
         className="flex min-w-0 grow items-center gap-1.5 rounded py-1.5 pl-1.5 text-sm"
       >
         <StatusDot status={session.status} />
-        <bdi className="truncate">
+        <bdi className={classes('truncate', unread ? 'font-semibold' : '')}>
           <Exact>{title}</Exact>
         </bdi>
+        {unread && (
+          <span className="shrink-0" title="New since you last looked">
+            <span aria-hidden="true" className="block size-1.5 rounded-full bg-ink" />
+            <span className="sr-only">unread</span>
+          </span>
+        )}
+        {session.pinned && (
+          <span className="shrink-0 text-ink-soft" title="Pinned">
+            <PinIcon className="size-3" />
+            <span className="sr-only">pinned</span>
+          </span>
+        )}
       </Link>
-      {editable && (
-        <DropdownMenu.Root>
+      <RelativeTime
+        at={session.updated_at}
+        short
+        className={classes(
+          'mr-8 shrink-0 pl-1 text-xs whitespace-nowrap text-ink-soft',
+          'md:mr-1.5 md:group-focus-within:opacity-0 md:group-hover:opacity-0',
+        )}
+      />
+      <DropdownMenu.Root>
           <DropdownMenu.Trigger
             ref={menu}
             aria-label={`Actions for ${title}`}
             className={classes(
-              'mr-1 rounded p-1 text-ink-soft hover:text-ink',
+              'absolute right-1 rounded p-1 text-ink-soft hover:text-ink',
               'focus-visible:opacity-100 data-[state=open]:opacity-100 md:opacity-0 md:group-hover:opacity-100',
             )}
           >
@@ -60,24 +92,39 @@ export function SessionRow({ session, current, editable }: Props) {
               className="z-50 min-w-36 rounded border border-line bg-raised p-1 text-sm shadow-lg"
               onCloseAutoFocus={(e) => doing !== 'nothing' && e.preventDefault()}
             >
-              <DropdownMenu.Item
-                className="rounded px-2 py-1.5 outline-none data-highlighted:bg-sunken"
-                onSelect={() => setDoing('renaming')}
-              >
-                Rename
-              </DropdownMenu.Item>
-              <DropdownMenu.Item
-                className="rounded px-2 py-1.5 text-failed outline-none data-highlighted:bg-sunken"
-                onSelect={() => setDoing('deleting')}
-              >
-                Delete…
-              </DropdownMenu.Item>
+              <Item
+                name={session.pinned ? 'Unpin' : 'Pin'}
+                run={() =>
+                  noted({ pinned: !session.pinned }, session.pinned ? 'Unpinned.' : 'Pinned to the top of the list.')
+                }
+              />
+              <Item
+                name={session.archived ? 'Move out of the archive' : 'Archive'}
+                run={() =>
+                  noted(
+                    { archived: !session.archived },
+                    session.archived ? 'Moved out of the archive.' : 'Archived. Find it under Archive below the list.',
+                  )
+                }
+              />
+              {editable && <Item name="Rename" run={() => setDoing('renaming')} />}
+              {editable && <Item name="Delete…" danger run={() => setDoing('deleting')} />}
             </DropdownMenu.Content>
           </DropdownMenu.Portal>
-        </DropdownMenu.Root>
-      )}
+      </DropdownMenu.Root>
       {doing === 'deleting' && <Deleting session={session} current={current} done={done} />}
-    </li>
+    </div>
+  )
+}
+
+function Item({ name, run, danger }: { name: string; run: () => void; danger?: boolean }) {
+  return (
+    <DropdownMenu.Item
+      className={classes('rounded px-2 py-1.5 outline-none data-highlighted:bg-sunken', danger ? 'text-failed' : '')}
+      onSelect={run}
+    >
+      {name}
+    </DropdownMenu.Item>
   )
 }
 
@@ -89,7 +136,7 @@ function Renaming({ session, done }: { session: Session; done: () => void }) {
     rename.mutate({ id: session.id, title: title.trim() }, { onSuccess: done })
   }
   return (
-    <li className="p-1">
+    <div className="p-1">
       <input
         autoFocus
         aria-label="New name"
@@ -110,7 +157,7 @@ function Renaming({ session, done }: { session: Session; done: () => void }) {
           The conversation was not renamed: {rename.error.message} Press Enter to try again, or Escape to cancel.
         </p>
       )}
-    </li>
+    </div>
   )
 }
 

@@ -1,4 +1,4 @@
-import { useQueryClient, type QueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient, type QueryClient } from '@tanstack/react-query'
 import { Outlet, useNavigate, useRouterState } from '@tanstack/react-router'
 import { Dialog } from 'radix-ui'
 import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
@@ -14,6 +14,9 @@ import { Rail, type RailProps } from './Rail'
 import { sessionsKey, useSessions } from './sessions'
 import { onSignInElsewhere, signOut } from '../sign-in/session'
 import { SignIn } from '../sign-in/SignIn'
+import { useNotifications, useNotifying } from './notify'
+import { sessionsKey, titleOf, useMark, useSessions } from './sessions'
+import { SignIn } from './SignIn'
 import { listen, useShortcuts } from './shortcuts'
 import { useTheme } from './theme'
 import { pageName, useTitle } from './titles'
@@ -71,6 +74,15 @@ function Frame({ me }: { me: Me }) {
   const sessions = useSessions('', 50).data?.sessions ?? []
   const name = pageName(path, sessions)
   useTitle(name, waiting)
+  useRead(path)
+  const notifications = useNotifying()
+  useNotifications(
+    (id) => {
+      const session = sessions.find((s) => s.id === id)
+      return session && titleOf(session)
+    },
+    (id) => void navigate({ to: '/chat/$session', params: { session: id } }),
+  )
   useEffect(() => listen(document), [])
   useEffect(() => setOpen('nothing'), [path])
   useBus(['message', 'run', 'ask_user', 'widget_resolved'], () => stale(queries))
@@ -101,6 +113,7 @@ function Frame({ me }: { me: Me }) {
     me,
     waiting,
     connection: <Online connection={connection} />,
+    notifications,
     theme,
     setTheme,
     openPalette: () => setOpen('palette'),
@@ -160,6 +173,31 @@ function Frame({ me }: { me: Me }) {
       </Suspense>
     </div>
   )
+}
+
+// useRead notes that the user has seen the conversation in view: when they open it, when they come back to the tab, and
+// when an answer ends before their eyes.
+function useRead(path: string): void {
+  const session = /^\/chat\/([0-9a-f-]{36})$/.exec(path)?.[1]
+  const { mutate } = useMark()
+  // The page below has found it: an address may name a conversation that is not there, or not yet.
+  const found = useQuery({ queryKey: ['session', session], enabled: false }).data !== undefined
+  const read = () => {
+    if (session !== undefined && found && document.visibilityState === 'visible') mutate({ id: session, read: true })
+  }
+  const latest = useRef(read)
+  useEffect(() => {
+    latest.current = read
+  })
+  useEffect(() => void latest.current(), [session, found])
+  useEffect(() => {
+    const turn = () => latest.current()
+    document.addEventListener('visibilitychange', turn)
+    return () => document.removeEventListener('visibilitychange', turn)
+  }, [])
+  useBus(['run'], (message) => {
+    if (message.phase === 'outcome' && message.session_id === session) read()
+  })
 }
 
 let staleSoon: ReturnType<typeof setTimeout> | undefined

@@ -22,15 +22,16 @@ function onTick(listener: () => void): () => void {
   }
 }
 
-export function RelativeTime({ at, className }: { at: string | number; className?: string }) {
+export function RelativeTime({ at, className, short }: { at: string | number; className?: string; short?: boolean }) {
   const [, again] = useState(0)
   useEffect(() => onTick(() => again((n) => n + 1)), [])
   const then = typeof at === 'number' ? at : Date.parse(at)
   if (Number.isNaN(then)) return null
   const date = new Date(then)
+  const said = since(then, Math.max(now, Date.now() - 10_000))
   return (
     <time dateTime={date.toISOString()} title={date.toLocaleString()} className={className}>
-      {since(then, Math.max(now, Date.now() - 10_000))}
+      {short ? said.replace(/ ago$/, '') : said}
     </time>
   )
 }

@@ -7,6 +7,7 @@ import { Spinner } from '../../ui/Spinner'
 import { AgentMessage } from './AgentMessage'
 import { AskUserCard } from './AskUserCard'
 import { anchorOf } from '../model/anchor'
+import { indexOf, useTarget } from '../../shell/jump'
 import type { Card, ChatMessage } from '../model/message'
 import { MessageBoundary } from './MessageBoundary'
 import { QueuedMessages } from './QueuedMessages'
@@ -83,6 +84,23 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
       onEarlier()
       return
     }
+
+  // Opened at its end, whatever sizes turn out to be, or at the message that the address names.
+  const begun = useRef(false)
+  const target = useTarget()
+  const named = target === undefined ? '' : `${target.role} ${target.at}`
+  const [reached, setReached] = useState({ named: '', id: '' })
+  useEffect(() => {
+    if (target === undefined || reached.named === named || earlier.loading || messages.length === 0) return
+    const at = indexOf(messages, target)
+    if (at === undefined && more && earlier.error === undefined) return onEarlier()
+    begun.current = true
+    end.current = false
+    setReached({ named, id: messages[at ?? 0]?.id ?? '' })
+    virtual.scrollToIndex(first + (at ?? 0), { align: 'start' })
+  }, [named, reached.named, messages, more, earlier, first])
+  useEffect(() => {
+    if (begun.current || count === 0 || target !== undefined) return
     begun.current = true
     if (wanted.current === undefined || found < 0) return virtual.scrollToEnd()
     end.current = false
@@ -176,7 +194,12 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
               className="absolute top-0 left-0 w-full"
               style={{ transform: `translateY(${item.start}px)` }}
             >
-              <div className="mx-auto w-full max-w-[46rem] px-4 sm:px-6">{row(item.index)}</div>
+              <div
+                className="mx-auto w-full max-w-[46rem] px-4 sm:px-6 data-found:border-l-2 data-found:border-accent"
+                data-found={item.key === reached.id || undefined}
+              >
+                {row(item.index)}
+              </div>
             </div>
           ))}
         </div>
