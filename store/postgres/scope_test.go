@@ -436,3 +436,10 @@ func TestEarlierMessagesAreIndexed(t *testing.T) {
 		exec(t, conn, `UPDATE tenants SET unsearched = position`)
 	})
 }
+
+func TestDeletedSessionsLeaveTheIndex(t *testing.T) {
+	owner, server := serving(t)
+	storetest.DeletedLeaveTheIndex(t, open(t, server), func() int {
+		return query[int](t, connect(t, owner), `SELECT count(*) FROM said`)[0]
+	})
+}

@@ -211,3 +211,18 @@ func TestEarlierMessagesAreIndexed(t *testing.T) {
 		}
 	})
 }
+
+func TestDeletedSessionsLeaveTheIndex(t *testing.T) {
+	ctx := context.Background()
+	s, err := Open(ctx, t.TempDir(), "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	storetest.DeletedLeaveTheIndex(t, s, func() (n int) {
+		if err := s.read.db.QueryRowContext(ctx, `SELECT count(*) FROM said`).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	})
+}

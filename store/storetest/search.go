@@ -268,6 +268,24 @@ func searchHasPages(t *testing.T, f *fixture) {
 	}
 }
 
+// DeletedLeaveTheIndex: no row of the index is left of a session that was deleted. count counts the rows.
+func DeletedLeaveTheIndex(t *testing.T, store parley.Store, count func() int) {
+	f := &fixture{t: t, Store: store}
+	b := spoken(ID(1), "ann", "one", "two", "three")
+	f.mustAppend(b)
+	f.mustAppend(spoken(ID(2), "ann", "four"))
+	if n := count(); n != 4 {
+		t.Errorf("%d rows, want 4", n)
+	}
+	ends := batch(ID(1), b.Summary.Head, 0)
+	ends.Events = []parley.Event{{Session: ID(1), Seq: ends.After + 1, Root: ID(1), At: t0, Body: parley.SessionDeleted{}}}
+	ends.Summary.Head, ends.Summary.Deleted = ends.After+1, true
+	f.mustAppend(ends)
+	if n := count(); n != 1 {
+		t.Errorf("%d rows are left, want 1", n)
+	}
+}
+
 // EarlierIsSearched: what an earlier release has appended is found after the background pass, and a search says until
 // then that something may be missing. forget makes the store one of an earlier release.
 func EarlierIsSearched(t *testing.T, store parley.Store, forget func()) {
