@@ -6,7 +6,6 @@ import { ChevronDownIcon } from '../../ui/icons'
 import { Spinner } from '../../ui/Spinner'
 import { AgentMessage } from './AgentMessage'
 import { AskUserCard } from './AskUserCard'
-import { anchorOf } from '../model/anchor'
 import { indexOf, useTarget } from '../../shell/jump'
 import type { Card, ChatMessage } from '../model/message'
 import { MessageBoundary } from './MessageBoundary'
@@ -73,22 +72,10 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
   })
 
   const end = useRef(true) // the reader is there
-  // Opened at its end, whatever sizes turn out to be, or at the message that the address names. Earlier history is
-  // fetched until that message is there.
-  const begun = useRef(false)
-  const wanted = useRef(/^#(m\d+)$/.exec(location.hash)?.[1])
-  useEffect(() => {
-    if (begun.current || count === 0) return
-    const found = messages.findIndex((m) => m.role === 'user' && anchorOf(m) === wanted.current)
-    if (wanted.current !== undefined && found < 0 && more && earlier.error === undefined) {
-      onEarlier()
-      return
-    }
-
   // Opened at its end, whatever sizes turn out to be, or at the message that the address names.
   const begun = useRef(false)
   const target = useTarget()
-  const named = target === undefined ? '' : `${target.role} ${target.at}`
+  const named = target === undefined ? '' : JSON.stringify(target)
   const [reached, setReached] = useState({ named: '', id: '' })
   useEffect(() => {
     if (target === undefined || reached.named === named || earlier.loading || messages.length === 0) return
@@ -102,10 +89,8 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
   useEffect(() => {
     if (begun.current || count === 0 || target !== undefined) return
     begun.current = true
-    if (wanted.current === undefined || found < 0) return virtual.scrollToEnd()
-    end.current = false
-    virtual.scrollToIndex(first + found, { align: 'start' })
-  }, [count, messages, more, earlier.error, virtual])
+    virtual.scrollToEnd()
+  }, [count, named, virtual])
 
   useEffect(() => {
     if (sent === 0) return
