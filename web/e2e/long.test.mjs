@@ -60,6 +60,10 @@ async function open(t) {
   )
   await visitor.context.route(`**/api/v1/sessions/${session}/grants`, (route) => route.fulfill({ json: { grants: [] } }))
   await visitor.context.route(`**/api/v1/sessions/${session}/marks`, (route) => route.fulfill({ json: {} }))
+  await visitor.context.route(`**/api/v1/sessions/${session}/log`, (route) => route.fulfill({ body: '' }))
+  await visitor.context.route(`**/api/v1/sessions/${session}/branches?*`, (route) =>
+    route.fulfill({ json: { branches: [] } }),
+  )
   await visitor.context.route('**/api/v1/runs?*', (route) => route.fulfill({ json: { runs: [] } }))
   let socket
   await visitor.context.routeWebSocket(/api\/events\?session_id/, (ws) => {

@@ -104,12 +104,13 @@ function useRuns({ agent, project, session, span }: Filters) {
       .filter((run) => Date.parse(run.started_at) >= oldest)
       .sort((a, b) => Date.parse(b.started_at) - Date.parse(a.started_at))
   }, [head.data, rest.data, span])
-  return { runs, loaded: rest.data !== undefined, cut: runs.length >= most, error: rest.error ?? head.error, rest }
+  const again = () => void queries.refetchQueries({ queryKey: ['runs'], type: 'active' })
+  return { runs, loaded: rest.data !== undefined, cut: runs.length >= most, error: rest.error ?? head.error, again }
 }
 
 export function RunsPage() {
   const [filters, change] = useFilters()
-  const { runs, loaded, cut, error, rest } = useRuns(filters)
+  const { runs, loaded, cut, error, again } = useRuns(filters)
   const titleOf = useTitles()
   const search = useDeferredValue(filters.search)
   const shown = useMemo(
@@ -130,7 +131,7 @@ export function RunsPage() {
     >
       <FilterBar filters={filters} change={change} />
       {error !== null && (
-        <ErrorState what="The list may be out of date." error={error} retry={() => void rest.refetch()} />
+        <ErrorState what="The list may be out of date." error={error} retry={again} />
       )}
       {!loaded ? (
         error === null && <Spinner word="Loading runs…" />

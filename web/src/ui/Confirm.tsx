@@ -31,6 +31,7 @@ export function Confirm({ title, children, yes, no = 'Keep it', failed, act, onC
   return (
     <Dialog
       open
+      alert
       onOpenChange={(open) => !open && onClose()}
       title={title}
       description={children}

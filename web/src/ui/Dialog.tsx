@@ -11,6 +11,7 @@ interface DialogProps {
   // read out by screen readers when the dialog opens
   description?: ReactNode
   wide?: boolean
+  alert?: boolean // it asks before something that cannot be taken back
   children?: ReactNode
   // the buttons, the one that does it last
   actions?: ReactNode
@@ -28,13 +29,14 @@ function focusFirst(event: Event): void {
 }
 
 // Dialog keeps the focus in it while it is open and gives it back after.
-export function Dialog({ open, onOpenChange, title, description, wide, children, actions }: DialogProps) {
+export function Dialog({ open, onOpenChange, title, description, wide, alert, children, actions }: DialogProps) {
   return (
     <Radix.Root open={open} onOpenChange={onOpenChange}>
       <Radix.Portal>
         <Radix.Overlay className="fixed inset-0 z-40 bg-black/40" />
         <Radix.Content
           {...(description === undefined && { 'aria-describedby': undefined })}
+          {...(alert === true && { role: 'alertdialog' })}
           onOpenAutoFocus={focusFirst}
           className={classes(
             'fixed left-1/2 top-1/2 z-50 flex max-h-[85dvh] w-[calc(100vw-2rem)] -translate-x-1/2 ' +
