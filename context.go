@@ -32,7 +32,7 @@ type (
 		// Estimated: the vendor did not count.
 		Estimated bool `json:"estimated,omitempty"`
 		// Prompt identifies the part of the request that is not in the log.
-		Prompt *PromptDigest `json:"prompt,omitempty"`
+		Prompt PromptDigest `json:"prompt,omitzero"`
 	}
 	CompactionStarted struct {
 		Auto bool `json:"auto,omitempty"` // nobody asked for it

@@ -41,13 +41,13 @@ type PromptDigest struct {
 }
 
 // Digest identifies the instructions and the tools of a request.
-func (r ModelRequest) Digest() *PromptDigest {
+func (r ModelRequest) Digest() PromptDigest {
 	var tools []string
 	for _, t := range r.Tools {
 		tools = append(tools, t.Name, t.Description, t.Parameters)
 	}
 	const enough = 32 // hex digits: nobody gains anything by two requests that look the same
-	return &PromptDigest{Digest(r.Instructions)[:enough], Digest(tools...)[:enough]}
+	return PromptDigest{Digest(r.Instructions)[:enough], Digest(tools...)[:enough]}
 }
 
 // A TurnRequest is what the model of a turn was asked. No store keeps it: it is built again from the log. The parts
@@ -59,9 +59,9 @@ type TurnRequest struct {
 	Mode  RunMode
 	// Hidden: the reader may not change the agent, and is not shown its instructions.
 	Hidden bool
-	// Then identifies the instructions and tools that were sent, Now those of this request; Then is nil if the call
+	// Then identifies the instructions and tools that were sent, Now those of this request; Then is zero if the call
 	// came to no end, or was made by a release that did not note it.
-	Then, Now *PromptDigest
+	Then, Now PromptDigest
 	// Redefined: the agent's own instructions have changed since the run started. The request has those of the run.
 	Redefined bool
 }

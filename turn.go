@@ -218,7 +218,7 @@ type ModelEnded struct {
 	Calls []CallAsked
 	// Context is what the model was given to read, and what it said.
 	Context ContextSize
-	Prompt  *PromptDigest // nil: the agent ran elsewhere
+	Prompt  PromptDigest // zero: the agent ran elsewhere
 	Memo    *Memo
 }
 

@@ -57,7 +57,7 @@ type turnThen struct {
 	plan     *parley.Plan
 	offers   parley.InputID
 	messages []parley.Message
-	prompt   *parley.PromptDigest
+	prompt   parley.PromptDigest
 }
 
 // turnAt folds the log up to a turn, and reads on to the end of the turn.

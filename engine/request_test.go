@@ -44,7 +44,7 @@ func TestARequestIsBuiltAgain(t *testing.T) {
 		if !reflect.DeepEqual(shown.ModelRequest, was) {
 			t.Errorf("turn %v:\nshown %+v\nasked %+v", turn, shown.ModelRequest, was)
 		}
-		if shown.Then == nil || *shown.Then != *shown.Now || shown.Redefined || shown.Hidden ||
+		if shown.Then != shown.Now || shown.Redefined || shown.Hidden ||
 			shown.Agent != "puppet" {
 			t.Errorf("turn %v: %+v", turn, shown)
 		}

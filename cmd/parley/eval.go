@@ -20,9 +20,9 @@ type evalCommand struct {
 	playFlags
 	File     string  `arg:"" help:"YAML file with sessions or inputs, and checks of the answers."`
 	Judge    string  `placeholder:"NAME" help:"Model that judges (default: the one that the file names)."`
-	Jobs     int     `default:"1" placeholder:"N" help:"Number of sessions that run at the same time."`
-	Repeat   int     `default:"1" placeholder:"N" help:"Number of times that each case runs."`
-	PassRate float64 `default:"1" placeholder:"SHARE" help:"Share of the runs of a case that must pass, from 0 to 1."`
+	Jobs     int     `default:"1" placeholder:"N" help:"Number of sessions that run at the same time (default: 1)."`
+	Repeat   int     `default:"1" placeholder:"N" help:"Number of times that each case runs (default: 1)."`
+	PassRate float64 `default:"1" placeholder:"SHARE" help:"Share of the runs of a case that must pass, from 0 to 1 (default: 1)."`
 	JUnit    string  `name:"junit" type:"path" placeholder:"FILE" help:"Write the results as JUnit XML to this file."`
 	JSON     bool    `name:"json" help:"Print the results as JSON instead of a table."`
 }

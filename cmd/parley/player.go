@@ -19,7 +19,7 @@ type playFlags struct {
 	Prompt  string        `placeholder:"FILE" help:"File with instructions that replace the agent's. Needs the right to change the agent."`
 	Project string        `placeholder:"DIR" help:"Project of the new session: its folder on the server, or its id (default: the project of this folder, or the first)."`
 	Approve string        `default:"never" enum:"never,safe,all" help:"Calls to approve while tools run: never, safe (edits of files in the workspace) or all. Other calls are denied."`
-	Timeout time.Duration `default:"10m" placeholder:"DURATION" help:"Longest time for one session."`
+	Timeout time.Duration `default:"10m" placeholder:"DURATION" help:"Longest time for one session (default: 10m)."`
 }
 
 // A player runs inputs in a session of its own.

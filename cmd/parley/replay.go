@@ -17,7 +17,7 @@ import (
 type replayCommand struct {
 	playFlags
 	Session string `arg:"" help:"Recorded session: its id or the beginning of it, a file that parley log --json or parley export wrote, or - for standard input."`
-	Tools   string `default:"recorded" enum:"recorded,live" help:"What calls of tools get: recorded (the recorded result of the same call; any other call fails, and nothing is run) or live (the tools run)."`
+	Tools   string `default:"recorded" enum:"recorded,live" help:"Tools of the agent: recorded (a call gets the recorded result of the same call; any other call fails, and no tool runs) or live (the tools run)."`
 	Keep    bool   `help:"Keep the session of the replay, and print its id."`
 	JSON    bool   `name:"json" help:"Print both recordings as JSON."`
 }

@@ -69,7 +69,7 @@ func requestOf(q parley.TurnRequest) turnRequest {
 		Instructions: q.Instructions,
 		Hidden:       q.Hidden, Messages: []requestMessage{}, Tools: []requestTool{}, Redefined: q.Redefined,
 		InstructionsMatch: "unknown", ToolsMatch: "unknown"}
-	if q.Then != nil && q.Now != nil {
+	if q.Then != (parley.PromptDigest{}) {
 		shown.InstructionsMatch = match(q.Then.Instructions, q.Now.Instructions)
 		shown.ToolsMatch = match(q.Then.Tools, q.Now.Tools)
 	}

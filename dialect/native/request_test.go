@@ -24,8 +24,8 @@ func (d *door) TurnRequest(_ context.Context, _ parley.Principal, id parley.Sess
 			{Role: parley.RoleTool, Call: 8, Text: "text", Seq: 7}},
 		Tools: []parley.ToolSpec{{Name: "read_file", Description: "reads", Parameters: `{"type":"object"}`},
 			{Name: "odd", Parameters: "{"}}},
-		Then: &parley.PromptDigest{Instructions: "a", Tools: "b"},
-		Now:  &parley.PromptDigest{Instructions: "a", Tools: "c"}}, d.refusal
+		Then: parley.PromptDigest{Instructions: "a", Tools: "b"},
+		Now:  parley.PromptDigest{Instructions: "a", Tools: "c"}}, d.refusal
 }
 
 func TestTurnRequest(t *testing.T) {

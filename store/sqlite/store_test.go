@@ -49,6 +49,7 @@ func TestEveryStatementNamesItsTenant(t *testing.T) {
 		dueHooks:        "webhooks of every tenant are told by one",
 		freeHooks:       "as freeLeases",
 		freeLeases:      "leases are of processes, and whoever starts is the only one",
+		sessionsCutOff:  "a backup is verified as a whole",
 		listTenants:     "says which tenants there are",
 		earlierSaid:     "earlier messages are indexed in the order of their events; each under its tenant",
 		behindTenants:   "retention is the server's; what it deletes it deletes tenant by tenant",
