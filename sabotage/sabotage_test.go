@@ -653,7 +653,7 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 		"*owner = who.ID", "_ = owner", "./engine", "TestRunsAndCardsAreSeenByWhoMaySeeThem"},
 	{"a search finds what others have said", "store/sqlite/search.go",
 		"match = `whose : ` + ownerWord(t.id, q.Owner)", "match = `whose : ` + tenantWord(t.id)", "./store/sqlite",
-		"TestStore/SearchIsNarrowed"},
+		"TestStore"},
 	{"what was said in a deleted session is still indexed", "store/sqlite/search.go",
 		"AND s.id = ?2 AND e.type IN", "AND s.id = ?2 AND 1 = 0 AND e.type IN", "./store/sqlite",
 		"TestDeletedSessionsLeaveTheIndex"},
