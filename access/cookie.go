@@ -115,8 +115,8 @@ func (c *Cookies) set(w http.ResponseWriter, r *http.Request, token string, age 
 	w.Header().Set("Cache-Control", "no-store")
 }
 
-// signIn trades a token for a cookie. The page must be of this server: another one could sign somebody in as somebody
-// else.
+// signIn trades a token for a cookie. The page must be of this server: a page of another server could sign a user in
+// under the name of an attacker.
 func (c *Cookies) signIn(w http.ResponseWriter, r *http.Request) {
 	from := Client(r, c.entrance.Proxies)
 	id, err := c.shown(w, r)

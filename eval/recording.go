@@ -147,7 +147,7 @@ func (x *Exchange) end(call parley.CallID, result string, failed bool) {
 	}
 }
 
-// Recording is what was said so far. Inputs of timers are left out.
+// Recording is the conversation so far, without inputs of timers.
 func (r *Recorder) Recording() Recording {
 	all := r.recording
 	all.Exchanges = slices.DeleteFunc(slices.Clone(all.Exchanges), func(x Exchange) bool { return x.synthetic })

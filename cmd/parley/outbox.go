@@ -85,7 +85,7 @@ func (c *effectsCommand) Run(p *program) error {
 		list, err := logs.Effects(p.ctx, q)
 		for _, e := range list {
 			request := e.Request
-			if e.Hook != nil { // it answers none, and says who is told of what
+			if e.Hook != nil { // a webhook answers no input: show its target and event
 				request = string(e.Hook.Event) + " to " + e.Hook.Target
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%q\t%s\t%d\t%s\t%s\n", e.ID, e.Status, e.Type, request,
