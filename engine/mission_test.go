@@ -331,8 +331,8 @@ func TestAnIdlePromptIsTakenOnce(t *testing.T) {
 				!(settled(r.log(parley.TenantSession)) && len(all[parley.RunFinished](r.log(id))) == 1) {
 				time.Sleep(2 * time.Millisecond)
 			}
+			r.stop(true) // from here on every commit has been counted
 			killed := dead.Load()
-			r.stop(true)
 			dead.Store(false)
 			left.Store(0)
 			r.start()
