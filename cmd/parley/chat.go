@@ -46,14 +46,6 @@ func (c chatCommand) Run(p *program) error {
 	if !c.Plain && p.hasScreen() {
 		return c.fullScreen(p)
 	}
-	if !named {
-		to, err := p.connectOrStart(p.ctx, serverFlags{Token: c.Token})
-		if err != nil {
-			return err
-		}
-		defer to.close()
-		c.Server = to.Address()
-	}
 	if c.Thread == "" {
 		c.Thread = uuid.NewString()
 	}
@@ -62,6 +54,14 @@ func (c chatCommand) Run(p *program) error {
 		return err
 	}
 	c.Thread = string(session)
+	if !named {
+		to, err := p.connectOrStart(p.ctx, serverFlags{Token: c.Token})
+		if err != nil {
+			return err
+		}
+		defer to.close()
+		c.Server = to.Address()
+	}
 	if info, err := os.Stat(c.Project); err == nil && info.IsDir() { // else it is an id, or a folder elsewhere
 		if c.Project, err = filepath.Abs(c.Project); err != nil {
 			return err
