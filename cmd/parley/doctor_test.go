@@ -118,6 +118,7 @@ func listeningOn(t *testing.T, h http.Handler) []string {
 // TestDoctorFindsProblems: each is planted, found under its name, and comes with
 // something to do.
 func TestDoctorFindsProblems(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		plant func(t *testing.T) []string
 		check string
@@ -212,6 +213,7 @@ func TestDoctorFindsProblems(t *testing.T) {
 			"settings", problem, "--database-url"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			found, _ := examined(t, test.plant(t)...)
 			f := found[test.check]
 			if f.Status != test.want || !strings.Contains(f.Message, test.words) {
