@@ -295,6 +295,19 @@ func TestEditor(t *testing.T) {
 		t.Errorf("%+v", result)
 	}
 	wantReplay(t, s, id)
+
+	// An editor that closes its end right after asking is answered. If the run waits
+	// for a person, the answer says so.
+	for text, want := range map[string]string{"hello": `"stopReason":"end_turn"`,
+		"write x to e.txt": "Answer in the console: http://"} {
+		e := startEditor(t, nil, "--server", "http://"+s.address)
+		e.initialize()
+		as := e.begin("session/prompt", prompting(e.newSession(s.o.workspace), text))
+		e.stdin.Close()
+		if _, answer := e.until(as); !strings.Contains(answer.raw, want) {
+			t.Errorf("%s", answer.raw)
+		}
+	}
 }
 
 // card waits for a request for permission.

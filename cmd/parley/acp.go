@@ -63,6 +63,7 @@ const (
 	acpUnsent   = 64 << 20 // bytes of messages that an editor has not read
 	acpRequests = 64       // of an editor that are under way, prompts aside
 	acpPatience = time.Minute
+	acpLinger   = time.Minute // for each line to an editor that has closed its end
 )
 
 // An editor is the other end of the pipes. Its goroutines are one for the
@@ -82,12 +83,13 @@ type editor struct {
 	requests int
 }
 
-// serve speaks with the editor until it closes its pipe.
+// serve speaks with the editor until it closes its pipe, and answers what it asked
+// before.
 func (e *editor) serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	e.ctx = ctx
 	e.conn = jsonrpc.New(in, out, e, jsonrpc.Options{MaxLine: acpLine, MaxUnsent: acpUnsent,
-		Cancel: "$/cancel_request"})
+		Cancel: "$/cancel_request", Linger: acpLinger})
 	served := make(chan error, 1)
 	go func() { served <- e.conn.Serve() }()
 	var err error

@@ -8,6 +8,23 @@ import (
 	"testing"
 )
 
+// TestAnEditorThatClosesItsEnd right after asking is answered all the same.
+func TestAnEditorThatClosesItsEnd(t *testing.T) {
+	var out strings.Builder
+	p := &program{ctx: t.Context(), stdout: &out, stderr: io.Discard, stdin: strings.NewReader(
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}` + "\n" +
+			`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"cwd":"/"}}`)}
+	if err := p.run([]string{"acp", "--server", "http://127.0.0.1:1"}, func(string) (string, bool) {
+		return "", false
+	}); err != nil {
+		t.Error(err)
+	}
+	if got := out.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, `"id":1,"result":{`) ||
+		!strings.Contains(got, `"id":2,"error":{"code":-32603`) {
+		t.Errorf("%s", got)
+	}
+}
+
 // TestAnEditorThatIsStopped: parley acp ends when it is told to, although its editor
 // has not closed the pipe; and when the editor has.
 func TestAnEditorThatIsStopped(t *testing.T) {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"sync"
 
 	"github.com/google/uuid"
@@ -227,6 +228,10 @@ func (s *acpSession) ask(a acp.Ask) {
 		s.mu.Lock()
 		delete(s.asked, a.ID)
 		s.mu.Unlock()
+		if errors.Is(err, io.EOF) { // the editor has closed its end and answers nothing any more
+			s.answerAll(acp.Refused(parley.CodeUnavailable, "The run waits for an approval or an answer, and the "+
+				"editor has closed its end of the pipe. Answer in the console: "+s.server.Address()))
+		}
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("a card is still open", "card", a.ID, "reason", err)
 		}

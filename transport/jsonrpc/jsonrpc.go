@@ -19,6 +19,7 @@ import (
 	"io"
 	"strconv"
 	"sync"
+	"time"
 )
 
 // Codes of errors that every connection may use.
@@ -66,6 +67,9 @@ type Options struct {
 	// Cancel is the notification that tells the other side that nobody waits for the
 	// answer to a request any more; empty: it is not told.
 	Cancel string
+	// Linger is how long Serve waits for each line that goes out, after the other side
+	// has closed its end while requests of it are not answered yet; zero: not at all.
+	Linger time.Duration
 }
 
 // ErrUnsent ends a connection whose other side takes nothing.
@@ -81,13 +85,15 @@ type Conn struct {
 	handler Handler
 	Options
 	ending chan struct{} // closed by Close
+	deaf   chan struct{} // closed when nothing more comes in
 	wake   chan struct{} // there is something to write
 
 	mu     sync.Mutex // guards the following; leaf
 	err    error      // why it ended
 	unsent [][]byte
 	size   int           // bytes in it
-	room   chan struct{} // closed and replaced when lines were written
+	room   chan struct{} // closed and replaced when a line was written, or a request answered
+	owed   int           // requests of the other side that are not answered
 	next   int64
 	calls  map[string]chan reply
 }
@@ -111,7 +117,8 @@ func New(in io.Reader, out io.Writer, h Handler, o Options) *Conn {
 	if o.MaxCalls == 0 {
 		o.MaxCalls = 1024
 	}
-	return &Conn{in: in, out: out, handler: h, Options: o, ending: make(chan struct{}), wake: make(chan struct{}, 1),
+	return &Conn{in: in, out: out, handler: h, Options: o, ending: make(chan struct{}),
+		deaf: make(chan struct{}), wake: make(chan struct{}, 1),
 		room: make(chan struct{}), calls: map[string]chan reply{}}
 }
 
@@ -124,9 +131,42 @@ func (c *Conn) Serve() error {
 		defer close(written)
 		c.writeAll()
 	}()
-	c.end(c.readAll())
+	err := c.readAll()
+	if !errors.Is(err, io.EOF) {
+		c.end(err)
+	}
+	close(c.deaf)
+	c.linger()
+	c.end(err)
 	<-written
 	return c.why()
+}
+
+// linger waits until the requests that came are answered and everything is written.
+func (c *Conn) linger() {
+	for {
+		c.mu.Lock()
+		room, over := c.room, c.err != nil || c.Linger == 0 || c.owed == 0 && c.size == 0
+		c.mu.Unlock()
+		if over {
+			return
+		}
+		timer := time.NewTimer(c.Linger)
+		select {
+		case <-room:
+		case <-c.ending:
+		case <-timer.C:
+			return
+		}
+		timer.Stop()
+	}
+}
+
+// progressed tells linger, Room and Flushed that something has changed. The caller
+// holds mu.
+func (c *Conn) progressed() {
+	close(c.room)
+	c.room = make(chan struct{})
 }
 
 // Close ends the connection: calls under way fail, nothing more is written. Serve
@@ -160,20 +200,15 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 	}
 	select {
 	case r := <-wait:
-		if r.err != nil {
-			return r.err
-		}
-		if result == nil {
-			return nil
-		}
-		if err := json.Unmarshal(r.result, result); err != nil {
-			return fmt.Errorf("the answer to %s cannot be read: %w", method, err)
-		}
-		return nil
+		return r.into(method, result)
 	case <-ctx.Done():
 		err = ctx.Err()
 		if c.Cancel != "" {
 			_ = c.Notify(c.Cancel, map[string]json.RawMessage{"requestId": json.RawMessage(id)}) // it may be gone
+		}
+	case <-c.deaf:
+		if err = c.why(); err == nil {
+			err = io.EOF
 		}
 	case <-c.ending:
 		err = c.why()
@@ -181,7 +216,26 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 	c.mu.Lock()
 	delete(c.calls, id)
 	c.mu.Unlock()
-	return err
+	select {
+	case r := <-wait: // it came right before the end
+		return r.into(method, result)
+	default:
+		return err
+	}
+}
+
+// into decodes the answer to a call.
+func (r reply) into(method string, result any) error {
+	if r.err != nil {
+		return r.err
+	}
+	if result == nil {
+		return nil
+	}
+	if err := json.Unmarshal(r.result, result); err != nil {
+		return fmt.Errorf("the answer to %s cannot be read: %w", method, err)
+	}
+	return nil
 }
 
 func (c *Conn) begin(method string, params any) (chan reply, string, error) {
@@ -298,8 +352,7 @@ func (c *Conn) writeAll() {
 			}
 			c.mu.Lock()
 			c.size -= len(line)
-			close(c.room)
-			c.room = make(chan struct{})
+			c.progressed()
 			c.mu.Unlock()
 		}
 		if len(lines) > 0 {
@@ -414,6 +467,9 @@ func (c *Conn) refuse(e *Error) {
 
 func (c *Conn) answerTo(id json.RawMessage) Answer {
 	id = bytes.Clone(id)
+	c.mu.Lock()
+	c.owed++
+	c.mu.Unlock()
 	var once sync.Once
 	return func(result any, err *Error) {
 		once.Do(func() {
@@ -425,6 +481,10 @@ func (c *Conn) answerTo(id json.RawMessage) Answer {
 				}
 			}
 			_ = c.send(m, nil) // if it has ended, nobody waits for an answer
+			c.mu.Lock()
+			c.owed--
+			c.progressed()
+			c.mu.Unlock()
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 )
 
 // An end answers echo requests and notes everything else.
@@ -139,5 +140,51 @@ func TestWhoDoesNotRead(t *testing.T) {
 	answers.Close()
 	if err := <-e.served; !errors.Is(err, ErrUnsent) {
 		t.Errorf("%v", err)
+	}
+}
+
+// slow answers once it is told to.
+type slow struct {
+	*end
+	asked chan Answer
+}
+
+func (s *slow) Request(_ string, _ json.RawMessage, answer Answer) { s.asked <- answer }
+
+// TestTheOtherSideClosesItsEnd: what it asked before is still answered. Nothing that
+// is asked of it can be, and Serve waits for no more than Linger.
+func TestTheOtherSideClosesItsEnd(t *testing.T) {
+	for _, c := range []struct {
+		linger time.Duration
+		want   string
+	}{{time.Hour, `{"jsonrpc":"2.0","id":7,"result":"late"}` + "\n"}, {0, ""}, {time.Nanosecond, ""}} {
+		in, lines := io.Pipe()
+		written, out := io.Pipe()
+		s := &slow{&end{broken: make(chan error, 1)}, make(chan Answer, 1)}
+		s.Conn = New(in, out, s, Options{MaxLine: 100, MaxUnsent: 1 << 20, Linger: c.linger})
+		served, got := make(chan error, 1), make(chan string, 1)
+		go func() {
+			served <- s.Serve()
+			out.Close()
+		}()
+		go func() {
+			raw, _ := io.ReadAll(written) // until out is closed
+			got <- string(raw)
+		}()
+		_, _ = io.WriteString(lines, `{"jsonrpc":"2.0","id":7,"method":"x"}`+"\n")
+		answer := <-s.asked
+		lines.Close()
+		if c.linger == time.Hour {
+			if err := s.Call(t.Context(), "ask", nil, nil); !errors.Is(err, io.EOF) {
+				t.Errorf("a call to it: %v", err)
+			}
+			answer("late", nil)
+		}
+		if err := <-served; !errors.Is(err, io.EOF) {
+			t.Error(err)
+		}
+		if all := <-got; !strings.HasSuffix(all, c.want) || c.want == "" && all != "" {
+			t.Errorf("%v: %q was written", c.linger, all)
+		}
 	}
 }
