@@ -150,7 +150,8 @@ func TestARemoteTurn(t *testing.T) {
 		a.Session != id || len(a.Messages) != 1 || a.Messages[0].Text != "hello" {
 		t.Errorf("%+v", a.RemoteRequest)
 	}
-	a.say(says("one "), says("two"), used("search", "found"), says("three"), parley.RemoteSaid{Trouble: "slow"},
+	a.say(says("one\x00 "), says("\x1b"), says("t\x1bwo"), used("search", "fo\x1bund"), says("three"),
+		parley.RemoteSaid{Trouble: "sl\x00ow"},
 		finished)
 	log := r.finished(id, 1)
 	var order []string

@@ -182,8 +182,8 @@ func (a *actor) verdict(ctx context.Context, step parley.Classify) (finding parl
 // errLeaked: the model said its canary.
 var errLeaked = errors.New("the canary leaked")
 
-// A mouth is what a model speaks through: its canary does not pass, in text or
-// in thinking.
+// A mouth is what a model or a remote agent speaks through: its canary does not
+// pass, in text or in thinking, and neither do NUL, ESC and other controls.
 type mouth struct {
 	say     func(parley.OutputKind, string)
 	filters map[parley.OutputKind]parley.LeakFilter
@@ -200,6 +200,7 @@ func (a *actor) mouth(say func(parley.OutputKind, string)) *mouth {
 }
 
 func (m *mouth) speak(kind parley.OutputKind, text string) error {
+	text = parley.CleanText(text)
 	if m.canary == nil {
 		m.say(kind, text)
 		return nil
