@@ -243,8 +243,50 @@ func TestMCPSessionsAreOnesOwn(t *testing.T) {
 	if status, body, _ := ann.post("DELETE", "/mcp", "", "Mcp-Session-Id", anns); status != http.StatusNoContent {
 		t.Errorf("%d %s", status, body)
 	}
-	if status, _, _ := ann.mcp(anns, "list_agents", "{}"); status != http.StatusNotFound {
-		t.Errorf("an MCP session that was ended is answered %d", status)
+	if status, body, _ := ann.mcp(anns, "list_agents", "{}"); status != http.StatusNotFound || !isRPC(body, -32600) {
+		t.Errorf("an MCP session that was ended is answered %d %s", status, body)
+	}
+}
+
+// isRPC reports whether a body is an error of JSON-RPC.
+func isRPC(body string, code int) bool {
+	var answer struct {
+		Version string `json:"jsonrpc"`
+		Error   struct {
+			Code    int
+			Message string
+		}
+	}
+	return json.Unmarshal([]byte(body), &answer) == nil && answer.Version == "2.0" && answer.Error.Code == code &&
+		answer.Error.Message != ""
+}
+
+// Everything that cannot be read is refused with an error of JSON-RPC, also where the SDK would say it in plain text.
+func TestMCPRefusesInJSON(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kinds["sqlite"](t))
+	defer w.stop()
+	ann := visitor{w, "ann", "standard_user"}
+	_, _, client := ann.mcp("", "", "")
+	for _, one := range []struct {
+		body string
+		code int
+	}{
+		{`{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`, -32600},
+		{`{"jsonrpc":"2.0","id":1,"method":"ping"`, -32700},
+		{"", -32600},
+		{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_agents","name":"get_session"}}`, -32600},
+		{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_session","arguments":` +
+			`{"session":"a","session":"b"}}}`, -32602},
+	} {
+		status, body, header := ann.post("POST", "/mcp", one.body, "Mcp-Session-Id", client, "MCP-Protocol-Version",
+			"2025-11-25")
+		if i := strings.LastIndex(body, "data: "); i >= 0 { // a stream with one message
+			body = body[i+len("data: "):]
+		}
+		if !isRPC(body, one.code) || header.Get("Content-Type") == "text/plain; charset=utf-8" {
+			t.Errorf("%s: %d %s %s", one.body, status, header.Get("Content-Type"), body)
+		}
 	}
 }
 

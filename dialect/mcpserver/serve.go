@@ -3,8 +3,12 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -109,7 +113,34 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodDelete {
 		h.leave(client)
 	}
-	h.web.ServeHTTP(&patientWriter{ResponseWriter: w}, r.WithContext(ctx))
+	out := &patientWriter{ResponseWriter: w}
+	if r.Method == http.MethodPost {
+		if err := readBody(w, r); err != nil {
+			http.Error(out, parley.MessageOf(err), dialect.Status(err, w.Header()))
+			return
+		}
+	}
+	h.web.ServeHTTP(out, r.WithContext(ctx))
+}
+
+// readBody reads the body of a request for the SDK, and refuses a message with a key that is there twice: the SDK would
+// take the last one. The arguments of tools are read elsewhere.
+func readBody(w http.ResponseWriter, r *http.Request) error {
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if _, big := errors.AsType[*http.MaxBytesError](err); big {
+		return parley.Errorf(parley.CodeTooLarge, "The body is longer than %d bytes.", maxBody)
+	}
+	if err != nil {
+		return dialect.Invalid("The body could not be read")
+	}
+	const levels = 2 // the message, and its parameters
+	if json.Valid(data) {
+		if key, repeated := parley.RepeatedKey(data, levels); repeated {
+			return dialect.Invalid("The key %q is there twice", key)
+		}
+	}
+	r.Body = io.NopCloser(bytes.NewReader(data))
+	return nil
 }
 
 // server is the server of a principal, with the tools that act for it. The id of a client begins with the key of its
@@ -233,14 +264,42 @@ func (h *Handler) Close(context.Context) error {
 	return nil
 }
 
-// A patientWriter gives each write of a stream its own time, as transport.Stream does.
-type patientWriter struct{ http.ResponseWriter }
+// A patientWriter gives each write of a stream its own time, as transport.Stream does. Refusals of the SDK, which are
+// plain text, leave it as errors of JSON-RPC.
+type patientWriter struct {
+	http.ResponseWriter
+	plain bool // a refusal is written
+}
 
 const writeWithin = 10 * time.Second
 
 func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+func (w *patientWriter) WriteHeader(status int) {
+	h := w.Header()
+	if w.plain = status >= 400 && strings.HasPrefix(h.Get("Content-Type"), "text/plain"); w.plain {
+		h.Set("Content-Type", "application/json")
+		h.Del("Content-Length")
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// refusal is a text of the SDK as an error of JSON-RPC. The id of the request is not known.
+func refusal(text string) []byte {
+	text = strings.TrimSpace(text)
+	code := -32600
+	if strings.HasPrefix(text, "malformed payload") {
+		code = -32700
+	}
+	return dialect.Encode(map[string]any{"jsonrpc": "2.0", "id": nil,
+		"error": map[string]any{"code": code, "message": text}})
+}
+
 func (w *patientWriter) Write(b []byte) (int, error) {
+	if w.plain {
+		_, err := w.ResponseWriter.Write(refusal(string(b)))
+		return len(b), err
+	}
 	rc := http.NewResponseController(w.ResponseWriter)
 	_ = rc.SetWriteDeadline(time.Now().Add(writeWithin)) // on connections that have one
 	return w.ResponseWriter.Write(b)
