@@ -28,8 +28,8 @@ const (
 
 // checkEarlier says what is wrong with a conversation.
 func checkEarlier(list []EarlierMessage) error {
-	if len(list) > maxEarlier {
-		return Errorf(CodeTooLarge, "A request can have at most %d earlier messages, and this one has %d.", maxEarlier,
+	if len(list) > MaxEarlier {
+		return Errorf(CodeTooLarge, "A request can have at most %d earlier messages, and this one has %d.", MaxEarlier,
 			len(list))
 	}
 	size := 0

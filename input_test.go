@@ -3,6 +3,7 @@ package parley_test
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -105,6 +106,17 @@ func TestLongMessagesAreNotCopied(t *testing.T) {
 			if at := uintptr(unsafe.Pointer(unsafe.StringData(kept))); at >= begin && at < begin+uintptr(len(content)) {
 				t.Errorf("%.20q is a part of the message", kept)
 			}
+		}
+	}
+}
+
+// TestEarlierMessagesAreBounded: as many as there may be are accepted, and one more is refused.
+func TestEarlierMessagesAreBounded(t *testing.T) {
+	for n, want := range map[int]parley.Code{parley.MaxEarlier: "", parley.MaxEarlier + 1: parley.CodeTooLarge} {
+		do := parley.SubmitInput{Content: "x",
+			Earlier: slices.Repeat([]parley.EarlierMessage{{Role: parley.EarlierUser, Text: "y"}}, n)}
+		if err := do.Rules().Wrong; (err != nil) != (want != "") || err != nil && parley.CodeOf(err) != want {
+			t.Errorf("%d messages: %v", n, err)
 		}
 	}
 }

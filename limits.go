@@ -62,7 +62,7 @@ const (
 	MaxEndedMissions = 100     // in a list; the log has all
 	maxOverrides     = 100     // of one tenant
 	MaxClientTools   = 128     // that a client offers for one run
-	maxEarlier       = 2000    // messages that were said before an input
+	MaxEarlier       = 10_000  // messages that were said before an input
 	maxEarlierCalls  = 1 << 20 // more than a request can hold
 
 	// freeAttempts to deliver an effect are made without a pause: connections

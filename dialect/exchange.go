@@ -17,6 +17,8 @@ type Exchange struct {
 	Door    parley.Door
 	Who     parley.Principal
 	Session parley.SessionID
+	Agents  parley.ProjectAgents
+	Agent   string // that the request is for
 
 	run   parley.RunID // that was open before the request, or is shown
 	from  parley.Seq   // of the first event that is read
@@ -64,7 +66,8 @@ var ErrWaits = parley.Errorf(parley.CodeConflict,
 
 // Open lists what waits in the session and in those below it: cards, and calls that
 // the client carries out. A session that is not there yet has nothing, if the
-// client is about to open it.
+// client is about to open it. A request for an agent that does not exist is refused
+// here, also if it only answers: Submit checks the agent of messages alone.
 func (x *Exchange) Open(ctx context.Context, opens bool) (list []parley.CardInfo, err error) {
 	own := parley.Resource{Kind: parley.OwnSessions, Tenant: x.Who.Tenant}
 	if err := x.Door.May(ctx, x.Who, parley.ActMessage, own); err != nil {
@@ -73,6 +76,9 @@ func (x *Exchange) Open(ctx context.Context, opens bool) (list []parley.CardInfo
 	m, err := x.Door.Session(ctx, x.Who, x.Session)
 	if err != nil && parley.CodeOf(err) == parley.CodeNotFound && opens {
 		return nil, nil // the message opens it, or is refused
+	}
+	if err == nil {
+		_, err = x.Agents.Of(m.Project).Agent(x.Who.Tenant, x.Agent)
 	}
 	if err != nil || m.Run == 0 {
 		return nil, err

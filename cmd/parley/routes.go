@@ -65,8 +65,8 @@ func newRoutes(s shared, bus *eventbus.Handler, own *native.Handler) routes {
 	r.mcp = &mcpserver.Handler{Door: s.door, Agents: s.agents, Guard: s.guard, Log: s.log, Console: s.public,
 		Version: version}
 	speak(r, "mcpserver", r.mcp.Routes())
-	speak(r, "agui", (&agui.Handler{Door: s.door, Guard: s.guard, Log: s.log}).Routes())
-	speak(r, "aisdk", (&aisdk.Handler{Door: s.door, Guard: s.guard, Log: s.log}).Routes())
+	speak(r, "agui", (&agui.Handler{Door: s.door, Agents: s.agents, Guard: s.guard, Log: s.log}).Routes())
+	speak(r, "aisdk", (&aisdk.Handler{Door: s.door, Agents: s.agents, Guard: s.guard, Log: s.log}).Routes())
 	speak(r, "native", own.Routes())
 	speak(r, "openai", (&openai.Handler{Door: s.door, Agents: s.agents, Guard: s.guard, Conns: s.conns, Log: s.log,
 		Console: s.public}).Routes())

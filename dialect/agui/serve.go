@@ -23,9 +23,10 @@ type Guard interface {
 
 // Handler serves AG-UI under /api/agui.
 type Handler struct {
-	Door  parley.Door
-	Guard Guard
-	Log   *slog.Logger
+	Door   parley.Door
+	Agents parley.ProjectAgents
+	Guard  Guard
+	Log    *slog.Logger
 }
 
 // maxBody has room for a long conversation, which clients send whole.
@@ -101,7 +102,7 @@ func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Req
 	for i := range a.said {
 		a.said[i].Do.Agent.Name, a.said[i].Do.Name = agent, label
 	}
-	x = &dialect.Exchange{Door: door, Who: who, Session: id}
+	x = &dialect.Exchange{Door: door, Who: who, Session: id, Agents: h.Agents, Agent: agent}
 	open, err := x.Open(ctx, len(a.said) > 0)
 	if err != nil {
 		return nil, a, err

@@ -15,7 +15,8 @@ import (
 )
 
 func handler(d parley.Door) *Handler {
-	return &Handler{Door: d, Guard: dialecttest.Guard{Principal: ann}, Log: slog.New(slog.DiscardHandler)}
+	return &Handler{Door: d, Agents: dialecttest.Agents{"scout"}, Guard: dialecttest.Guard{Principal: ann},
+		Log: slog.New(slog.DiscardHandler)}
 }
 
 // request is answered with the ids and the events of a stream, or with a refusal.
@@ -136,6 +137,10 @@ func TestAnswersReadOn(t *testing.T) {
 			resume := answersAll(t, before[len(before)-1])
 			if !slices.ContainsFunc(log[head:], closesCard) || strings.Contains(strings.Join(before, ""), "paint") {
 				continue // nobody answers in this log, or a tool of the page waits, too
+			}
+			if status, _, _, _ := request(d, "POST", "/api/agui/nobody", input(log, `"messages":[],"resume":`+
+				resume)); status != http.StatusNotFound || len(d.Commands) > 0 {
+				t.Errorf("log %d, %d events: an agent that does not exist: %d, %+v", n, head, status, d.Commands)
 			}
 			_, _, events, _ = request(d, "POST", "/api/agui/scout", input(log, `"messages":[],"resume":`+resume))
 			rest := strings.Join(after[len(before):], "\n")

@@ -19,9 +19,10 @@ type Guard interface {
 
 // Handler serves the AI SDK under /api/aisdk.
 type Handler struct {
-	Door  parley.Door
-	Guard Guard
-	Log   *slog.Logger
+	Door   parley.Door
+	Agents parley.ProjectAgents
+	Guard  Guard
+	Log    *slog.Logger
 }
 
 // maxBody has room for a long conversation, which clients send whole.
@@ -124,7 +125,7 @@ func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Req
 	for i := range a.said {
 		a.said[i].Do.Agent.Name, a.said[i].Do.Name = agent, label
 	}
-	x := &dialect.Exchange{Door: door, Who: who, Session: id}
+	x := &dialect.Exchange{Door: door, Who: who, Session: id, Agents: h.Agents, Agent: agent}
 	open, err := x.Open(ctx, len(a.said) > 0)
 	if err != nil {
 		return nil, err

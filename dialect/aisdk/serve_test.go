@@ -14,7 +14,8 @@ import (
 )
 
 func handler(d parley.Door) *Handler {
-	return &Handler{Door: d, Guard: dialecttest.Guard{Principal: ann}, Log: slog.New(slog.DiscardHandler)}
+	return &Handler{Door: d, Agents: dialecttest.Agents{"scout"}, Guard: dialecttest.Guard{Principal: ann},
+		Log: slog.New(slog.DiscardHandler)}
 }
 
 func request(d parley.Door, method, path, body string) dialecttest.Answer {
@@ -97,11 +98,16 @@ func TestAnswersReadOn(t *testing.T) {
 				continue
 			}
 			id := parley.Ref(cards[0].Session, cards[0].Seq)
-			a := request(d, "POST", "/api/aisdk/scout", body(log, fmt.Sprintf(`{"id":"a","role":"assistant","parts":[
+			answer := body(log, fmt.Sprintf(`{"id":"a","role":"assistant","parts":[
 				{"type":"dynamic-tool","toolCallId":%q,"state":"output-available","output":"this"},
 				{"type":"dynamic-tool","toolCallId":"x","state":"approval-responded",
 					"approval":{"id":%q,"approved":true}}]}`,
-				id, id)))
+				id, id))
+			if a := request(d, "POST", "/api/aisdk/nobody", answer); a.Status != http.StatusNotFound ||
+				len(d.Commands) > 0 {
+				t.Errorf("log %d, %d events: an agent that does not exist: %+v, %+v", n, head, a, d.Commands)
+			}
+			a := request(d, "POST", "/api/aisdk/scout", answer)
 			m, _ := d.Session(t.Context(), ann, log[0].Session)
 			_, waits = shownOf(log)
 			if rest := strings.Join(append(all, done), "\n"); len(d.Commands) != 1 ||

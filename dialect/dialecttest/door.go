@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"time"
 
@@ -133,6 +134,25 @@ func (f *logFollower) Take(context.Context, func()) (items []*parley.Item, err e
 }
 
 func (f *logFollower) Close() {}
+
+// Agents are the names of the agents of every project.
+type Agents []string
+
+func (a Agents) Of(string) parley.Agents { return a }
+
+func (a Agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
+	if !slices.Contains(a, name) {
+		return parley.Agent{}, parley.Errorf(parley.CodeNotFound, "There is no agent %q.", name)
+	}
+	return parley.Agent{Name: name}, nil
+}
+
+func (a Agents) List(parley.TenantID) (list []parley.Agent) {
+	for _, name := range a {
+		list = append(list, parley.Agent{Name: name})
+	}
+	return list
+}
 
 // A Guard lets in everybody as one principal, but requests with the header X-Nobody.
 type Guard struct{ Principal parley.Principal }

@@ -45,6 +45,14 @@ func (h *Handler) accept(ctx context.Context, q request, a ask, shape Shape) (x 
 	if err != nil {
 		return nil, err
 	}
+	root := q.only.Root
+	if p.open && root == "" {
+		root = p.m.Project
+	}
+	// Asked here, so that what Submit does not find is the session. Answers name an agent, too.
+	if _, err := h.agent(q, root, a.model); err != nil {
+		return nil, err
+	}
 	x = &exchange{h: h, who: q.who, own: a.session == "" && a.previous == "",
 		view: View{Notices: h.notices(), Shape: shape, Usage: a.usage, Given: a.given}}
 	var now View
@@ -168,14 +176,6 @@ func (h *Handler) say(ctx context.Context, q request, a ask, p place) (id respon
 	}
 	in, err := a.input(entries)
 	if err != nil {
-		return id, err
-	}
-	root := q.only.Root
-	if p.open && root == "" {
-		root = p.m.Project
-	}
-	// Asked here, so that what Submit does not find is the session.
-	if _, err := h.agent(q, root, a.model); err != nil {
 		return id, err
 	}
 	in.Agent.Name, in.Open, in.Busy = a.model, true, parley.Queue

@@ -48,9 +48,6 @@ const (
 // byAssistant reports whether an entry comes from the server.
 func (e entry) byAssistant() bool { return e.kind == assistant || e.kind == called || e.kind == aside }
 
-// maxEntries is how much of a conversation a request may repeat.
-const maxEntries = 10_000
-
 // decodeChat reads the body of a request for a completion. header is the session that the request's header names.
 func decodeChat(o dialect.Object, header string) (a ask, err error) {
 	a.field = "messages"
@@ -74,8 +71,8 @@ func decodeChat(o dialect.Object, header string) (a ask, err error) {
 	if err := o.Into("messages", &messages, "a list of messages"); err != nil || len(messages) == 0 {
 		return a, invalid("messages", "messages must be a list with at least one message")
 	}
-	if len(messages) > maxEntries {
-		return a, invalid("messages", "messages has more than %d messages", maxEntries)
+	if len(messages) > parley.MaxEarlier {
+		return a, invalid("messages", "messages has more than %d messages", parley.MaxEarlier)
 	}
 	for i, raw := range messages {
 		if err := a.message(fmt.Sprintf("messages[%d]", i), raw); err != nil {
@@ -146,6 +143,9 @@ func (a *ask) message(at string, raw json.RawMessage) error {
 		e.kind = result
 		if e.id, err = o.String("tool_call_id"); err != nil || e.id == "" {
 			return invalid(at+".tool_call_id", "%s: tool_call_id must be a string", at)
+		}
+		if !o.Has("content") {
+			return invalid(at+".content", "%s: content is missing; a result without a text is an empty string", at)
 		}
 	default:
 		return invalid(at+".role", "%s: role must be system, developer, user, assistant or tool", at)
@@ -303,8 +303,8 @@ func (a *ask) items(raw json.RawMessage) error {
 	if len(raw) > 0 && json.Unmarshal(raw, &items) != nil {
 		return invalid("input", "input must be a string or a list of items")
 	}
-	if len(items) > maxEntries {
-		return invalid("input", "input has more than %d items", maxEntries)
+	if len(items) > parley.MaxEarlier {
+		return invalid("input", "input has more than %d items", parley.MaxEarlier)
 	}
 	for i, raw := range items {
 		at := fmt.Sprintf("input[%d]", i)
@@ -338,6 +338,9 @@ func (a *ask) item(at string, o dialect.Object) error {
 		text, images, err := contentOf(at+".output", o["output"])
 		if err != nil {
 			return err
+		}
+		if !o.Has("output") {
+			return invalid(at+".output", "%s: output is missing; a result without a text is an empty string", at)
 		}
 		if len(images) > 0 {
 			return invalid(at+".output", "%s: a result is a text", at)

@@ -75,19 +75,6 @@ func (f *follower) Take(context.Context, func()) (items []*parley.Item, _ error)
 
 func (*follower) Close() {}
 
-type agents struct{}
-
-func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
-	if name != "coder" {
-		return parley.Agent{}, parley.Errorf(parley.CodeNotFound, "There is no agent %q.", name)
-	}
-	return parley.Agent{Name: name}, nil
-}
-
-func (a agents) Of(string) parley.Agents { return a }
-
-func (agents) List(parley.TenantID) []parley.Agent { return []parley.Agent{{Name: "coder"}} }
-
 type guard struct{}
 
 func (g guard) Who(r *http.Request) (parley.Principal, error) {
@@ -114,7 +101,7 @@ func (guard) Begin(r *http.Request, _ string) (parley.Principal, func() (parley.
 }
 
 func handler(d *door) *Handler {
-	return &Handler{Door: d, Agents: agents{}, Guard: guard{}, Conns: dialect.NewConns(),
+	return &Handler{Door: d, Agents: dialecttest.Agents{"coder"}, Guard: guard{}, Conns: dialect.NewConns(),
 		Log: slog.New(slog.DiscardHandler)}
 }
 
@@ -179,6 +166,10 @@ func TestAnswersAreWhole(t *testing.T) {
 		{strings.ReplaceAll(output("9"), "_9", "_09"), 409, "input[0]", 0}, // no id of ours
 		{`{"type":"mcp_approval_response","approval_request_id":"mcpr_x","approve":true}`, 409, "input[0]", 0},
 		{say, 409, nil, 0},
+		{strings.Replace(output("9"), `"output":"sunny"`, `"output":null`, 1) + "," + output("10"), 400,
+			"input[0].output", 0},
+		{strings.Replace(output("9"), `,"output":"sunny"`, "", 1) + "," + output("10"), 400, "input[0].output", 0},
+		{strings.Replace(output("9"), "sunny", "", 1) + "," + output("10"), 200, nil, 2}, // a result may be empty
 	} {
 		d := &door{log: log}
 		body := `{"model":"coder","background":true,"metadata":{"session_id":"550e8400-e29b-41d4-a716-446655440000"},` +
@@ -193,6 +184,44 @@ func TestAnswersAreWhole(t *testing.T) {
 		}
 		if id := "resp_" + session + "_2_1"; status == 200 && answer["id"] != id {
 			t.Errorf("the next response is %v, not %s", answer["id"], id)
+		}
+	}
+}
+
+// Answers name an agent, too. One that does not exist is refused before anything is submitted.
+func TestAnswersForAnAgentThatDoesNotExist(t *testing.T) {
+	d := &door{log: waitingLog(t)}
+	output := func(call string) string {
+		return `{"type":"function_call_output","call_id":"call_550e8400e29b41d4a716446655440000_` + call +
+			`","output":"sunny"}`
+	}
+	status, answer := fetch(t, d, "POST", "/v1/responses", `{"model":"nobody","background":true,"input":[`+
+		output("9")+","+output("10")+`]}`)
+	refused, _ := answer["error"].(map[string]any)
+	if status != 404 || len(d.did) != 0 || refused["param"] != "model" {
+		t.Errorf("%d %v, and %d commands", status, answer, len(d.did))
+	}
+}
+
+// A request may repeat as much of a conversation as an input may have before it.
+func TestOneLimitForMessages(t *testing.T) {
+	for n, want := range map[int]bool{parley.MaxEarlier: true, parley.MaxEarlier + 1: false} {
+		one := `,{"role":"user","content":"x"},{"role":"assistant","content":"y"}`
+		messages := strings.Repeat(one, n/2)[1:] + `,{"role":"user","content":"x"}`
+		if n%2 == 0 {
+			messages = `{"role":"system","content":"x"}` + strings.Repeat(one, n/2-1) + `,{"role":"user","content":"x"}`
+		}
+		o, err := dialect.ParseObject([]byte(`{"model":"coder","messages":[` + messages + `]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := decodeChat(o, "")
+		if (err == nil) != want {
+			t.Errorf("%d messages: %v", n, err)
+		}
+		if in, bad := a.input(a.entries); err == nil && (bad != nil || len(in.Earlier) != n-1 ||
+			in.Rules().Wrong != nil) {
+			t.Errorf("%d messages come to %d earlier ones: %v, %v", n, len(in.Earlier), bad, in.Rules().Wrong)
 		}
 	}
 }
