@@ -3,6 +3,7 @@ package parley
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // The Door is how everybody outside reaches sessions. Permission, limits and
@@ -76,6 +77,9 @@ type Door interface {
 	May(context.Context, Principal, Action, Resource) error
 	// Audited lists what is on record for the principal's tenant, newest first.
 	Audited(context.Context, Principal, AuditQuery) ([]AuditRow, error)
+
+	// Usage is what was used on the day of a time, today if that is zero. See UsageReport.
+	Usage(ctx context.Context, who Principal, at time.Time) (UsageReport, error)
 
 	// Stopped lists the agents of a project of the principal's tenant that are
 	// stopped; an empty project is the first. What is for them is refused with

@@ -32,6 +32,7 @@ const (
 	CodeContext         Code = "context_limit"   // the conversation is longer than the model can read
 	CodeTurnLimit       Code = "turn_limit"      // the run used all its turns
 	CodeBudget          Code = "budget"          // the run used all it may use
+	CodeQuota           Code = "quota"           // the user or the tenant used all it may use, mostly for today
 	CodeInterrupted     Code = "interrupted"     // cut too often, or by what nobody can undo
 	CodeInternal        Code = "internal_error"  // a bug or a fault; details are in the server's log
 )
@@ -48,6 +49,8 @@ type Error struct {
 	RetryAfter time.Duration
 	// Vendor is the answer of the model's vendor; nil: there was none.
 	Vendor *VendorError
+	// Quota is the one that is reached; nil: none is.
+	Quota *ReachedQuota
 	// Problem is what happened, without advice and without a full stop, where a
 	// call may be repeated; empty: Message says it.
 	Problem string

@@ -26,6 +26,11 @@ type Nodes interface {
 	// Facts returns the heads of the tenants' own sessions.
 	Facts(context.Context, []TenantID) (map[TenantID]Seq, error)
 
+	// Reserve admits something by the quotas of a tenant, see Quotas.Admit, among all nodes. What is admitted holds
+	// what it wants until Settle. Holds of nodes that live no more are void.
+	Reserve(ctx context.Context, tenant TenantID, q Quotas, now time.Time, want Hold) (id string, ok bool, err error)
+	Settle(ctx context.Context, tenant TenantID, id string) error
+
 	// Post leaves a command for another node. One that is there already stays.
 	Post(context.Context, Letter) error
 	// Letters lists those without an answer that are for this node, or for a node

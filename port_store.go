@@ -90,6 +90,13 @@ type TenantStore interface {
 
 	// Marks are those of a user on a session.
 	Marks(context.Context, PrincipalID, SessionID) (Marks, error)
+	// Spent is what the tenant, and what one of its users, has used on a day. What is stored is added up only if
+	// storage is set: that reads a row of every session.
+	Spent(ctx context.Context, day string, user PrincipalID, storage bool) (tenant, own Spent, err error)
+	// Usage lists what users have used on days, the latest day first, by user. It leaves out what is stored.
+	Usage(context.Context, UsageQuery) ([]UsageRow, error)
+	// Storage is what each user stores, in bytes.
+	Storage(context.Context) (map[PrincipalID]int64, error)
 
 	// Context is what a user wants an agent to know; false: nothing.
 	Context(ctx context.Context, agent string, user PrincipalID) (UserContext, bool, error)

@@ -159,6 +159,16 @@ type Node struct {
 	Differs  []string  `json:"differs,omitempty"`  // from the node that answers: version, agents
 }
 
+// Usage is what was used on a day of UTC, such as 2026-11-30, and what is left of quotas; an empty day is today.
+func (c *Client) Usage(ctx context.Context, day string) (report parley.UsageReport, err error) {
+	query := url.Values{}
+	if day != "" {
+		query.Set("day", day)
+	}
+	err = c.do(ctx, request{method: http.MethodGet, path: "/usage", query: query, answer: &report})
+	return report, err
+}
+
 // Nodes lists the servers that share the database and are alive.
 func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	var answer struct{ Nodes []Node }

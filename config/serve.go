@@ -63,6 +63,7 @@ type Settings struct {
 	Webhook     `group:"Webhooks"`
 	ToolServers []ToolServer `kong:"-"` // of the file, where they stand under mcp
 	Projects    []Project    `kong:"-"` // the workspace, and those of --project or of the file
+	Quotas      Quotas       `kong:"-"` // of the file
 }
 
 // Serve is Settings that must make sense, as a kong command.
@@ -70,20 +71,20 @@ type Serve struct{ Settings }
 
 // AfterApply is called by kong last, when it is known which servers of tools and which
 // projects there are.
-func (s *Serve) AfterApply(servers toolServers, projects fileProjects) error {
-	if err := s.Settings.AfterApply(servers, projects); err != nil {
+func (s *Serve) AfterApply(file fileSettings) error {
+	if err := s.Settings.AfterApply(file); err != nil {
 		return err
 	}
 	return errors.Join(s.validateProjects(), s.CheckToolServers())
 }
 
 // AfterApply is called by kong when every value is known and valid.
-func (s *Settings) AfterApply(servers toolServers, projects fileProjects) error {
-	s.ToolServers = servers
+func (s *Settings) AfterApply(file fileSettings) error {
+	s.ToolServers, s.Quotas = file.servers, file.quotas
 	if s.Agents == "" {
 		s.Agents = s.agentsInWorkspace()
 	}
-	return s.settleProjects(projects)
+	return s.settleProjects(file.projects)
 }
 
 func (s *Settings) agentsInWorkspace() string { return filepath.Join(s.Workspace, "agents") }

@@ -56,16 +56,14 @@ func resolve(ctx *kong.Context, command *kong.Path, env Lookup) error {
 		return err
 	}
 	from := sources{variables: []Lookup{env, dotenv}}
-	var servers toolServers
-	var projects fileProjects
+	var file fileSettings
 	if path := from.configFile(ctx, command); path != "" {
-		from.file, servers, projects, err = readFile(path, settings(ctx.Model.Node), from.variable)
-		if err != nil {
+		if file, err = readFile(path, settings(ctx.Model.Node), from.variable); err != nil {
 			return err
 		}
 	}
-	ctx.Bind(servers)
-	ctx.Bind(projects)
+	from.file = file.values
+	ctx.Bind(file)
 	ctx.AddResolver(from)
 	return nil
 }
@@ -154,36 +152,48 @@ func settings(node *kong.Node) (names []string) {
 	return names
 }
 
+// fileSettings are what the file of --config says.
+type fileSettings struct {
+	values   map[string]string // of flags
+	servers  toolServers
+	projects fileProjects
+	quotas   Quotas
+}
+
 // readFile reads the file of --config.
-func readFile(path string, known []string, env Lookup) (_ map[string]string, servers toolServers,
-	projects fileProjects, err error) {
+func readFile(path string, known []string, env Lookup) (file fileSettings, err error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("--config: %w", err)
+		return file, fmt.Errorf("--config: %w", err)
 	}
 	doc, err := parseYAML(path, raw)
 	if err != nil {
-		return nil, nil, nil, err
+		return file, err
 	}
 	values := map[string]string{}
 	for _, e := range doc.entries {
 		switch {
-		case e.key == "mcp" || strings.HasPrefix(e.key, "mcp.") || e.key == "projects":
+		case e.key == "mcp" || strings.HasPrefix(e.key, "mcp.") || e.key == "projects",
+			e.key == "quotas" || strings.HasPrefix(e.key, "quotas."):
 			continue // below
 		case e.key == "config":
-			return nil, nil, nil, at(path, e.line, "config cannot name another file")
+			return file, at(path, e.line, "config cannot name another file")
 		case !slices.Contains(known, e.key):
-			return nil, nil, nil, at(path, e.line, "unknown key %q; keys are the names of the flags of parley serve", e.key)
+			return file, at(path, e.line, "unknown key %q; keys are the names of the flags of parley serve", e.key)
 		case !e.scalar:
 			if e.key == "project" {
-				return nil, nil, nil, at(path, e.line, "project takes one value; write projects: for a list")
+				return file, at(path, e.line, "project takes one value; write projects: for a list")
 			}
-			return nil, nil, nil, at(path, e.line, "%s takes one value", e.key)
+			return file, at(path, e.line, "%s takes one value", e.key)
 		}
 		values[e.key] = e.text
 	}
-	if servers, err = readToolServers(doc, env); err == nil {
-		projects, err = readProjects(doc)
+	file.values = values
+	if file.servers, err = readToolServers(doc, env); err == nil {
+		file.projects, err = readProjects(doc)
 	}
-	return values, servers, projects, err
+	if err == nil {
+		file.quotas, err = readQuotas(doc)
+	}
+	return file, err
 }

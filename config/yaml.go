@@ -104,6 +104,16 @@ func (d document) line(key string) int {
 	return 1
 }
 
+// text is the value of a key, if it is a scalar.
+func (d document) text(key string) string {
+	for _, e := range d.entries {
+		if e.key == key {
+			return e.text
+		}
+	}
+	return ""
+}
+
 // explain puts the parser's errors, which draw the place in the source, on one
 // line, and says in words what it says in types of Go.
 func (d document) explain(err error) error {

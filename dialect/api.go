@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"mime"
 	"net/http"
 	"os"
+	"strconv"
 	"time"
 
 	"parley"
@@ -88,6 +90,7 @@ var statuses = map[parley.Code]int{
 	parley.CodeResync:          http.StatusGone,
 	parley.CodeQueueFull:       http.StatusTooManyRequests,
 	parley.CodeLimited:         http.StatusTooManyRequests,
+	parley.CodeQuota:           http.StatusTooManyRequests,
 	parley.CodeOverloaded:      http.StatusServiceUnavailable,
 	parley.CodeUnavailable:     http.StatusServiceUnavailable,
 	parley.CodeStopped:         http.StatusServiceUnavailable,
@@ -99,6 +102,9 @@ func Status(err error, h http.Header) int {
 	var knows interface{ Status(http.Header) int }
 	if errors.As(err, &knows) {
 		return knows.Status(h)
+	}
+	if e, ok := errors.AsType[*parley.Error](err); ok && e.Code == parley.CodeQuota && e.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
 	}
 	return cmp.Or(statuses[parley.CodeOf(err)], http.StatusInternalServerError)
 }

@@ -272,6 +272,7 @@ func (a *actor) hear(r report) error {
 	en := entry{pieces: r.pieces}
 	if r.last {
 		delete(a.workers, r.step)
+		defer r.settled()
 		if _, ok := r.step.(parley.CallModel); ok {
 			a.memory.learned(r.read)
 		}

@@ -36,6 +36,11 @@ func (a *actor) command(r *request) (parley.Receipt, error) {
 	if en.in, en.agent, err = a.prepared(r); err != nil {
 		return parley.Receipt{}, err
 	}
+	settle, err := a.admit(r)
+	if err != nil {
+		return parley.Receipt{}, err
+	}
+	defer settle()
 	if do, ok := c.Do.(parley.SetWebhook); ok {
 		en.webhook = &parley.StoredWebhook{URL: do.URL, Sealed: do.Sealed, Hook: do.Hook,
 			At: c.At.UTC().Truncate(time.Microsecond)}

@@ -64,10 +64,10 @@ const compactWithin = 2 * time.Minute
 
 // compact has the model make what was said shorter. It is one call with no
 // tools, and nothing of it is shown before it is known to help.
-func (a *actor) compact(ctx context.Context, step parley.Compact) parley.CompactionEnded {
+func (a *actor) compact(ctx context.Context, step parley.Compact, b *brief) parley.CompactionEnded {
 	inTime, cancel := context.WithTimeout(ctx, compactWithin)
 	defer cancel()
-	ended, err := a.summarise(inTime, step)
+	ended, err := a.summarise(inTime, step, b)
 	if err != nil {
 		a.log.Warn("the conversation could not be made shorter", "error", err)
 		ended = parley.CompactionEnded{Since: step.Since, Code: parley.CodeOf(err), Message: parley.MessageOf(err),
@@ -79,7 +79,7 @@ func (a *actor) compact(ctx context.Context, step parley.Compact) parley.Compact
 	return ended
 }
 
-func (a *actor) summarise(ctx context.Context, step parley.Compact) (parley.CompactionEnded, error) {
+func (a *actor) summarise(ctx context.Context, step parley.Compact, b *brief) (parley.CompactionEnded, error) {
 	ended := parley.CompactionEnded{Since: step.Since}
 	agent, log, err := a.recall(ctx, step.Agent, step.From)
 	if err != nil {
@@ -92,7 +92,7 @@ func (a *actor) summarise(ctx context.Context, step parley.Compact) (parley.Comp
 		return ended, parley.Errorf(parley.CodeEmpty, "There is nothing to compact.")
 	}
 	var summary strings.Builder
-	said, err := a.ask(ctx, parley.ModelRequest{
+	said, err := a.ask(ctx, b, parley.ModelRequest{
 		Model:        agent.Model,
 		Instructions: summaryOrders,
 		Messages:     []parley.Message{{Role: parley.RoleUser, Text: record(messages[:cut], limit*2)}},

@@ -10,7 +10,7 @@
 //
 // Goroutines: one scheduler, one that trims, and one for effects that nobody came for; one actor per loaded session,
 // waited for by Close; workers, waited for by their actor. Locks: Engine.mu guards the map of actors, tenants.mu what
-// is known of tenants; both are leaves and never held across I/O.
+// is known of tenants, held.mu what calls hold; all are leaves and never held across I/O.
 package engine
 
 import (
@@ -74,6 +74,13 @@ type Config struct {
 	Autonomy parley.Autonomy        // the most that any agent may do unasked
 	Prompts  parley.IdleLimits      // of idle prompts; zero: DefaultIdleLimits
 
+	// Quotas are those of a tenant; nil: nobody has any. Most is the most that a call of a model can use which is given
+	// so many bytes; nil: a window of it, for nothing. Reached hears that a quota has refused something, of a user or
+	// of a tenant, and which one.
+	Quotas  func(parley.TenantID) parley.Quotas
+	Most    func(model string, bytes int64) parley.Usage
+	Reached func(of, what string)
+
 	Idle     time.Duration // unload an actor that had nothing to do for so long; default a minute
 	CardLife time.Duration // how long a person may take; default a day
 	Retry    time.Duration // load a session that failed again after this; default 2 s
@@ -105,6 +112,7 @@ type Engine struct {
 	slots    chan struct{} // model calls under way
 	pieces   chan struct{} // commits of chunks that wait for the store
 
+	held       quotaHolds
 	large      largeInputs
 	remembered atomic.Int64 // bytes of conversations that are kept
 	tenants    tenants
@@ -149,6 +157,7 @@ func New(c Config) *Engine {
 		drained: make(chan struct{}), reading: map[about]bool{}, lettered: make(chan struct{}, 1),
 		factsTold: make(chan struct{}, 1),
 		sealer:    newSealer(c.NodeKey),
+		held:      newQuotaHolds(),
 		tenants:   tenants{known: map[parley.TenantID]parley.State{}}}
 	e.large.places = make(chan struct{}, largeAtOnce)
 	e.made.read = map[definitionKey]parley.Agent{}

@@ -31,13 +31,13 @@ say so.`
 
 // explain has the model say what an approval is about. The answer is always a
 // text: who asked is told why there is no other.
-func (a *actor) explain(ctx context.Context, step parley.Explain) parley.ReportBody {
+func (a *actor) explain(ctx context.Context, step parley.Explain, b *brief) parley.ReportBody {
 	inTime, cancel := context.WithTimeout(ctx, explainWithin)
 	defer cancel()
 	var text string
 	var usage parley.Usage
 	err := a.patiently(inTime, func() (err error) {
-		text, usage, err = a.explanation(inTime, step)
+		text, usage, err = a.explanation(inTime, step, b)
 		return err
 	})
 	switch {
@@ -69,7 +69,7 @@ const unexplained = "Unable to generate an explanation for this call. "
 
 var errEnough = errors.New("the explanation is long enough")
 
-func (a *actor) explanation(ctx context.Context, step parley.Explain) (string, parley.Usage, error) {
+func (a *actor) explanation(ctx context.Context, step parley.Explain, b *brief) (string, parley.Usage, error) {
 	request, agent, err := a.explainRequest(ctx, step)
 	if err != nil {
 		return "", parley.Usage{}, err
@@ -77,7 +77,7 @@ func (a *actor) explanation(ctx context.Context, step parley.Explain) (string, p
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var said strings.Builder
-	ended, err := a.ask(ctx, request, agent, func(text string) {
+	ended, err := a.ask(ctx, b, request, agent, func(text string) {
 		if said.WriteString(text); said.Len() > parley.MaxExplanation {
 			stop(errEnough)
 		}

@@ -26,40 +26,42 @@ func (e *Engine) slot(ctx context.Context) (release func(), err error) {
 // ask has a model answer something that is no turn of the conversation. Its text
 // goes to gather, piece by piece; nothing else of it is told or on record.
 func (a *actor) ask(
-	ctx context.Context, request parley.ModelRequest, agent parley.Agent, gather func(text string),
+	ctx context.Context, b *brief, request parley.ModelRequest, agent parley.Agent, gather func(text string),
 ) (parley.ModelEnded, error) {
-	release, err := a.engine.slot(ctx)
+	_, release, err := a.beginCall(ctx, b, func() (parley.ModelRequest, error) { return request, nil })
 	if err != nil {
 		return parley.ModelEnded{}, err
 	}
 	defer release()
-	return a.stream(ctx, request, agent, func(kind parley.OutputKind, text string) {
+	ended, err := a.stream(ctx, request, agent, func(kind parley.OutputKind, text string) {
 		if kind == parley.Text {
 			gather(text)
 		}
 	}, func(parley.ReportBody) {})
+	if err != nil {
+		b.holdNothing() // it may be tried again, and must not wait for itself
+	}
+	return ended, err
 }
 
 // callModel has the model speak a turn. If it breaks off after something was
 // shown, only Decide knows what to do.
 func (a *actor) callModel(ctx context.Context, step parley.CallModel, b *brief) parley.ReportBody {
-	release, err := a.engine.slot(ctx)
-	if err != nil {
-		return nil
-	}
-	defer release()
 	tell := func(body parley.ReportBody) {
 		a.send(step, b.out, parley.Report{Run: step.Run, Turn: step.Turn, Body: body})
 	}
-	var request parley.ModelRequest
 	var agent parley.Agent
-	err = a.patiently(ctx, func() (err error) {
-		request, agent, err = a.request(ctx, step, b)
-		return err
+	request, release, err := a.beginCall(ctx, b, func() (request parley.ModelRequest, err error) {
+		err = a.patiently(ctx, func() (err error) {
+			request, agent, err = a.request(ctx, step, b)
+			return err
+		})
+		return request, err
 	})
 	if err != nil {
 		return a.modelFailed(ctx, step.Run, err)
 	}
+	defer release()
 	ended, err := a.stream(ctx, request, agent, b.out.say, tell)
 	switch {
 	case errors.Is(err, errLeaked):

@@ -20,6 +20,10 @@ var errNoRemotes = parley.Errorf(parley.CodeUnavailable, "This server does not r
 // callRemote has an agent that runs elsewhere speak a turn. It takes no slot of
 // the models': it may wait for a person for a day, and costs a goroutine.
 func (a *actor) callRemote(ctx context.Context, step parley.CallModel, b *brief) parley.ReportBody {
+	// It holds nothing of a quota while it runs: what it may use is not known, and it may wait for a person for a day.
+	if err := a.engine.check(ctx, a.tenant, a.owner); err != nil {
+		return a.modelFailed(ctx, step.Run, err)
+	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	if s := step.Agent.Seconds; s > 0 {

@@ -114,7 +114,7 @@ func (v evaluation) read() (*parley.FollowUp, error) {
 
 // evaluate has a model say whether the agent is to come back. Whatever goes wrong
 // means that it is not, and is told to the server's log alone.
-func (a *actor) evaluate(ctx context.Context, step parley.Evaluate) parley.ReportBody {
+func (a *actor) evaluate(ctx context.Context, step parley.Evaluate, b *brief) parley.ReportBody {
 	ended := parley.EvaluationEnded{Run: step.Run}
 	if !a.engine.Autonomy.Enabled { // since the run began
 		ended.Reason = "This server does nothing unasked."
@@ -122,7 +122,7 @@ func (a *actor) evaluate(ctx context.Context, step parley.Evaluate) parley.Repor
 	}
 	inTime, cancel := context.WithTimeout(ctx, evaluateWithin)
 	defer cancel()
-	said, usage, err := a.evaluator(inTime, step)
+	said, usage, err := a.evaluator(inTime, step, b)
 	ended.Usage = usage
 	if err == nil {
 		if ended.FollowUp, err = said.read(); err == nil && ended.FollowUp == nil {
@@ -139,13 +139,13 @@ func (a *actor) evaluate(ctx context.Context, step parley.Evaluate) parley.Repor
 	return ended
 }
 
-func (a *actor) evaluator(ctx context.Context, step parley.Evaluate) (said evaluation, usage parley.Usage, err error) {
+func (a *actor) evaluator(ctx context.Context, step parley.Evaluate, b *brief) (said evaluation, usage parley.Usage, err error) {
 	agent, log, err := a.recall(ctx, step.Agent, step.From)
 	if err != nil {
 		return said, usage, err
 	}
 	var text strings.Builder
-	ended, err := a.ask(ctx, parley.ModelRequest{
+	ended, err := a.ask(ctx, b, parley.ModelRequest{
 		Model:        step.Agent.Autonomy.Evaluator,
 		Instructions: evaluatorOrders,
 		Messages: []parley.Message{

@@ -25,6 +25,13 @@ type report struct {
 	last   bool
 	pieces []parley.Report    // what the worker has said before
 	read   *parley.Transcript // what the worker had to read for its turn; nil: nothing
+	settle func()             // ends what the worker holds of quotas, once its last report is committed
+}
+
+func (r report) settled() {
+	if r.settle != nil {
+		r.settle()
+	}
 }
 
 // A brief is what a worker is given besides its step.
@@ -35,6 +42,7 @@ type brief struct {
 	offers   parley.InputID   // the input whose client tools the model may use; zero: none
 	out      *coalescer
 	read     *parley.Transcript // set by the worker, see report
+	settle   func()             // likewise; nil: nothing is held
 }
 
 // work starts a worker.
@@ -53,7 +61,7 @@ func (a *actor) work(step parley.Step) {
 		defer cancel()
 		last := a.perform(ctx, step, b)
 		last.At = a.engine.Now()
-		a.reports <- report{last, step, true, b.out.reports(step, last.At, true), b.read}
+		a.reports <- report{last, step, true, b.out.reports(step, last.At, true), b.read, b.settle}
 	})
 }
 
@@ -73,6 +81,7 @@ func (a *actor) stopWorkers() {
 	for len(a.workers) > 0 {
 		if r := <-a.reports; r.last {
 			delete(a.workers, r.step)
+			r.settled()
 		}
 	}
 }
@@ -115,17 +124,17 @@ func (a *actor) perform(ctx context.Context, step parley.Step, b *brief) (last p
 	case parley.DeliverPrompt:
 		last.Body = a.deliverPrompt(ctx, step)
 	case parley.Compact:
-		if ended := a.compact(ctx, step); ctx.Err() == nil {
+		if ended := a.compact(ctx, step, b); ctx.Err() == nil {
 			last.Body = ended
 		}
 	case parley.Explain:
 		last = parley.Report{Run: step.Run, Call: step.Call}
-		last.Body = a.explain(ctx, step)
+		last.Body = a.explain(ctx, step, b)
 	case parley.ReportChanges:
 		last = parley.Report{Run: step.Run}
 		last.Body = a.reportChanges(ctx, step)
 	case parley.Evaluate:
-		last.Body = a.evaluate(ctx, step)
+		last.Body = a.evaluate(ctx, step, b)
 	}
 	return last
 }

@@ -45,6 +45,9 @@ func (m *Metrics) Published(events []parley.Event) {
 	}
 }
 
+// QuotaReached hears that a quota, of a user or a tenant, has refused something.
+func (m *Metrics) QuotaReached(of, what string) { m.quotas.WithLabelValues(of, what).Inc() }
+
 // Told hears what came of an attempt to tell a webhook, and how long it was owed.
 func (m *Metrics) Told(outcome string, waited time.Duration) {
 	inc(m.hooks, outcome)

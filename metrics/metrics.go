@@ -50,6 +50,7 @@ type Metrics struct {
 	modelFirst    *prometheus.HistogramVec
 	modelTokens   *prometheus.CounterVec
 	modelCost     *prometheus.CounterVec
+	quotas        *prometheus.CounterVec
 
 	appends        map[string]prometheus.Counter
 	appendDuration prometheus.Histogram
@@ -143,6 +144,13 @@ func New(version string, now func() time.Time) *Metrics {
 		long, "model")
 	m.modelTokens = counters("model_tokens_total", "Tokens, by model and kind: input, output, and of the input cached "+
 		"and written.", "model", "kind")
+	m.quotas = counters("quota_refusals_total", "Inputs, sessions and model calls that a quota has refused, by whose "+
+		"quota it is and of what.", "of", "quota")
+	for _, of := range []string{"user", "tenant"} {
+		for _, what := range []string{"sessions", "tokens", "cost", "storage"} {
+			m.quotas.WithLabelValues(of, what)
+		}
+	}
 	m.modelCost = counters("model_cost_dollars_total", "What models cost, where the price is known.", "model")
 
 	m.appends = each(counters("appends_total", "Batches that sessions wanted to append, by what became of them.",

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"math"
 	"regexp"
 	"strings"
@@ -144,6 +145,14 @@ func bare(name string) string {
 		name = strings.TrimPrefix(name, prefix)
 	}
 	return name
+}
+
+// Most is the most that one call of a model can use that is given so many bytes: no token has less than one.
+func Most(name string, bytes int64) parley.Usage {
+	m := About(name)
+	u := parley.Usage{Input: min(bytes, int64(m.Window)), Output: int64(cmp.Or(m.Output, m.Window))}
+	u.CostMicros = max(m.Cost(u), m.Cost(parley.Usage{Input: u.Input, Written: u.Input, Output: u.Output}))
+	return u
 }
 
 // Cost is what usage costs, in millionths of a US dollar; zero if that is not

@@ -875,7 +875,7 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 	{"what was decided is explained all the same", "explain.go",
 		"c != nil && c.Explaining {", "c != nil {", ".", "TestOnlyAnOpenApprovalIsExplained"},
 	{"an explanation leaks the canary", "engine/explain.go",
-		"ended, err := a.ask(ctx, request", "ended, err := (&actor{key: a.key, engine: &Engine{slots: a.engine.slots, Config: Config{Model: a.engine.Model, Now: a.engine.Now}}}).ask(ctx, request", "./engine", "TestAnExplanationDoesNotLeak"},
+		"ended, err := a.ask(ctx, b, request", "ended, err := (&actor{key: a.key, engine: &Engine{slots: a.engine.slots, Config: Config{Model: a.engine.Model, Now: a.engine.Now}}}).ask(ctx, b, request", "./engine", "TestAnExplanationDoesNotLeak"},
 	{"an answer that crossed its request decides the next one", "dialect/agentloop/conn.go",
 		"doubt := a.doubt && !d.Named", "doubt := false && !d.Named", "./dialect/agentloop",
 		"TestAnAnswerThatCrossedItsRequest"},
@@ -884,6 +884,14 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 	{"a call is shown before it was allowed", "dialect/agentloop/project.go",
 		"!ok || b.Call != id {", "!ok || b.Call != 0 {", "./dialect/agentloop",
 		"TestTranscripts|TestEveryCallHasItsOutput"},
+
+	// Quotas hold, and leave alone what people have to answer.
+	{"a model call holds nothing of a quota", "engine/quota.go",
+		"return l.add(tenant, want), nil, nil", "return func() {}, nil, nil", "./engine",
+		"TestQuotasHoldUnderConcurrentRuns"},
+	{"a reached quota refuses the answers of people", "engine/quota.go",
+		"	default:\n		opens = false\n", "	default:\n		begins = true\n", "./engine",
+		"TestWorkOfPeopleOutlivesAQuota"},
 
 	// What a run did to files is found out, told, and runs nothing.
 	{"what a repository names in its configuration is run", "changes/repository.go",

@@ -177,6 +177,7 @@ var routeRules = map[string]rule{
 
 	"GET /api/v1/mcp":   {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/nodes": {needs: parley.ActAdmin, ok: 200},
+	"GET /api/v1/usage": {needs: parley.ActRead, ok: 200},
 	// there is none
 	"POST /api/v1/mcp/{id}/accept": {needs: parley.ActAdmin, on: "user", body: `{"tools":{}}`, ok: 404},
 

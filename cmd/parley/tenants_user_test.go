@@ -459,7 +459,7 @@ func (u *tenantUser) lookBack() {
 	for _, path := range []string{"/api/v1/sessions?all=true", "/api/v1/agents", "/api/v1/agents/worker",
 		"/api/v1/skills", "/api/v1/projects", "/api/v1/models", "/api/models", "/api/v1/runs", "/api/v1/timers",
 		"/api/v1/effects",
-		"/api/v1/missions", "/api/v1/settings", "/api/v1/mcp", "/api/v1/audit/events", "/api/settings", "/api/config",
+		"/api/v1/usage", "/api/v1/missions", "/api/v1/settings", "/api/v1/mcp", "/api/v1/audit/events", "/api/settings", "/api/config",
 		"/api/mission", "/api/missions",
 		"/api/agent-override?agent_id=worker", "/api/workspace/tree", "/api/files", "/api/file?path=note.txt"} {
 		u.request("GET", path, "")

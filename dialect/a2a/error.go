@@ -101,7 +101,7 @@ func (h *Handler) fail(w http.ResponseWriter, q request, err error) {
 	status := http.StatusOK
 	switch parley.CodeOf(err) {
 	case parley.CodeUnauthenticated, parley.CodeForbidden, parley.CodeLimited, parley.CodeUnavailable,
-		parley.CodeOverloaded:
+		parley.CodeOverloaded, parley.CodeQuota:
 		status = dialect.Status(err, w.Header())
 	}
 	switch e := err.(type) {

@@ -46,6 +46,8 @@ func Operations() map[string]dialect.Operation {
 		"GET /api/v1/nodes": {Summary: "The servers that share the database", Status: ok, Answer: struct {
 			Nodes []Node `json:"nodes"`
 		}{}},
+		"GET /api/v1/usage": {Summary: "What was used on a day, and what quotas leave", Status: ok,
+			Query: []string{"day"}, Answer: parley.UsageReport{}},
 		"GET /api/v1/skills": {Summary: "The skills that can be called", Status: ok, Answer: struct {
 			Skills   []skillInfo `json:"skills"`
 			Problems []string    `json:"problems"`

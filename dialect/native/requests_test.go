@@ -30,6 +30,7 @@ func TestStatusOfEveryCode(t *testing.T) {
 		parley.CodeInternal:   500,
 		parley.CodeOverloaded: 503, parley.CodeUnavailable: 503, parley.CodeStopped: 503,
 		parley.CodeUnauthenticated: 401, parley.CodeLimited: 429, parley.CodeBlocked: 403,
+		parley.CodeQuota: 429,
 	}
 	routes := []string{"POST " + inputs, "GET /api/v1/sessions", "GET /api/v1/sessions/" + session,
 		"POST /api/v1/sessions",

@@ -70,6 +70,7 @@ var codes = map[parley.Code]string{
 	parley.CodeUnauthenticated: "invalid_api_key",
 	parley.CodeContext:         "context_length_exceeded",
 	parley.CodeLimited:         "rate_limit_exceeded",
+	parley.CodeQuota:           "insufficient_quota",
 }
 
 func refusalOf(code parley.Code, message string) refusal {

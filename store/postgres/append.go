@@ -27,6 +27,14 @@ type waiting struct {
 	done   chan struct{}
 }
 
+// bytes is the size of the events.
+func (w *waiting) bytes() (n int64) {
+	for _, b := range w.bodies {
+		n += int64(len(b.body))
+	}
+	return n
+}
+
 type stored struct {
 	name    string
 	version int

@@ -117,12 +117,12 @@ const (
 		ON CONFLICT (tenant) DO UPDATE SET position = t.position + excluded.position
 		RETURNING position, pg_current_xact_id()::text, audit_no, audit_hash`
 	openSession = `INSERT INTO sessions (tenant, id, root, owner, agent, title, status, run, transient, deleted, head,
-		epoch, opened_at, updated_at, project, holder)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) ON CONFLICT DO NOTHING`
+		epoch, opened_at, updated_at, bytes, project, holder)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) ON CONFLICT DO NOTHING`
 	moveSession = `UPDATE sessions SET root = $3, owner = $4, agent = $5, title = $6, status = $7, run = $8, transient =
 		$9, deleted = $10,
-		head = $11, epoch = $12, opened_at = $13, updated_at = $14, holder = $16
-		WHERE tenant = $1 AND id = $2 AND head = $15 AND (epoch < $12 OR epoch = $12 AND holder IN ('', $17))`
+		head = $11, epoch = $12, opened_at = $13, updated_at = $14, bytes = bytes + $15, holder = $17
+		WHERE tenant = $1 AND id = $2 AND head = $16 AND (epoch < $12 OR epoch = $12 AND holder IN ('', $18))`
 	addEvent = `INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 	addEffect = `INSERT INTO effects (tenant, session_key, id, run, type, payload, dedupe_key, status, created_at,
@@ -168,7 +168,7 @@ func (t *transaction) claim() *pgx.Batch {
 		statement := openSession
 		args := []any{text(w.Tenant), text(w.Session), text(m.Root), text(m.Owner), text(m.Agent), text(m.Title),
 			text(m.Status), int64(m.Run),
-			m.Transient, m.Deleted, int64(m.Head), w.Epoch, m.OpenedAt, m.UpdatedAt}
+			m.Transient, m.Deleted, int64(m.Head), w.Epoch, m.OpenedAt, m.UpdatedAt, w.bytes()}
 		if w.After > 0 {
 			statement, args = moveSession, append(args, int64(w.After), t.holder(w), t.store.node)
 		} else {

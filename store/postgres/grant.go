@@ -35,6 +35,8 @@ var grants = []struct{ table, may string }{
 	{"contexts", "SELECT, INSERT, UPDATE"},
 	{"webhooks", "SELECT, INSERT, UPDATE, DELETE"},
 	{"inbox", "SELECT, INSERT, UPDATE, DELETE"},
+	{"usage", "SELECT, INSERT, UPDATE"},
+	{"holds", "SELECT, INSERT, DELETE"},
 	{"key_mark", "SELECT, INSERT"},
 }
 

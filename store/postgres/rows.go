@@ -59,6 +59,9 @@ func keep(trip *pgx.Batch, w *waiting, e parley.Event) {
 			text(w.Summary.Owner), e.At)
 	case parley.CardClosed:
 		trip.Queue(endCard, tenant, session, int64(row.Seq))
+	case parley.UsageAdded:
+		trip.Queue(addUsage, tenant, parley.Day(e.At), text(w.Summary.Owner), row.Sessions, row.Calls, row.Input,
+			row.Output, row.Cached, row.Written, row.CostMicros)
 	case parley.RowsGone:
 		trip.Queue(forgetRuns, tenant, session)
 		trip.Queue(forgetCards, tenant, session)

@@ -98,6 +98,8 @@ func (s *Store) trimOutputs(ctx context.Context, tenant parley.TenantID, outputs
 		trip.Queue(`INSERT INTO holes (tenant, session, first, last) SELECT $1, $2, min(seq), max(seq)
 			FROM (SELECT seq, seq - row_number() OVER (ORDER BY seq) AS run`+pieces+`) AS found GROUP BY run
 			ON CONFLICT DO NOTHING`, args...)
+		trip.Queue(`UPDATE sessions SET bytes = bytes - (SELECT coalesce(sum(octet_length(body)), 0)`+pieces+`)
+			WHERE tenant = $1 AND id = $2`, args...)
 		trip.Queue(`DELETE`+pieces, args...).Exec(func(tag pgconn.CommandTag) error {
 			deleted += int(tag.RowsAffected())
 			return nil

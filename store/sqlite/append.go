@@ -16,6 +16,7 @@ const maxGroup = 256
 type waiting struct {
 	parley.Batch
 	bodies []stored
+	size   int64 // of the bodies, in bytes
 	agent  []byte
 	also   func(context.Context, *writer) error // instead of a batch
 	fate   atomic.Int32                         // waits, taken or withdrawn
@@ -40,6 +41,7 @@ func (s *Store) Append(ctx context.Context, b parley.Batch) (parley.Appended, er
 		if w.bodies[i].name, w.bodies[i].version, w.bodies[i].body, err = parley.EncodeBody(e.Body); err != nil {
 			return parley.Appended{}, err
 		}
+		w.size += int64(len(w.bodies[i].body))
 	}
 	if b.Agent != nil {
 		var err error

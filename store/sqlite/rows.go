@@ -15,13 +15,14 @@ type rowStatements struct {
 	forgetRuns, forgetCards    *command
 
 	addTimer, moveTimer, endTimer, forgetTimers *command
-	dropEffect                                  *command
+	dropEffect, addUsage                        *command
 	addSaid, forgetSaid, setMarks, forgetMarks  *command
 	hookStatements
 }
 
 func (w *rowStatements) texts() map[**command]string {
 	return map[**command]string{
+		&w.addUsage: addUsage,
 		&w.addRun: `INSERT INTO runs (tenant, session, run, owner, agent, request, parent_session, parent_run,
 			parent_call, parent_depth,
 			outcome, code, message, input_tokens, output_tokens, cached_tokens, written_tokens, cost_micros, started_at,
@@ -83,6 +84,9 @@ func (w *rowStatements) keep(ctx context.Context, b *waiting, e parley.Event) (e
 		_, err = w.endTimer.ExecContext(ctx, row.Status, row.Why, micros(e.At), b.Tenant, b.Session, row.Timer)
 	case parley.EffectClosed:
 		_, err = w.dropEffect.ExecContext(ctx, row.Why, micros(e.At), b.Tenant, b.Session, row.Effect)
+	case parley.UsageAdded:
+		_, err = w.addUsage.ExecContext(ctx, b.Tenant, parley.Day(e.At), b.Summary.Owner, row.Sessions, row.Calls,
+			row.Input, row.Output, row.Cached, row.Written, row.CostMicros)
 	case parley.RowsGone:
 		for _, forget := range []*command{w.forgetRuns, w.forgetCards, w.forgetTimers, w.dropWebhook, w.forgetSaid,
 			w.forgetMarks} {

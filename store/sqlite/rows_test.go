@@ -43,6 +43,7 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 			`ALTER TABLE effects DROP COLUMN leased_until`, `ALTER TABLE effects DROP COLUMN why`,
 			`ALTER TABLE revocations DROP COLUMN sparing_admins`, `ALTER TABLE sessions DROP COLUMN project`,
 			`DROP TABLE said`, `DROP TABLE marks`, `ALTER TABLE store DROP COLUMN unsearched`,
+			`DROP TABLE usage`, `ALTER TABLE sessions DROP COLUMN bytes`,
 			`DROP INDEX sessions_listed`, `DROP INDEX sessions_owned`,
 			`ALTER TABLE sessions RENAME COLUMN recent TO hour`,
 			`CREATE INDEX sessions_recent ON sessions (tenant, hour DESC)`,

@@ -125,6 +125,11 @@ func (w *writer) trimOutput(ctx context.Context, tenant parley.TenantID, f finis
 		GROUP BY run`, tenant, f.session, f.first, f.seq, f.id); err != nil {
 		return 0, err
 	}
+	if _, err := w.conn.ExecContext(ctx,
+		`UPDATE sessions SET bytes = bytes - (SELECT coalesce(sum(length(CAST(body AS BLOB))), 0)`+pieces+`)
+		WHERE tenant = ?1 AND no = ?2`, tenant, f.session, f.first, f.seq); err != nil {
+		return 0, err
+	}
 	res, err := w.conn.ExecContext(ctx, `DELETE`+pieces, tenant, f.session, f.first, f.seq)
 	if err != nil {
 		return 0, err

@@ -86,12 +86,13 @@ func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
 	texts := map[**command]string{
 		&w.begin: `BEGIN IMMEDIATE`, &w.end: `COMMIT`, &w.undo: `ROLLBACK`,
 		&w.openSession: `INSERT INTO sessions (root, owner, agent, title, transient, deleted, opened_at, recent, status,
-			run, head, epoch, updated_at, tenant, id, project)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+			run, head, epoch, updated_at, bytes, tenant, id, project)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
 		&w.moveSession: `UPDATE sessions SET root = ?, owner = ?, agent = ?, title = ?, transient = ?, deleted = ?,
 			opened_at = ?, recent = ?,
-			status = ?, run = ?, head = ?, epoch = ?, updated_at = ?` + fence,
-		&w.moveHead: `UPDATE sessions SET status = ?, run = ?, head = ?, epoch = ?, updated_at = ?` + fence,
+			status = ?, run = ?, head = ?, epoch = ?, updated_at = ?, bytes = bytes + ?` + fence,
+		&w.moveHead: `UPDATE sessions SET status = ?, run = ?, head = ?, epoch = ?, updated_at = ?,
+			bytes = bytes + ?` + fence,
 		&w.setHead: `INSERT INTO tenants (tenant, position, audit_no, audit_hash) VALUES (?, ?, ?, ?)
 			ON CONFLICT (tenant) DO UPDATE SET position = excluded.position, audit_no = excluded.audit_no, audit_hash =
 			excluded.audit_hash`,
@@ -311,7 +312,7 @@ func (w *writer) add(ctx context.Context, b *waiting) error {
 // returns the session's number; zero: the batch is fenced.
 func (w *writer) move(ctx context.Context, b *waiting) (int64, error) {
 	key, m := sessionKey{b.Tenant, b.Session}, b.Summary
-	moving := []any{m.Status, m.Run, m.Head, b.Epoch, micros(m.UpdatedAt), b.Tenant}
+	moving := []any{m.Status, m.Run, m.Head, b.Epoch, micros(m.UpdatedAt), b.size, b.Tenant}
 	m.Status, m.Run, m.Head, m.UpdatedAt = "", 0, 0, time.Time{}
 	row := sessionRow{summary: m, recent: micros(b.Summary.UpdatedAt) / time.Second.Microseconds()}
 	staying := []any{m.Root, m.Owner, m.Agent, m.Title, m.Transient, m.Deleted, micros(m.OpenedAt), row.recent}

@@ -330,7 +330,15 @@ func Rederived(t *testing.T, store parley.Store, logs [][]parley.Event, relearn 
 		}
 		return runs, cards
 	}
+	used := func() []parley.UsageRow {
+		list, err := store.Tenant(tenant).Usage(ctx, parley.UsageQuery{First: "0000", Last: "9999", Limit: 1 << 20})
+		if err != nil || len(list) == 0 {
+			t.Fatal(list, err)
+		}
+		return list
+	}
 	runs, cards := rows()
+	usage := used()
 	children := 0
 	for _, r := range runs {
 		if r.Parent != nil {
@@ -348,6 +356,9 @@ func Rederived(t *testing.T, store parley.Store, logs [][]parley.Event, relearn 
 	againRuns, againCards := rows()
 	if !reflect.DeepEqual(againRuns, runs) {
 		t.Errorf("runs were\n%+v\nand are\n%+v", runs, againRuns)
+	}
+	if again := used(); !reflect.DeepEqual(again, usage) {
+		t.Errorf("usage was\n%+v\nand is\n%+v", usage, again)
 	}
 	if !reflect.DeepEqual(againCards, cards) {
 		t.Errorf("cards were\n%+v\nand are\n%+v", cards, againCards)

@@ -55,6 +55,7 @@ func Run(t *testing.T, fresh func(testing.TB) Reopener) {
 		{"SearchForgetsDeletedSessions", searchForgetsDeletedSessions},
 		{"SearchHasPages", searchHasPages},
 		{"RunsAreRows", runsAreRows},
+		{"UsageIsAddedUp", usageIsAddedUp},
 		{"ActivityOfAgents", activityOfAgents},
 		{"ListsOfProjects", listsOfProjects},
 		{"CardsAreRows", cardsAreRows},

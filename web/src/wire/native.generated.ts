@@ -131,6 +131,13 @@ export interface Grant {
   sources?: string[]
 }
 
+export interface Left {
+  sessions?: number
+  tokens?: number
+  cost_micros?: number
+  storage_bytes?: number
+}
+
 export interface Mark {
   start: number
   end: number
@@ -196,6 +203,13 @@ export interface Question {
   header?: string
   options?: Array<{ label: string; description?: string }>
   multi_select?: boolean
+}
+
+export interface Quota {
+  sessions?: number
+  tokens?: number
+  cost_micros?: number
+  storage_bytes?: number
 }
 
 export interface Receipt {
@@ -310,6 +324,17 @@ export interface Skill {
   model_invocable: boolean
 }
 
+export interface Spent {
+  sessions: number
+  calls: number
+  input?: number
+  output?: number
+  cached?: number
+  written?: number
+  cost_micros?: number
+  storage_bytes: number
+}
+
 export interface Ticket {
   ticket: string
   expires_at: string
@@ -361,4 +386,19 @@ export interface Usage {
   cached?: number
   written?: number
   cost_micros?: number
+}
+
+export interface UsageOf {
+  id: string
+  used: Spent
+  quota: Quota
+  left: Left
+}
+
+export interface UsageReport {
+  day: string
+  renews_at: string
+  user: UsageOf
+  tenant?: UsageOf
+  users?: UsageOf[]
 }

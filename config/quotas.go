@@ -1,0 +1,129 @@
+package config
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+
+	"parley"
+)
+
+// Quotas are what tenants and their users may use, as the key quotas of the file of --config says it. A tenant with
+// an entry of its own has exactly what stands there.
+type Quotas struct {
+	All     parley.Quotas
+	Tenants map[parley.TenantID]parley.Quotas
+}
+
+// Of are the quotas of a tenant.
+func (q Quotas) Of(tenant parley.TenantID) parley.Quotas {
+	if own, ok := q.Tenants[tenant]; ok {
+		return own
+	}
+	return q.All
+}
+
+// Any reports whether there is a limit for anybody.
+func (q Quotas) Any() bool {
+	return q.All != (parley.Quotas{}) || slices.ContainsFunc(slices.Collect(maps.Values(q.Tenants)),
+		func(t parley.Quotas) bool { return t != (parley.Quotas{}) })
+}
+
+type (
+	quotaFile struct {
+		Sessions  *int64   `yaml:"sessions"`
+		Tokens    *int64   `yaml:"tokens"`
+		CostUSD   *float64 `yaml:"cost_usd"`
+		StorageMB *int64   `yaml:"storage_mb"`
+	}
+	tenantQuotas struct {
+		Tenant quotaFile `yaml:"tenant"`
+		User   quotaFile `yaml:"user"`
+	}
+	quotasFile struct {
+		Tenant  quotaFile               `yaml:"tenant"`
+		User    quotaFile               `yaml:"user"`
+		Tenants map[string]tenantQuotas `yaml:"tenants"`
+	}
+)
+
+// Largest values, far beyond any use, that can be added up.
+const (
+	mostCounted   = 1 << 50
+	mostCostUSD   = 1e9
+	mostStorageMB = 1 << 40
+)
+
+// readQuotas reads the key quotas of a file.
+func readQuotas(doc document) (q Quotas, err error) {
+	mapping, ok := doc.body.(ast.MapNode)
+	if !ok {
+		return q, nil
+	}
+	var file quotasFile
+	for it := mapping.MapRange(); it.Next(); {
+		if it.Key().GetToken().Value != "quotas" {
+			continue
+		}
+		if _, ok := it.Value().(ast.MapNode); !ok {
+			return q, at(doc.path, doc.line("quotas"), "quotas has tenant:, user: and tenants: under it")
+		}
+		if err := yaml.NodeToValue(it.Value(), &file, yaml.Strict()); err != nil {
+			return q, doc.explain(err)
+		}
+	}
+	if q.All, err = (tenantQuotas{file.Tenant, file.User}).read(doc, "quotas."); err != nil {
+		return q, err
+	}
+	q.Tenants = map[parley.TenantID]parley.Quotas{}
+	for _, name := range slices.Sorted(maps.Keys(file.Tenants)) {
+		key := "quotas.tenants." + name
+		if !parley.TenantID(name).Valid() {
+			return q, at(doc.path, doc.line(key), "%s is no tenant id; use up to 63 of a-z, 0-9 and -, not beginning "+
+				"with -", name)
+		}
+		if q.Tenants[parley.TenantID(name)], err = file.Tenants[name].read(doc, key+"."); err != nil {
+			return q, err
+		}
+	}
+	return q, nil
+}
+
+func (f tenantQuotas) read(doc document, prefix string) (q parley.Quotas, err error) {
+	if q.Tenant, err = f.Tenant.read(doc, prefix+"tenant."); err == nil {
+		q.User, err = f.User.read(doc, prefix+"user.")
+	}
+	return q, err
+}
+
+// read refuses zero: whether it would mean nothing or no limit is for the operator to say.
+func (f quotaFile) read(doc document, prefix string) (q parley.Quota, err error) {
+	whole := func(key string, value *int64, most, unit int64, into *int64) {
+		switch {
+		case value == nil || err != nil:
+		case strings.Contains(doc.text(prefix+key), "."): // the decoder would cut it off
+			err = at(doc.path, doc.line(prefix+key), "a whole number is wanted here")
+		case *value < 1 || *value > most:
+			err = at(doc.path, doc.line(prefix+key), "%s%s is 1 to %d, not %d; leave it out for no limit", prefix, key,
+				most, *value)
+		default:
+			*into = *value * unit
+		}
+	}
+	whole("sessions", f.Sessions, mostCounted, 1, &q.Sessions)
+	whole("tokens", f.Tokens, mostCounted, 1, &q.Tokens)
+	whole("storage_mb", f.StorageMB, mostStorageMB, 1<<20, &q.Storage)
+	if usd := f.CostUSD; usd != nil && err == nil {
+		q.Micros = int64(math.Round(*usd * 1e6))
+		if !(*usd > 0 && *usd <= mostCostUSD) || q.Micros < 1 {
+			err = at(doc.path, doc.line(prefix+"cost_usd"), "%scost_usd is more than 0 and at most %g, not %g; "+
+				"leave it "+
+				"out for no limit", prefix, mostCostUSD, *usd)
+		}
+	}
+	return q, err
+}

@@ -1,0 +1,24 @@
+package native
+
+import (
+	"net/http"
+	"time"
+
+	"parley/dialect"
+)
+
+// getUsage says what was used on a day, today unless the request names another.
+func (h *Handler) getUsage(r request) (int, any, error) {
+	var at time.Time // today
+	if day := r.URL.Query().Get("day"); day != "" {
+		var err error
+		if at, err = time.Parse(time.DateOnly, day); err != nil {
+			return 0, nil, dialect.Invalid("day is a day of UTC, such as 2026-11-30")
+		}
+	}
+	report, err := h.Door.Usage(r.Context(), r.who, at)
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, report, nil
+}

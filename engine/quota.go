@@ -1,0 +1,337 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	"parley"
+)
+
+// Quotas are checked before a session is opened, before an input is accepted and before a model is called. What was
+// used is in the store, where the events that say it put it. What is under way is held: a call holds the most that it
+// can use until its events are committed. On one node holds are in memory; several nodes have them in the store.
+
+// quotaHolds are what calls under way on this node hold.
+type quotaHolds struct {
+	check chan struct{} // has room for one: two checks at once would both be given the last that is left
+
+	mu    sync.Mutex // guards the following; leaf
+	held  map[parley.TenantID]map[*parley.Hold]bool
+	ended chan struct{} // closed when a hold ends
+
+	unsettled []unsettled // holds that the store could not be told the end of
+}
+
+type unsettled struct {
+	tenant parley.TenantID
+	id     string
+}
+
+func newQuotaHolds() quotaHolds {
+	return quotaHolds{check: make(chan struct{}, 1), held: map[parley.TenantID]map[*parley.Hold]bool{},
+		ended: make(chan struct{})}
+}
+
+// holds lists what is held now, and is told by the channel that this has changed.
+func (l *quotaHolds) holds(tenant parley.TenantID) (list []parley.Hold, ended <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for h := range l.held[tenant] {
+		list = append(list, *h)
+	}
+	return list, l.ended
+}
+
+func (l *quotaHolds) add(tenant parley.TenantID, h parley.Hold) (end func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held[tenant] == nil {
+		l.held[tenant] = map[*parley.Hold]bool{}
+	}
+	l.held[tenant][&h] = true
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if delete(l.held[tenant], &h); len(l.held[tenant]) == 0 {
+			delete(l.held, tenant)
+		}
+		l.tell()
+	}
+}
+
+// tell needs l.mu.
+func (l *quotaHolds) tell() {
+	close(l.ended)
+	l.ended = make(chan struct{})
+}
+
+// quotasOf are those of a tenant; false: there are none, and nothing is to be asked.
+func (e *Engine) quotasOf(tenant parley.TenantID) (parley.Quotas, bool) {
+	if e.Quotas == nil {
+		return parley.Quotas{}, false
+	}
+	q := e.Quotas(tenant)
+	return q, q != parley.Quotas{}
+}
+
+// holdPause is how long a call waits at most until it asks again for what another node holds.
+const holdPause = 250 * time.Millisecond
+
+// reserve admits something by the quotas of a tenant. If it has to wait, settle is nil, and wait returns when it is
+// worth asking again. Else settle is to be called when what it used is committed, or nothing comes of it.
+func (e *Engine) reserve(ctx context.Context, tenant parley.TenantID, want parley.Hold) (settle func(),
+	wait <-chan struct{}, err error) {
+	q, limited := e.quotasOf(tenant)
+	if !limited {
+		return func() {}, nil, nil
+	}
+	defer func() { e.countRefusal(err) }()
+	if e.Nodes != nil {
+		return e.reserveShared(ctx, tenant, q, want)
+	}
+	l := &e.held
+	select {
+	case l.check <- struct{}{}:
+		defer func() { <-l.check }()
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	held, ended := l.holds(tenant) // first: see Quotas.Admit
+	now := e.Now()
+	all, own, err := e.Store.Tenant(tenant).Spent(ctx, parley.Day(now), want.User, stores(q))
+	if err != nil {
+		return nil, nil, err
+	}
+	ok, err := q.Admit(now, all, own, held, want)
+	if err != nil || !ok {
+		return nil, ended, err
+	}
+	return l.add(tenant, want), nil, nil
+}
+
+func stores(q parley.Quotas) bool { return q.Tenant.Storage > 0 || q.User.Storage > 0 }
+
+// reserveShared has the store decide among all nodes.
+func (e *Engine) reserveShared(ctx context.Context, tenant parley.TenantID, q parley.Quotas, want parley.Hold) (
+	settle func(), wait <-chan struct{}, err error) {
+	e.settleRest(ctx)
+	_, ended := e.held.holds(tenant)
+	id, ok, err := e.Nodes.Reserve(ctx, tenant, q, e.Now(), want)
+	if err != nil || !ok {
+		return nil, ended, err
+	}
+	return func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), stopGrace)
+		defer cancel()
+		err := e.Nodes.Settle(ctx, tenant, id)
+		l := &e.held
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if err != nil { // with the next one; if this node ends, it is void
+			l.unsettled = append(l.unsettled, unsettled{tenant, id})
+		}
+		l.tell()
+	}, nil, nil
+}
+
+// settleRest ends holds that could not be ended before.
+func (e *Engine) settleRest(ctx context.Context) {
+	l := &e.held
+	l.mu.Lock()
+	rest := l.unsettled
+	l.unsettled = nil
+	l.mu.Unlock()
+	for _, u := range rest {
+		if e.Nodes.Settle(ctx, u.tenant, u.id) != nil {
+			l.mu.Lock()
+			l.unsettled = append(l.unsettled, u)
+			l.mu.Unlock()
+		}
+	}
+}
+
+// countRefusal has metrics hear of a quota that is reached.
+func (e *Engine) countRefusal(err error) {
+	if r := parley.ReachedBy(err); r != nil && e.Reached != nil {
+		e.Reached(r.Of, r.What)
+	}
+}
+
+// afford holds what a model call may use, once there is enough. It ends with the worker, whose last report brings what
+// was used into the log.
+func (a *actor) afford(ctx context.Context, request parley.ModelRequest, b *brief) (wait <-chan struct{}, err error) {
+	if _, limited := a.engine.quotasOf(a.tenant); !limited {
+		return nil, nil
+	}
+	want := a.engine.mostOf(request)
+	want.User = a.owner
+	settle, wait, err := a.engine.reserve(ctx, a.tenant, want)
+	b.settle = settle
+	return wait, err
+}
+
+// holdNothing ends what a call holds that came to nothing.
+func (b *brief) holdNothing() {
+	if b.settle != nil {
+		b.settle()
+		b.settle = nil
+	}
+}
+
+// check refuses what would begin although a quota is reached.
+func (e *Engine) check(ctx context.Context, tenant parley.TenantID, user parley.PrincipalID) (err error) {
+	q, limited := e.quotasOf(tenant)
+	if !limited {
+		return nil
+	}
+	defer func() { e.countRefusal(err) }()
+	now := e.Now()
+	all, own, err := e.Store.Tenant(tenant).Spent(ctx, parley.Day(now), user, stores(q))
+	if err == nil {
+		_, err = q.Admit(now, all, own, nil, parley.Hold{User: user})
+	}
+	return err
+}
+
+// mostOf is the most that a model call can use: what it is given cannot be more tokens than bytes, and no model reads
+// and says more than its window.
+func (e *Engine) mostOf(r parley.ModelRequest) (most parley.Hold) {
+	bytes := requestBytes(r)
+	for _, model := range append([]string{cmp.Or(r.Model, e.DefaultModel)}, r.Fallback...) {
+		window := int64(e.window(model))
+		u := parley.Usage{Input: window}
+		if e.Most != nil {
+			u = e.Most(model, bytes)
+		}
+		most.Tokens, most.Micros = max(most.Tokens, min(u.Input+u.Output, window)), max(most.Micros, u.CostMicros)
+	}
+	return most
+}
+
+// imageBytes stands for an image, of which vendors make some thousand tokens whatever its size.
+const imageBytes = 8 << 10
+
+func requestBytes(r parley.ModelRequest) int64 {
+	n := len(r.Instructions)
+	for _, t := range r.Tools {
+		n += len(t.Name) + len(t.Description) + len(t.Parameters) + 64
+	}
+	for _, m := range r.Messages {
+		n += len(m.Text) + len(m.Images)*imageBytes + 64
+		for _, c := range m.Calls {
+			n += len(c.Name) + len(c.Arguments) + 64
+		}
+	}
+	return int64(n)
+}
+
+// beginCall waits until a model may be called: one more at the same time, and within the quotas. prepare makes the
+// request; what waits for a quota takes up no place, and is prepared again. The caller gives the place back.
+func (a *actor) beginCall(ctx context.Context, b *brief, prepare func() (parley.ModelRequest, error)) (
+	request parley.ModelRequest, release func(), err error) {
+	for {
+		if release, err = a.engine.slot(ctx); err != nil {
+			return request, nil, err
+		}
+		var wait <-chan struct{}
+		if request, err = prepare(); err == nil {
+			wait, err = a.afford(ctx, request, b)
+		}
+		if err == nil && wait == nil {
+			return request, release, nil
+		}
+		release()
+		if err != nil {
+			return request, nil, err
+		}
+		if err := a.awaitHold(ctx, wait); err != nil {
+			return request, nil, err
+		}
+	}
+}
+
+// awaitHold waits until a hold has ended.
+func (a *actor) awaitHold(ctx context.Context, ended <-chan struct{}) error {
+	var elsewhere <-chan time.Time
+	if a.engine.Nodes != nil {
+		timer := time.NewTimer(holdPause)
+		defer timer.Stop()
+		elsewhere = timer.C
+	}
+	select {
+	case <-ended:
+	case <-elsewhere:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// admit checks the quotas before a command is taken that opens a session or begins a run. Answers of people are never
+// refused: what waits for them goes on as far as it can. settle is to be called when the command is committed.
+func (a *actor) admit(r *request) (settle func(), err error) {
+	opens, begins := a.s.state.Head == 0 && !r.own, false
+	switch r.command.Do.(type) {
+	case parley.OpenSession, parley.ForkSession:
+	case parley.SubmitInput: // one of the engine's own is an agent's to a sub-agent
+		begins = !r.own
+	case parley.PromptAgent:
+		begins = true
+	default:
+		opens = false
+	}
+	nothing, user := func() {}, cmp.Or(a.s.state.Owner, r.who.ID)
+	switch {
+	case !opens && !begins:
+		return nothing, nil
+	case !opens:
+		return nothing, a.engine.check(a.engine.ctx, a.tenant, user)
+	}
+	settle, _, err = a.engine.reserve(a.engine.ctx, a.tenant, parley.Hold{User: user, Sessions: 1})
+	if err != nil {
+		return nothing, err
+	}
+	return settle, nil
+}
+
+// Usage is what was used on a day. See parley.Door.
+func (e *Engine) Usage(ctx context.Context, who parley.Principal, at time.Time) (parley.UsageReport, error) {
+	everybody, err := e.mayReadAll(ctx, who)
+	if err != nil {
+		return parley.UsageReport{}, err
+	}
+	if at.IsZero() {
+		at = e.Now()
+	}
+	day, q := parley.Day(at), parley.Quotas{}
+	if e.Quotas != nil {
+		q = e.Quotas(who.Tenant)
+	}
+	logs := e.Store.Tenant(who.Tenant)
+	all, own, err := logs.Spent(ctx, day, who.ID, true)
+	if err != nil {
+		return parley.UsageReport{}, err
+	}
+	report := parley.UsageReport{Day: day, RenewsAt: parley.Renews(at), User: parley.NewUsageOf(string(who.ID), own,
+		q.User)}
+	if !everybody {
+		return report, nil
+	}
+	whole := parley.NewUsageOf(string(who.Tenant), all, q.Tenant)
+	report.Tenant = &whole
+	rows, err := logs.Usage(ctx, parley.UsageQuery{First: day, Last: day, Limit: maxUsage})
+	if err != nil {
+		return report, err
+	}
+	stored, err := logs.Storage(ctx)
+	for _, r := range rows {
+		r.Storage = stored[r.User]
+		report.Users = append(report.Users, parley.NewUsageOf(string(r.User), r.Spent, q.User))
+	}
+	return report, err
+}
+
+// maxUsage bounds how many users are listed.
+const maxUsage = 1000

@@ -1,0 +1,182 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"parley"
+)
+
+// A model call of the puppet uses 3 tokens.
+const perCall = 3
+
+func quotaRig(t *testing.T, open func() parley.Store, q parley.Quotas, change ...func(*Config)) (*rig, *atomic.Int64) {
+	var late atomic.Int64
+	begun := time.Now()
+	noon := begun.UTC().Truncate(24 * time.Hour).Add(12 * time.Hour) // no day ends in a test
+	r := newRig(t, append(change, func(c *Config) {
+		c.Quotas = func(parley.TenantID) parley.Quotas { return q }
+		c.Most = func(string, int64) parley.Usage { return parley.Usage{Input: perCall} }
+		c.Now = func() time.Time { return noon.Add(time.Since(begun) + time.Duration(late.Load())) }
+	})...)
+	if open != nil {
+		r.stop(true)
+		r.reopen = open
+		r.start()
+	}
+	return r, &late
+}
+
+func (r *rig) spent(t *testing.T) parley.Spent {
+	t.Helper()
+	all, own, err := r.Store.Tenant(acme).Spent(context.Background(), parley.Day(r.Now()), ann.ID, true)
+	if err != nil || all != own { // ann is the only user
+		t.Fatalf("%+v, %+v, %v", all, own, err)
+	}
+	return own
+}
+
+func TestQuotasHoldUnderConcurrentRuns(t *testing.T) { onEveryStore(t, quotasHold) }
+
+func quotasHold(t *testing.T, open func() parley.Store) {
+	const runs, tokens = 50, 20
+	r, _ := quotaRig(t, open, parley.Quotas{User: parley.Quota{Tokens: tokens}})
+	started := make(chan struct{}) // no call ends before every run has begun
+	r.puppet.seen = func(parley.ModelRequest) { <-started }
+	var ids []parley.SessionID
+	for range runs {
+		id := r.open()
+		r.say(id, "call read a | call read b | say end")
+		ids = append(ids, id)
+	}
+	close(started)
+	for _, id := range ids {
+		log := r.finished(id, 1)
+		end := all[parley.RunFinished](log)[0]
+		if end.Outcome == parley.Failed && (end.Code != parley.CodeQuota ||
+			!strings.Contains(end.Message, "for tokens")) {
+			t.Errorf("%+v", end)
+		}
+		r.check(id)
+	}
+	if used := r.spent(t); used.Input+used.Output >= tokens+perCall || used.Input+used.Output < tokens ||
+		used.Calls*perCall != used.Input+used.Output || used.Sessions != runs {
+		t.Errorf("%d tokens and one call more may be used, and %+v were", tokens, used)
+	}
+}
+
+func TestSessionQuotaHoldsUnderConcurrency(t *testing.T) { onEveryStore(t, sessionQuotaHolds) }
+
+func sessionQuotaHolds(t *testing.T, open func() parley.Store) {
+	r, _ := quotaRig(t, open, parley.Quotas{Tenant: parley.Quota{Sessions: 3}})
+	var opened atomic.Int64
+	var wg sync.WaitGroup
+	for range 12 {
+		id := parley.SessionID(fmt.Sprintf("33333333-3333-4333-8333-%012x", sessions.Add(1)))
+		wg.Go(func() {
+			_, err := r.try(id, parley.OpenSession{})
+			switch {
+			case err == nil:
+				opened.Add(1)
+			case parley.CodeOf(err) != parley.CodeQuota:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if used := r.spent(t); opened.Load() != 3 || used.Sessions != 3 {
+		t.Errorf("%d were opened, and %+v used", opened.Load(), used)
+	}
+}
+
+// TestWorkOfPeopleOutlivesAQuota: a card can be answered, and what was accepted stays in the conversation.
+func TestWorkOfPeopleOutlivesAQuota(t *testing.T) {
+	r, late := quotaRig(t, nil, parley.Quotas{User: parley.Quota{Tokens: 2 * perCall}})
+	id, other := r.open(), r.open()
+	r.say(id, "call write a | say done")
+	card := parley.CardID(seqOf[parley.ApprovalRequested](r.until(id, "it asks", seen[parley.ApprovalRequested](1)), 1))
+	r.do(id, parley.SubmitInput{Content: "say later", Request: "later"}) // waits for the run
+	r.say(other, "say hello")
+	r.finished(other, 1)
+
+	// Nothing is left.
+	head := len(r.log(other))
+	_, err := r.try(other, parley.SubmitInput{Content: "say more"})
+	if parley.CodeOf(err) != parley.CodeQuota || !strings.Contains(parley.MessageOf(err), "renews at") {
+		t.Errorf("%v", err)
+	}
+	if now := len(r.log(other)); now != head {
+		t.Errorf("a refused input has left %d events", now-head)
+	}
+	r.restart(false)
+	if _, err := r.try(other, parley.SubmitInput{Content: "say more"}); parley.CodeOf(err) != parley.CodeQuota {
+		t.Errorf("after a restart: %v", err)
+	}
+
+	r.do(id, parley.DecideApproval{Card: card, Decision: parley.AllowOnce})
+	log := r.finished(id, 2)
+	if done := all[parley.ToolCallFinished](log); len(done) != 1 || done[0].Outcome != parley.CallSucceeded {
+		t.Errorf("%+v", done)
+	}
+	for _, end := range all[parley.RunFinished](log) {
+		if end.Outcome != parley.Failed || end.Code != parley.CodeQuota {
+			t.Errorf("%+v", end)
+		}
+	}
+	if calls := r.puppet.called(); calls != 0 { // since the restart
+		t.Errorf("%d model calls were made", calls)
+	}
+	if adopted := all[parley.InputAdopted](log); len(adopted) != 2 {
+		t.Errorf("%+v", adopted)
+	}
+	r.check(id)
+
+	// The next day.
+	var told []parley.Message
+	r.puppet.seen = func(q parley.ModelRequest) { told = q.Messages }
+	late.Store(int64(24 * time.Hour))
+	r.say(id, "say again")
+	if end := all[parley.RunFinished](r.finished(id, 3))[2]; end.Outcome != parley.Completed {
+		t.Errorf("%+v", end)
+	}
+	var said []string
+	for _, m := range told {
+		said = append(said, m.Text)
+	}
+	if all := strings.Join(said, "\n"); !strings.Contains(all, "say later") || !strings.Contains(all, "say again") {
+		t.Errorf("the model was told %q", all)
+	}
+}
+
+// TestAuxiliaryCallsCount: what is asked about a conversation counts like a turn of it.
+func TestAuxiliaryCallsCount(t *testing.T) {
+	var reached atomic.Int64
+	r, _ := quotaRig(t, nil, parley.Quotas{User: parley.Quota{Tokens: 2 * perCall}}, func(c *Config) {
+		c.Reached = func(of, what string) {
+			if of == "user" && what == "tokens" {
+				reached.Add(1)
+			}
+		}
+	})
+	id := r.open()
+	r.say(id, "call write a | say done")
+	card := parley.CardID(seqOf[parley.ApprovalRequested](r.until(id, "it asks", seen[parley.ApprovalRequested](1)), 1))
+	r.do(id, parley.ExplainApproval{Card: card})
+	r.until(id, "it is explained", seen[parley.ApprovalExplained](1))
+	if used := r.spent(t); used.Calls != 2 || used.Input+used.Output != 2*perCall {
+		t.Errorf("%+v", used)
+	}
+	r.do(id, parley.ExplainApproval{Card: card})
+	log := r.until(id, "it is not explained", seen[parley.ApprovalExplained](2))
+	if text := all[parley.ApprovalExplained](log)[1].Text; !strings.Contains(text, "quota") {
+		t.Errorf("%q", text)
+	}
+	if reached.Load() == 0 {
+		t.Error("metrics do not hear of the quota")
+	}
+}
