@@ -45,6 +45,7 @@ const (
 	AuditFileRead        = "file.read" // of the workspace, by a person
 	AuditTokenMinted     = "token.minted"
 	AuditTicket          = "ticket.issued"
+	auditUserErased      = "user.erased"
 	AuditRevoked         = "principal.revoked"
 	AuditSignedIn        = "user.signed_in" // with a browser
 	AuditSignedOut       = "user.signed_out"

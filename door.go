@@ -81,6 +81,9 @@ type Door interface {
 	// Usage is what was used on the day of a time, today if that is zero. See UsageReport.
 	Usage(ctx context.Context, who Principal, at time.Time) (UsageReport, error)
 
+	// Erase deletes for good what a user of the principal's tenant has said.
+	Erase(ctx context.Context, who Principal, user PrincipalID) (ErasureReport, error)
+
 	// Stopped lists the agents of a project of the principal's tenant that are
 	// stopped; an empty project is the first. What is for them is refused with
 	// CodeStopped; who wants to hear of changes follows the TenantSession.

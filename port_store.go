@@ -33,6 +33,12 @@ type Store interface {
 	// It does a bounded part of that, newest first, and says whether there is more.
 	IndexEarlier(context.Context) (messages int, more bool, err error)
 
+	// Erase deletes for good what was said, see Erasure.
+	Erase(context.Context, TenantID, Erasure) error
+	// Rewrite writes the files of the store anew, so that nothing that was deleted is in them. If that would stop the
+	// server for long, it is not done unless force is set.
+	Rewrite(ctx context.Context, force bool) (done bool, err error)
+
 	// Tenants lists everybody who has anything here.
 	Tenants(context.Context) ([]TenantID, error)
 
@@ -52,6 +58,8 @@ type TenantStore interface {
 	Session(context.Context, SessionID) (Stored, error)
 	// Sessions lists summaries, most recently changed first.
 	Sessions(context.Context, SessionQuery) ([]Summary, error)
+	// Owned lists all sessions of a user, also deleted ones and those of sub-agents.
+	Owned(context.Context, PrincipalID) ([]Summary, error)
 	// Runs lists runs of sessions that are not deleted, newest first.
 	Runs(context.Context, RunQuery) ([]RunInfo, error)
 	// Cards lists what waits for a person, longest first.

@@ -169,6 +169,13 @@ func (c *Client) Usage(ctx context.Context, day string) (report parley.UsageRepo
 	return report, err
 }
 
+// Erase deletes for good what a user has said.
+func (c *Client) Erase(ctx context.Context, user parley.PrincipalID) (report parley.ErasureReport, err error) {
+	err = c.do(ctx, request{method: http.MethodPost, path: "/users/" + url.PathEscape(string(user)) + "/erase",
+		body: struct{}{}, answer: &report})
+	return report, err
+}
+
 // Nodes lists the servers that share the database and are alive.
 func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	var answer struct{ Nodes []Node }

@@ -81,6 +81,9 @@ type Config struct {
 	Most    func(model string, bytes int64) parley.Usage
 	Reached func(of, what string)
 
+	// Artifacts deletes those of a tenant that have these names, and says how many there were; nil: there are none.
+	Artifacts func(tenant parley.TenantID, names map[string]bool) (int, error)
+
 	Idle     time.Duration // unload an actor that had nothing to do for so long; default a minute
 	CardLife time.Duration // how long a person may take; default a day
 	Retry    time.Duration // load a session that failed again after this; default 2 s

@@ -14,6 +14,7 @@ import (
 const (
 	askWithin   = 300 * time.Millisecond // how long another node may take to answer over the bus
 	passTries   = 20                     // how often a session is looked for that goes from node to node
+	fencedTries = 5
 	passPause   = 10 * time.Millisecond
 	replyPause  = 20 * time.Millisecond // between looks at a letter; doubled up to replyPauses
 	replyPauses = 250 * time.Millisecond
@@ -21,9 +22,12 @@ const (
 
 // hand has the actor of a session answer a request, on whichever node it is.
 func (e *Engine) hand(ctx context.Context, k key, starts bool, r *request) (parley.Receipt, error) {
-	if e.Nodes == nil {
+	for try := 1; e.Nodes == nil; try++ {
 		receipt, err := e.here(ctx, k, starts, r)
-		return receipt, shown(err)
+		// An erasure has changed the log, and the actor that knew the old one leaves. Nothing was done.
+		if !errors.Is(err, errFenced) || try == fencedTries || !sleep(ctx, passPause*time.Duration(try)) {
+			return receipt, shown(err)
+		}
 	}
 	given := r.command.ID
 	var asked []string // nodes that cannot have the session

@@ -893,6 +893,14 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 		"	default:\n		opens = false\n", "	default:\n		begins = true\n", "./engine",
 		"TestWorkOfPeopleOutlivesAQuota"},
 
+	// What is erased is in no file.
+	{"an erasure leaves the words of deleted chunks in free pages", "store/sqlite/erase.go",
+		"s.w.conn.ExecContext(ctx, `VACUUM`)", "s.w.conn.ExecContext(ctx, `SELECT 1`)", "./engine",
+		"TestErasedTextIsInNoFile"},
+	{"an erasure leaves the words in sessions of others", "engine/erase.go",
+		"body, had := parley.WithoutWords(e.Body); other && had", "body, had := parley.WithoutWords(e.Body); !other && had",
+		"./engine", "TestErasedTextIsInNoFile"},
+
 	// What a run did to files is found out, told, and runs nothing.
 	{"what a repository names in its configuration is run", "changes/repository.go",
 		`"GIT_DIR="+d.git`, `"GIT_DIR="+d.Dir`, "./changes", "TestAHostileRepository"},

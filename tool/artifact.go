@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -131,4 +133,22 @@ func makeRoom(folder string) {
 	for _, info := range kept[:len(kept)-maxArtifacts] {
 		os.Remove(filepath.Join(folder, info.Name()))
 	}
+}
+
+// RemoveArtifacts deletes artifacts of a tenant by their names, and says how many there were.
+func RemoveArtifacts(folder string, tenant parley.TenantID, names map[string]bool) (removed int, err error) {
+	for name := range names {
+		if !artifactName.MatchString(name) {
+			continue
+		}
+		for _, dir := range []string{filepath.Join(folder, string(tenant)), folder} {
+			switch gone := os.Remove(filepath.Join(dir, name)); {
+			case gone == nil:
+				removed++
+			case !errors.Is(gone, fs.ErrNotExist):
+				err = errors.Join(err, gone)
+			}
+		}
+	}
+	return removed, err
 }

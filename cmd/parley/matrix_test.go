@@ -99,6 +99,7 @@ var routeRules = map[string]rule{
 	"GET /api/v1/log":                {needs: parley.ActRead, tenant: true, ok: 200},
 	"GET /api/v1/audit/events":       {needs: parley.ActReadAudit, ok: 200},
 	"POST /api/v1/tickets":           {needs: "a token", body: `{}`, ok: 201},
+	"POST /api/v1/users/{id}/erase":  {needs: parley.ActWriteUsers, on: "user", body: `{}`, ok: 200, tenant: true},
 	"POST /api/v1/users/{id}/revoke": {needs: parley.ActWriteUsers, on: "user", body: `{}`, ok: 200},
 	"GET /api/v1/runs":               {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/runs/{id}":          {needs: parley.ActRead, on: "card", ok: 404}, // nothing ran

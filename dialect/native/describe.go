@@ -264,6 +264,8 @@ func securityOperations() map[string]dialect.Operation {
 		"POST /api/v1/tickets": {Summary: "A ticket for one connection", Status: created, Body: struct {
 			Agent string `json:"agent,omitempty"`
 		}{}, Answer: ticketInfo{}},
+		"POST /api/v1/users/{id}/erase": {Summary: "Erase what a user has said", Status: ok, Body: noBody{},
+			Answer: parley.ErasureReport{}},
 		"POST /api/v1/users/{id}/revoke": {Summary: "Revoke the tokens of a user", Status: ok, Body: noBody{},
 			Answer: struct {
 				Status string            `json:"status"`

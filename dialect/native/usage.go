@@ -4,8 +4,18 @@ import (
 	"net/http"
 	"time"
 
+	"parley"
 	"parley/dialect"
 )
+
+// erase deletes what a user has said. The answer is what is on record of it.
+func (h *Handler) erase(r request) (int, any, error) {
+	report, err := h.Door.Erase(r.Context(), r.who, parley.PrincipalID(r.PathValue("id")))
+	if err != nil {
+		return 0, nil, err
+	}
+	return http.StatusOK, report, nil
+}
 
 // getUsage says what was used on a day, today unless the request names another.
 func (h *Handler) getUsage(r request) (int, any, error) {

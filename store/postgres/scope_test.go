@@ -128,6 +128,10 @@ func twoTenants(t *testing.T, s *Store) {
 			Body: []byte("sealed")}); err != nil {
 			t.Fatal(err)
 		}
+		if _, ok, err := s.Reserve(ctx, tenant, parley.Quotas{Tenant: parley.Quota{Tokens: 1}}, t0,
+			parley.Hold{User: "ann", Tokens: 1}); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
 		mustAppend(t, s, parley.Batch{Tenant: tenant, Revocation: &parley.Revocation{Tenant: tenant, Principal: "ann",
 			Before: t0}})
 	}

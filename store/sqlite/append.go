@@ -19,6 +19,7 @@ type waiting struct {
 	size   int64 // of the bodies, in bytes
 	agent  []byte
 	also   func(context.Context, *writer) error // instead of a batch
+	alone  func() error                         // likewise, and in no transaction
 	fate   atomic.Int32                         // waits, taken or withdrawn
 
 	rehearses *trouble // rehearsed before the commit, which it has for itself; nil: nothing is
@@ -100,7 +101,7 @@ func (s *Store) write() {
 	defer close(s.done)
 	for w := range s.queue {
 		group := []*waiting{w}
-		for w.rehearses == nil && len(group) < maxGroup {
+		for w.rehearses == nil && w.alone == nil && len(group) < maxGroup {
 			var ok bool
 			select {
 			case w, ok = <-s.queue:
@@ -109,7 +110,7 @@ func (s *Store) write() {
 			if !ok {
 				break
 			}
-			if w.rehearses != nil { // alone, after the others
+			if w.rehearses != nil || w.alone != nil { // alone, after the others
 				s.commit(group)
 				group = nil
 			}
@@ -122,6 +123,13 @@ func (s *Store) write() {
 // commit answers every batch of the group. If one of them cannot be stored, each
 // is tried alone, so that it does not take others with it.
 func (s *Store) commit(group []*waiting) {
+	if w := group[0]; w.alone != nil {
+		if w.err = w.alone(); w.err != nil && parley.CodeOf(w.err) == parley.CodeInternal {
+			w.err = unstorable(w.err)
+		}
+		close(w.done)
+		return
+	}
 	err := s.try(group)
 	if err != nil && len(group) > 1 && !faulty(err) {
 		for _, w := range group {

@@ -56,6 +56,7 @@ func Run(t *testing.T, fresh func(testing.TB) Reopener) {
 		{"SearchHasPages", searchHasPages},
 		{"RunsAreRows", runsAreRows},
 		{"UsageIsAddedUp", usageIsAddedUp},
+		{"ErasedSessionsLeaveNothing", erasedSessionsLeaveNothing},
 		{"ActivityOfAgents", activityOfAgents},
 		{"ListsOfProjects", listsOfProjects},
 		{"CardsAreRows", cardsAreRows},

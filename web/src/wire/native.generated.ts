@@ -121,6 +121,17 @@ export interface Effect {
   updated_at: string
 }
 
+export interface Erasure {
+  user: string
+  sessions: number
+  events: number
+  bytes: number
+  replaced: number
+  artifacts: number
+  digest: string
+  rewritten: boolean
+}
+
 export interface Grant {
   id: string
   scope: string

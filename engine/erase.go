@@ -1,0 +1,163 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"strings"
+
+	"parley"
+)
+
+// Erase deletes for good what a user has said: their sessions, and their words in the sessions of others. See
+// parley.Door and docs/keeping.md.
+func (e *Engine) Erase(ctx context.Context, who parley.Principal, user parley.PrincipalID) (report parley.ErasureReport,
+	err error) {
+	if err := e.permit(ctx, who, "", parley.ActWriteUsers,
+		parley.Resource{Kind: parley.EverySession, Tenant: who.Tenant}); err != nil {
+		return report, err
+	}
+	if user == "" {
+		return report, parley.Errorf(parley.CodeInvalid, "Say which user.")
+	}
+	x := &eraser{Engine: e, tenant: who.Tenant, user: user, sum: sha256.New(), artifacts: map[string]bool{}}
+	if err := x.others(ctx); err != nil { // what is refused is refused before anything is deleted
+		return report, err
+	}
+	if err := x.end(ctx); err != nil {
+		return report, err
+	}
+	if err := x.read(ctx); err != nil {
+		return report, err
+	}
+	x.report.User, x.report.Digest = user, hex.EncodeToString(x.sum.Sum(nil))
+	x.report.Sessions, x.report.Replaced = len(x.sessions), len(x.replaced)
+	if e.Artifacts != nil { // first: their names are in what is deleted next
+		if x.report.Artifacts, err = e.Artifacts(who.Tenant, x.artifacts); err != nil {
+			return x.report, err
+		}
+	}
+	err = e.Store.Erase(ctx, who.Tenant, parley.Erasure{Sessions: x.sessions, Events: x.replaced, User: user,
+		Audit: []parley.Audit{x.report.Record(e.Now(), who.ID)}})
+	if err != nil {
+		return x.report, err
+	}
+	for _, replaced := range x.replaced {
+		e.Feed.Reread(who.Tenant, replaced.Session)
+	}
+	x.report.Rewritten, err = e.Store.Rewrite(ctx, false)
+	return x.report, err
+}
+
+// An eraser is an erasure under way.
+type eraser struct {
+	*Engine
+	tenant    parley.TenantID
+	user      parley.PrincipalID
+	sessions  []parley.SessionID
+	replaced  []parley.Event
+	artifacts map[string]bool // names
+	sum       hash.Hash
+	report    parley.ErasureReport
+}
+
+const erasePage = 500
+
+// others finds the user's words in sessions of others. A session with an open run is in the way: its state is in use.
+func (x *eraser) others(ctx context.Context) error {
+	logs := x.Store.Tenant(x.tenant)
+	foreign := map[parley.SessionID]bool{}
+	for after := parley.Position(0); ; {
+		page, err := logs.Tree(ctx, "", after, erasePage)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		after = page[len(page)-1].Position
+		for _, e := range page {
+			if e.By != x.user || e.Session == parley.TenantSession {
+				continue
+			}
+			other, known := foreign[e.Session]
+			if !known {
+				st, err := logs.Session(ctx, e.Session)
+				if err != nil {
+					return err
+				}
+				if other = st.Summary.Owner != x.user; other && st.Summary.Run != 0 {
+					return parley.Errorf(parley.CodeConflict, "The user has written in session %s of %s, in which a "+
+						"run is "+
+						"open. Cancel it, or wait for its end, and try again. Nothing was erased.", e.Session,
+						st.Summary.Owner)
+				}
+				foreign[e.Session] = other
+			}
+			if body, had := parley.WithoutWords(e.Body); other && had {
+				x.count(e)
+				e.Body = body
+				x.replaced = append(x.replaced, e)
+			}
+		}
+	}
+}
+
+// end deletes the user's sessions as a user would, and waits until nothing of them is alive.
+func (x *eraser) end(ctx context.Context) error {
+	owned, err := x.Store.Tenant(x.tenant).Owned(ctx, x.user)
+	if err != nil {
+		return err
+	}
+	for _, m := range owned {
+		if m.ID == parley.TenantSession {
+			continue
+		}
+		x.sessions = append(x.sessions, m.ID)
+		if m.Deleted {
+			continue
+		}
+		if err := x.act(ctx, x.tenant, m.ID, x.user, "", parley.DeleteSession{}); err != nil &&
+			parley.CodeOf(err) != parley.CodeNotFound {
+			return err
+		}
+		if err := x.rest(ctx, key{x.tenant, m.ID}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read adds up what is about to be deleted.
+func (x *eraser) read(ctx context.Context) error {
+	for _, id := range x.sessions {
+		for after := parley.Seq(0); ; {
+			page, err := x.Store.Tenant(x.tenant).Events(ctx, id, after, erasePage)
+			if err != nil {
+				return err
+			}
+			if len(page) == 0 {
+				break
+			}
+			for _, e := range page {
+				x.count(e)
+			}
+			after = page[len(page)-1].Seq
+		}
+	}
+	return nil
+}
+
+func (x *eraser) count(e parley.Event) {
+	name, version, body, err := parley.EncodeBody(e.Body)
+	if err != nil {
+		return // it cannot be read, and goes all the same
+	}
+	fmt.Fprintf(x.sum, "%s %d %s %d %d\n%s\n", e.Session, e.Seq, name, version, len(body), body)
+	x.report.Events++
+	x.report.Bytes += int64(len(body))
+	if text := string(body); strings.Contains(text, "artifact://") {
+		for _, name := range parley.ArtifactsIn(text) {
+			x.artifacts[name] = true
+		}
+	}
+}

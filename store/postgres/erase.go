@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"parley"
+	"parley/store/rules"
+)
+
+const ownedBy = `SELECT ` + summaryColumns + ` FROM sessions WHERE tenant = $1 AND owner = $2 ORDER BY opened_at, id`
+
+func (t tenant) Owned(ctx context.Context, owner parley.PrincipalID) (sessions []parley.Summary, err error) {
+	rows, err := list(ctx, t.s, of(t.id), scanSession, ownedBy, text(t.id), text(owner))
+	for _, st := range rows {
+		sessions = append(sessions, st.Summary)
+	}
+	return sessions, err
+}
+
+// eraseSession deletes every row of the sessions in $2. What waits in due goes with the session.
+var eraseSession = []string{
+	`DELETE FROM events WHERE tenant = $1 AND session = ANY($2)`,
+	`DELETE FROM snapshots WHERE tenant = $1 AND session = ANY($2)`,
+	`DELETE FROM receipts WHERE tenant = $1 AND session = ANY($2)`,
+	`DELETE FROM holes WHERE tenant = $1 AND session = ANY($2)`,
+	`DELETE FROM runs WHERE tenant = $1 AND session = ANY($2)`,
+	`DELETE FROM cards WHERE tenant = $1 AND session = ANY($2)`,
+	`DELETE FROM webhooks WHERE tenant = $1 AND session = ANY($2)`,
+	`DELETE FROM effects WHERE tenant = $1 AND session_key = ANY($2)`,
+	`DELETE FROM timers WHERE tenant = $1 AND session_key = ANY($2)`,
+	`DELETE FROM said WHERE tenant = $1 AND session = ANY($2)`,
+	`DELETE FROM marks WHERE tenant = $1 AND session = ANY($2)`,
+	`DELETE FROM inbox WHERE tenant = $1 AND session = ANY($2)`,
+	`DELETE FROM sessions WHERE tenant = $1 AND id = ANY($2)`,
+}
+
+const (
+	replaceEvent = `UPDATE events SET body = $4 WHERE tenant = $1 AND session = $2 AND seq = $3`
+	fenceSession = `UPDATE sessions SET epoch = epoch + 1, holder = '',
+		bytes = bytes + octet_length($4::text) - (SELECT octet_length(body) FROM events
+			WHERE tenant = $1 AND session = $2 AND seq = $3) WHERE tenant = $1 AND id = $2`
+	forgetSnapshot = `DELETE FROM snapshots WHERE tenant = $1 AND session = $2`
+	forgetWords    = `DELETE FROM said WHERE tenant = $1 AND session = $2 AND seq = $3`
+	retitleSession = `UPDATE sessions SET title = $3 WHERE tenant = $1 AND id = $2`
+)
+
+func (s *Store) Erase(ctx context.Context, tenant parley.TenantID, e parley.Erasure) error {
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		trip := &pgx.Batch{}
+		of(tenant).enter(trip)
+		var no int64
+		var hash string
+		trip.Queue(`SELECT audit_no, audit_hash FROM tenants WHERE tenant = $1 FOR UPDATE`, text(tenant)).QueryRow(
+			func(row pgx.Row) error { return row.Scan(&no, &hash) })
+		ids := []text{}
+		for _, id := range e.Sessions {
+			ids = append(ids, text(id))
+		}
+		for _, statement := range eraseSession {
+			trip.Queue(statement, text(tenant), ids)
+		}
+		for _, event := range e.Events {
+			_, _, body, err := parley.EncodeBody(event.Body)
+			if err != nil {
+				return err
+			}
+			args := []any{text(tenant), text(event.Session), int64(event.Seq), string(body)}
+			trip.Queue(fenceSession, args...)
+			trip.Queue(replaceEvent, args...)
+			trip.Queue(forgetSnapshot, args[:2]...)
+			trip.Queue(forgetWords, args[:3]...)
+			if b, ok := event.Body.(parley.SessionRenamed); ok {
+				trip.Queue(retitleSession, text(tenant), text(event.Session), text(b.Title))
+			}
+		}
+		if e.User != "" {
+			trip.Queue(`DELETE FROM contexts WHERE tenant = $1 AND principal = $2`, text(tenant), text(e.User))
+			trip.Queue(`DELETE FROM tickets WHERE tenant = $1 AND principal = $2`, text(tenant), text(e.User))
+			trip.Queue(`DELETE FROM marks WHERE tenant = $1 AND principal = $2`, text(tenant), text(e.User))
+		}
+		if err := tx.SendBatch(ctx, trip).Close(); err != nil {
+			return err
+		}
+		trip = &pgx.Batch{}
+		for _, r := range rules.Chain(s.key, tenant, no, hash, e.Audit) {
+			trip.Queue(addAudit, text(r.Tenant), r.No, r.At, text(r.By), text(r.Action), text(r.Resource), text(r.ID),
+				text(r.Source), string(r.Metadata), r.Hash)
+			no, hash = r.No, r.Hash
+		}
+		trip.Queue(`UPDATE tenants SET audit_no = $2, audit_hash = $3 WHERE tenant = $1`, text(tenant), no, hash)
+		return tx.SendBatch(ctx, trip).Close()
+	})
+	if sqlState(err) == notPermitted {
+		return &parley.Error{Code: parley.CodeForbidden, Err: err,
+			Message: "The database role of this server may not erase anything. Nothing was erased.",
+			Hint:    "start a server with the role that owns the tables, and erase there"}
+	}
+	return unavailable(ctx, err)
+}
+
+// notPermitted: a role that was granted only what serving needs may not delete sessions.
+const notPermitted = "42501"
+
+// rewritten are the tables that hold what people have said, or names of it.
+var rewritten = []string{"events", "sessions", "snapshots", "receipts", "holes", "runs", "cards", "webhooks", "effects",
+	"timers", "inbox", "said", "marks", "contexts", "tickets", "due"}
+
+// Rewrite writes the tables anew. Each is locked while that is done, so it is only done if force is set, and only the
+// owner of the tables may. The write-ahead log of the database, and its archive, keep what was deleted for as long as
+// the operator has configured.
+func (s *Store) Rewrite(ctx context.Context, force bool) (bool, error) {
+	if !force {
+		return false, nil
+	}
+	_, err := s.pool.Exec(ctx, `VACUUM (FULL) `+strings.Join(rewritten, ", "))
+	return err == nil, unavailable(ctx, err)
+}

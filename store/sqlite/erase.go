@@ -1,0 +1,209 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"parley"
+)
+
+// Rewriting a database of this size takes less than the time that appends wait.
+const rewriteAtOnce = 64 << 20
+
+// eraseRows are the rows that name their session by its id.
+var eraseRows = []string{
+	`DELETE FROM marks WHERE tenant = ? AND session = ?`,
+	`DELETE FROM snapshots WHERE tenant = ? AND session = ?`, `DELETE FROM receipts WHERE tenant = ? AND session = ?`,
+	`DELETE FROM due WHERE tenant = ? AND session = ?`, `DELETE FROM holes WHERE tenant = ? AND session = ?`,
+	`DELETE FROM runs WHERE tenant = ? AND session = ?`, `DELETE FROM cards WHERE tenant = ? AND session = ?`,
+	`DELETE FROM webhooks WHERE tenant = ? AND session = ?`,
+	`DELETE FROM effects WHERE tenant = ? AND session_key = ?`,
+	`DELETE FROM timers WHERE tenant = ? AND session_key = ?`,
+}
+
+func (s *Store) Erase(ctx context.Context, tenant parley.TenantID, e parley.Erasure) error {
+	return s.alone(ctx, func(ctx context.Context) error {
+		return s.w.commit(
+			[]*waiting{{also: func(ctx context.Context, w *writer) error { return w.erase(ctx, tenant, e) }}})
+	})
+}
+
+// erase overwrites what it deletes with zeros. The tenant's head is written: a position is not given out again.
+func (w *writer) erase(ctx context.Context, tenant parley.TenantID, e parley.Erasure) (err error) {
+	if _, err := w.conn.ExecContext(ctx, `PRAGMA secure_delete = ON`); err != nil {
+		return err
+	}
+	defer func() {
+		_, off := w.conn.ExecContext(ctx, `PRAGMA secure_delete = OFF`)
+		err = errors.Join(err, off)
+	}()
+	h, err := w.head(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	h.changed = true
+	for _, id := range e.Sessions {
+		if err := w.eraseSession(ctx, tenant, id); err != nil {
+			return err
+		}
+	}
+	for _, event := range e.Events {
+		if err := w.replace(ctx, tenant, event); err != nil {
+			return err
+		}
+	}
+	if e.User != "" {
+		for _, text := range []string{`DELETE FROM contexts WHERE tenant = ? AND principal = ?`,
+			`DELETE FROM tickets WHERE tenant = ? AND principal = ?`,
+			`DELETE FROM marks WHERE tenant = ? AND principal = ?`} {
+			if _, err := w.conn.ExecContext(ctx, text, tenant, e.User); err != nil {
+				return err
+			}
+		}
+	}
+	return w.audit(ctx, &waiting{Batch: parley.Batch{Tenant: tenant, Audit: e.Audit}})
+}
+
+func (w *writer) eraseSession(ctx context.Context, tenant parley.TenantID, id parley.SessionID) error {
+	var no int64
+	err := w.findSession.QueryRowContext(ctx, tenant, id).Scan(&no)
+	if err != nil {
+		return ignore(err, sql.ErrNoRows)
+	}
+	delete(w.rows, sessionKey{tenant, id})
+	if _, err := w.forgetSaid.ExecContext(ctx, tenant, id); err != nil { // it looks for the events
+		return err
+	}
+	if _, err := w.conn.ExecContext(ctx, `DELETE FROM events WHERE tenant = ? AND session = ?`, tenant,
+		no); err != nil {
+		return err
+	}
+	for _, statement := range eraseRows {
+		if _, err := w.conn.ExecContext(ctx, statement, tenant, id); err != nil {
+			return err
+		}
+	}
+	_, err = w.conn.ExecContext(ctx, `DELETE FROM sessions WHERE tenant = ? AND no = ?`, tenant, no)
+	return err
+}
+
+// replace changes the body of an event, and has whoever writes its session read it again.
+func (w *writer) replace(ctx context.Context, tenant parley.TenantID, e parley.Event) error {
+	_, _, body, err := parley.EncodeBody(e.Body)
+	if err != nil {
+		return err
+	}
+	var no int64
+	if err := w.findSession.QueryRowContext(ctx, tenant, e.Session).Scan(&no); err != nil {
+		return ignore(err, sql.ErrNoRows)
+	}
+	delete(w.rows, sessionKey{tenant, e.Session})
+	for _, change := range []struct {
+		text string
+		args []any
+	}{
+		{`UPDATE sessions SET epoch = epoch + 1, bytes = bytes + ?3 - (SELECT length(CAST(body AS BLOB)) FROM events
+			WHERE tenant = ?1 AND session = ?2 AND seq = ?4) WHERE tenant = ?1 AND no = ?2`,
+			[]any{tenant, no, len(body), e.Seq}},
+		{`UPDATE events SET body = ?4 WHERE tenant = ?1 AND session = ?2 AND seq = ?3`,
+			[]any{tenant, no, e.Seq, string(body)}},
+		{`DELETE FROM said WHERE rowid = (SELECT no FROM events WHERE tenant = ?1 AND session = ?2 AND seq = ?3)`,
+			[]any{tenant, no, e.Seq}},
+		{`DELETE FROM snapshots WHERE tenant = ? AND session = ?`, []any{tenant, e.Session}},
+	} {
+		if _, err := w.conn.ExecContext(ctx, change.text, change.args...); err != nil {
+			return err
+		}
+	}
+	if title, ok := e.Body.(parley.SessionRenamed); ok {
+		_, err = w.conn.ExecContext(ctx, `UPDATE sessions SET title = ?3 WHERE tenant = ?1 AND no = ?2`, tenant, no,
+			title.Title)
+	}
+	return err
+}
+
+// Rewrite writes the database anew, without what was deleted, and empties the write-ahead log. A database that would
+// keep appends waiting for too long is left alone unless force is set.
+func (s *Store) Rewrite(ctx context.Context, force bool) (done bool, err error) {
+	err = s.alone(ctx, func(ctx context.Context) error {
+		var pages, size int64
+		if err := s.w.conn.QueryRowContext(ctx, `PRAGMA page_count`).Scan(&pages); err != nil {
+			return err
+		}
+		if err := s.w.conn.QueryRowContext(ctx, `PRAGMA page_size`).Scan(&size); err != nil {
+			return err
+		}
+		if done = force || pages*size <= rewriteAtOnce; done {
+			// The index of words only notes what was deleted; optimize writes it anew.
+			for _, statement := range []string{`INSERT INTO said (said) VALUES ('optimize')`, `VACUUM`} {
+				if _, err := s.w.conn.ExecContext(ctx, statement); err != nil {
+					return err
+				}
+			}
+		}
+		return s.emptyForSure(ctx)
+	})
+	return done && err == nil, err
+}
+
+// emptyForSure empties the write-ahead log, which still holds pages as they were. Readers end after a moment.
+func (s *Store) emptyForSure(ctx context.Context) (err error) {
+	for range 40 {
+		if err = emptyLog(ctx, s.w.conn); err == nil {
+			return nil
+		}
+		if !errors.Is(err, errReaders) {
+			return err
+		}
+		time.Sleep(awaitReaders)
+	}
+	return &parley.Error{Code: parley.CodeOverloaded, Err: err,
+		Message: "The data is erased, and the write-ahead log still holds copies, because somebody reads the database.",
+		Hint:    "repeat the request when no backup or export is running"}
+}
+
+// alone has the write goroutine do something in no transaction. Who appends meanwhile waits.
+func (s *Store) alone(ctx context.Context, do func(context.Context) error) error {
+	w := &waiting{done: make(chan struct{})}
+	w.alone = func() error {
+		far := time.Now().Add(time.Hour)
+		s.until.Store(&far)
+		defer s.until.Store(nil)
+		if err := s.there(); err != nil {
+			return err
+		}
+		return do(context.WithoutCancel(ctx))
+	}
+	if s.hangs() {
+		return unstorable(errHangs)
+	}
+	if err := s.enqueue(ctx, w); err != nil {
+		return err
+	}
+	<-w.done
+	return w.err
+}
+
+const ownedBy = `SELECT id, root, owner, agent, title, status, run, transient, deleted, head, opened_at, updated_at
+	FROM sessions WHERE tenant = ? AND owner = ? ORDER BY no`
+
+func (t tenant) Owned(ctx context.Context, owner parley.PrincipalID) (list []parley.Summary, err error) {
+	rows, err := t.s.read.QueryContext(ctx, ownedBy, t.id, owner)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var m parley.Summary
+		var opened, updated int64
+		if err := rows.Scan(&m.ID, &m.Root, &m.Owner, &m.Agent, &m.Title, &m.Status, &m.Run, &m.Transient, &m.Deleted,
+			&m.Head, &opened, &updated); err != nil {
+			return nil, unavailable(err)
+		}
+		m.OpenedAt, m.UpdatedAt = fromMicros(opened), fromMicros(updated)
+		list = append(list, m)
+	}
+	return list, unavailable(rows.Err())
+}

@@ -1,0 +1,98 @@
+package storetest
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/store/rules"
+)
+
+// erasedSessionsLeaveNothing: no row of a session that is erased can be read, what it replaces in others is read back,
+// whoever writes these is fenced, positions go on, and the record follows on the chain.
+func erasedSessionsLeaveNothing(t *testing.T, f *fixture) {
+	ctx, logs := context.Background(), f.Tenant(tenant)
+	auditKey := rules.AuditKeyOf([]byte("of the server"))
+	f.access().KeyAudit(auditKey)
+	bob := f.born(ID(2), "bob", t0, nil)
+	bob.say("r")
+	bob.model()
+	ann := f.born(ID(1), "ann", t0.Add(time.Minute), nil)
+	ann.say("r1")
+	ann.model(ann.asks(parley.VerdictAsk))
+	if _, err := f.Append(ctx, parley.Batch{Tenant: tenant, Context: &parley.UserContext{Agent: "helper", User: "ann",
+		Text: "my name is ann", At: t0}}); err != nil {
+		t.Fatal(err)
+	}
+	before, err := logs.Position(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := slices.IndexFunc(f.log(ID(2)),
+		func(e parley.Event) bool { _, ok := e.Body.(parley.InputReceived); return ok })
+	replaced := f.log(ID(2))[said]
+	replaced.Body, _ = parley.WithoutWords(replaced.Body)
+	owned, err := logs.Owned(ctx, "ann")
+	if err != nil || len(owned) != 1 || owned[0].ID != ID(1) {
+		t.Fatal(owned, err)
+	}
+	report := parley.ErasureReport{User: "ann", Sessions: 1}
+	err = f.Erase(ctx, tenant, parley.Erasure{Sessions: []parley.SessionID{ID(1)}, Events: []parley.Event{replaced},
+		User: "ann", Audit: []parley.Audit{report.Record(t0, "admin")}})
+	if parley.CodeOf(err) == parley.CodeForbidden && err != nil { // a role that may only serve
+		if _, err := logs.Session(ctx, ID(1)); err != nil {
+			t.Error("a refused erasure has erased something:", err)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := logs.Session(ctx, ID(1)); parley.CodeOf(err) != parley.CodeNotFound {
+		t.Error("the session is there:", err)
+	}
+	events, err := logs.Tree(ctx, "", 0, 1000)
+	if err != nil || slices.ContainsFunc(events, func(e parley.Event) bool { return e.Session != ID(2) }) {
+		t.Error("events are left:", events, err)
+	}
+	if runs, cards := f.runs(parley.RunQuery{}), f.cards(parley.CardQuery{}); len(runs) != 1 || len(cards) != 0 {
+		t.Error("rows are left:", runs, cards)
+	}
+	if _, there, err := logs.Context(ctx, "helper", "ann"); there || err != nil {
+		t.Error("the context is left:", err)
+	}
+	if got := f.log(ID(2))[said]; got.Body.(parley.InputReceived).Content != "[erased]" || got.Seq != replaced.Seq {
+		t.Errorf("%+v", got)
+	}
+	if stored, err := logs.Storage(ctx); err != nil || len(stored) != 1 || stored["bob"] != f.logged(ID(2)) {
+		t.Error("what is stored is not known:", stored, err)
+	}
+	late := parley.Event{Session: ID(2), Seq: bob.state.Head + 1, Root: ID(2), At: bob.at,
+		Body: parley.SessionReopened{}}
+	b := parley.Batch{Tenant: tenant, Session: ID(2), Epoch: 1, After: bob.state.Head, Events: []parley.Event{late},
+		Summary: parley.Fold(bob.state, late).Summary()}
+	if res, err := f.Append(ctx, b); err != nil || !res.Fenced {
+		t.Error("who has read the words before may go on writing:", res, err)
+	}
+	b.Epoch = 3
+	res, err := f.Append(ctx, b)
+	if err != nil || res.Fenced || res.Positions[0] <= before {
+		t.Errorf("position %v was given out after %d, %v", res.Positions, before, err)
+	}
+	rows, err := logs.AuditChain(ctx, 0, 100)
+	check := rules.ChainCheck{Key: auditKey}
+	if wrong, why := check.Add(rows); err != nil || wrong != nil || len(rows) == 0 ||
+		rows[len(rows)-1].Action != "user.erased" {
+		t.Error(rows, wrong, why, err)
+	}
+	if done, err := f.Rewrite(ctx, true); !done || err != nil {
+		t.Error("the files are not rewritten:", err)
+	}
+	f.reopen()
+	if _, err := f.Tenant(tenant).Events(ctx, ID(2), 0, 100); err != nil {
+		t.Error(err)
+	}
+}
