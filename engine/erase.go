@@ -22,6 +22,10 @@ func (e *Engine) Erase(ctx context.Context, who parley.Principal, user parley.Pr
 	if user == "" {
 		return report, parley.Errorf(parley.CodeInvalid, "Say which user.")
 	}
+	// A store that may not erase says so before anything is ended.
+	if err := e.Store.Erase(ctx, who.Tenant, parley.Erasure{}); err != nil {
+		return report, err
+	}
 	x := &eraser{Engine: e, tenant: who.Tenant, user: user, sum: sha256.New(), artifacts: map[string]bool{}}
 	if err := x.others(ctx); err != nil { // what is refused is refused before anything is deleted
 		return report, err

@@ -46,6 +46,8 @@ type rule struct {
 	body   string
 	ok     int  // the status of success
 	tenant bool // it is about the whole tenant: only for who may see everybody's
+	// owner: the server must own the tables. On PostgreSQL tests serve with a role that does not.
+	owner bool
 }
 
 // routeRules is the table. A route that is not in it fails the test.
@@ -99,7 +101,7 @@ var routeRules = map[string]rule{
 	"GET /api/v1/log":                {needs: parley.ActRead, tenant: true, ok: 200},
 	"GET /api/v1/audit/events":       {needs: parley.ActReadAudit, ok: 200},
 	"POST /api/v1/tickets":           {needs: "a token", body: `{}`, ok: 201},
-	"POST /api/v1/users/{id}/erase":  {needs: parley.ActWriteUsers, on: "user", body: `{}`, ok: 200, tenant: true},
+	"POST /api/v1/users/{id}/erase":  {needs: parley.ActWriteUsers, on: "user", body: `{}`, ok: 200, tenant: true, owner: true},
 	"POST /api/v1/users/{id}/revoke": {needs: parley.ActWriteUsers, on: "user", body: `{}`, ok: 200},
 	"GET /api/v1/runs":               {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/runs/{id}":          {needs: parley.ActRead, on: "card", ok: 404}, // nothing ran
@@ -288,6 +290,9 @@ func TestEveryRouteForEveryRole(t *testing.T) {
 						continue
 					}
 					want := r.expected(role, whose)
+					if r.owner && want == ok && slices.Contains(store, "--database-url") {
+						want = forbidden
+					}
 					auth := "Bearer " + token(t, "acme", "ann", time.Minute, role)
 					status, body := w.askAbout(r, method, path, w.object(r.on, whose), auth)
 					if got := r.cell(status, body); got != want {

@@ -53,8 +53,11 @@ func (s *Store) Erase(ctx context.Context, tenant parley.TenantID, e parley.Eras
 		of(tenant).enter(trip)
 		var no int64
 		var hash string
-		trip.Queue(`SELECT audit_no, audit_hash FROM tenants WHERE tenant = $1 FOR UPDATE`, text(tenant)).QueryRow(
-			func(row pgx.Row) error { return row.Scan(&no, &hash) })
+		trip.Queue(takePositions, text(tenant), 0).QueryRow(func(row pgx.Row) error {
+			var position int64
+			var id string
+			return row.Scan(&position, &id, &no, &hash)
+		})
 		ids := []text{}
 		for _, id := range e.Sessions {
 			ids = append(ids, text(id))
