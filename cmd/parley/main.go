@@ -78,38 +78,39 @@ type program struct {
 
 // commands are the sub-commands of parley.
 type commands struct {
-	Serve      serveCommand      `cmd:"" help:"Start the server."`
-	Chat       chatCommand       `cmd:"" help:"Talk to an agent in this terminal."`
-	Run        runCommand        `cmd:"" help:"Send one message to an agent, print the answer, and exit with a code that says how the run ended."`
-	Acp        acpCommand        `cmd:"" help:"Let an editor that speaks the Agent Client Protocol use a running server, over standard input and output."`
-	Sessions   sessionsCommand   `cmd:"" help:"List, rename and delete sessions."`
-	Search     searchCommand     `cmd:"" help:"Find messages by their words."`
-	Log        logCommand        `cmd:"" help:"Print the log of a session, or follow it."`
-	Approvals  approvalsCommand  `cmd:"" help:"List and answer everything that waits for a person."`
-	Runs       runsCommand       `cmd:"" help:"List and cancel runs."`
-	Grants     grantsCommand     `cmd:"" help:"List and revoke calls that were allowed for the rest of a session."`
-	Fork       forkCommand       `cmd:"" help:"Open a session with the conversation of another one."`
-	Replay     replayCommand     `cmd:"" help:"Run a recorded session again with another model, prompt or agent, and show the differences."`
-	Eval       evalCommand       `cmd:"" help:"Run recorded sessions or inputs again, and check the answers."`
-	Agents     agentsCommand     `cmd:"" help:"List, start and stop agents."`
-	Models     modelsCommand     `cmd:"" help:"List the models of the configured vendors."`
-	Nodes      nodesCommand      `cmd:"" help:"List the servers that share a database."`
-	Usage      usageCommand      `cmd:"" help:"Print the usage of a day and the rest of the quotas."`
-	Erase      eraseCommand      `cmd:"" help:"Erase the data of a user, with a proof in the audit log."`
-	Export     exportCommand     `cmd:"" help:"Write a session as JSON lines. The server may be running."`
-	Import     importCommand     `cmd:"" help:"Import a session that parley export wrote."`
-	Backup     backupCommand     `cmd:"" help:"Copy the database to a file and verify the copy, once or on a schedule. The server may be running."`
-	Migrate    migrateCommand    `cmd:"" help:"Migrate the database to this release, without starting the server."`
-	Doctor     doctorCommand     `cmd:"" help:"Check the configuration, the database, the models and the machine, and say how to fix problems."`
-	Health     healthCommand     `cmd:"" help:"Ask a running server whether it is well; the exit code is 0 or 1."`
-	Token      tokenCommand      `cmd:"" help:"Print an access token, for a server with --auth jwt and PARLEY_JWT_SECRET."`
-	Audit      auditCommand      `cmd:"" help:"Check the audit log."`
-	Timers     timersCommand     `cmd:"" help:"List timers (follow-ups). The server may be running."`
-	Effects    effectsCommand    `cmd:"" help:"List effects: messages and webhooks that were promised, with their delivery. The server may be running."`
-	Bench      benchCommand      `cmd:"" help:"Measure how fast a server is, and check that it loses nothing under load."`
-	Completion completionCommand `cmd:"" help:"Print a script that completes commands, flags and names in a shell."`
-	Complete   completeCommand   `cmd:"" hidden:"" help:"List the words that complete a command line; for the scripts of parley completion."`
-	Version    versionCommand    `cmd:"" help:"Print the version."`
+	Serve        serveCommand        `cmd:"" help:"Start the server."`
+	Chat         chatCommand         `cmd:"" help:"Talk to an agent in this terminal."`
+	Run          runCommand          `cmd:"" help:"Send one message to an agent, print the answer, and exit with a code that says how the run ended."`
+	Acp          acpCommand          `cmd:"" help:"Let an editor that speaks the Agent Client Protocol use a running server, over standard input and output."`
+	Sessions     sessionsCommand     `cmd:"" help:"List, rename and delete sessions."`
+	Search       searchCommand       `cmd:"" help:"Find messages by their words."`
+	Log          logCommand          `cmd:"" help:"Print the log of a session, or follow it."`
+	Approvals    approvalsCommand    `cmd:"" help:"List and answer everything that waits for a person."`
+	Runs         runsCommand         `cmd:"" help:"List and cancel runs."`
+	Grants       grantsCommand       `cmd:"" help:"List and revoke calls that were allowed for the rest of a session."`
+	Fork         forkCommand         `cmd:"" help:"Open a session with the conversation of another one."`
+	Replay       replayCommand       `cmd:"" help:"Run a recorded session again with another model, prompt or agent, and show the differences."`
+	Eval         evalCommand         `cmd:"" help:"Run recorded sessions or inputs again, and check the answers."`
+	Agents       agentsCommand       `cmd:"" help:"List, start and stop agents."`
+	Models       modelsCommand       `cmd:"" help:"List the models of the configured vendors."`
+	Nodes        nodesCommand        `cmd:"" help:"List the servers that share a database."`
+	Usage        usageCommand        `cmd:"" help:"Print the usage of a day and the rest of the quotas."`
+	Erase        eraseCommand        `cmd:"" help:"Erase the data of a user, with a proof in the audit log."`
+	Export       exportCommand       `cmd:"" help:"Write a session as JSON lines. The server may be running."`
+	Import       importCommand       `cmd:"" help:"Import a session that parley export wrote."`
+	Backup       backupCommand       `cmd:"" help:"Copy the database to a file and verify the copy, once or on a schedule. The server may be running."`
+	Migrate      migrateCommand      `cmd:"" help:"Migrate the database to this release, without starting the server."`
+	UpgradeCheck upgradeCheckCommand `cmd:"" help:"Say what this version would change in the database, and change nothing. The server may be running."`
+	Doctor       doctorCommand       `cmd:"" help:"Check the configuration, the database, the models and the machine, and say how to fix problems."`
+	Health       healthCommand       `cmd:"" help:"Ask a running server whether it is well; the exit code is 0 or 1."`
+	Token        tokenCommand        `cmd:"" help:"Print an access token, for a server with --auth jwt and PARLEY_JWT_SECRET."`
+	Audit        auditCommand        `cmd:"" help:"Check the audit log."`
+	Timers       timersCommand       `cmd:"" help:"List timers (follow-ups). The server may be running."`
+	Effects      effectsCommand      `cmd:"" help:"List effects: messages and webhooks that were promised, with their delivery. The server may be running."`
+	Bench        benchCommand        `cmd:"" help:"Measure how fast a server is, and check that it loses nothing under load."`
+	Completion   completionCommand   `cmd:"" help:"Print a script that completes commands, flags and names in a shell."`
+	Complete     completeCommand     `cmd:"" hidden:"" help:"List the words that complete a command line; for the scripts of parley completion."`
+	Version      versionCommand      `cmd:"" help:"Print the version."`
 
 	PrintVersion kong.VersionFlag `name:"version" help:"Print the version."`
 }

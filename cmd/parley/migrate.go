@@ -97,9 +97,10 @@ func (c *migrateCommand) status(has, knows int64) string {
 
 func (c *migrateCommand) migrate(p *program) (from, to int64, err error) {
 	if c.DatabaseURL != "" {
-		return postgres.Migrate(p.ctx, string(c.DatabaseURL))
+		return postgres.Migrate(p.ctx, string(c.DatabaseURL), postgres.WithRelease(version))
 	}
-	return sqlite.Migrate(p.ctx, c.Data, holder("migrating"), existing(&c.Store, false)...)
+	return sqlite.Migrate(p.ctx, c.Data, holder("migrating"), append(existing(&c.Store, false),
+		sqlite.Release(version))...)
 }
 
 func (c *migrateCommand) renew(p *program) (epoch string, err error) {

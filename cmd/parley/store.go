@@ -64,10 +64,10 @@ func openStore(
 		return nil, nil, err
 	}
 	if s.DatabaseURL != "" {
-		options = append(options, postgres.WithConnections(s.DatabasePool))
+		options = append(options, postgres.WithConnections(s.DatabasePool), postgres.WithRelease(version))
 		opened, err = postgres.Open(ctx, string(s.DatabaseURL), options...)
 	} else {
-		opened, err = sqlite.Open(ctx, s.Data, holder(purpose), existing(s, fresh)...)
+		opened, err = sqlite.Open(ctx, s.Data, holder(purpose), append(existing(s, fresh), sqlite.Release(version))...)
 	}
 	if err != nil {
 		return nil, nil, err

@@ -14,6 +14,7 @@ import (
 var grants = []struct{ table, may string }{
 	{"goose_db_version", "SELECT"},
 	{"store", "SELECT"},
+	{"releases", "SELECT"},
 	{"nodes", "SELECT, INSERT, UPDATE, DELETE"},
 	{"tenants", "SELECT, INSERT, UPDATE"},
 	{"sessions", "SELECT, INSERT, UPDATE"},

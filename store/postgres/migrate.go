@@ -14,6 +14,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"parley"
+	"parley/store/rules"
 )
 
 //go:embed migrations/*.sql
@@ -30,7 +31,7 @@ const oldestVersion = 130000 // has pg_xact_status and xid8
 // holds it, so a node that dies in the middle lets go of it.
 //
 // Where there is nothing to do, the role need not be one that could.
-func migrate(ctx context.Context, config *pgx.ConnConfig) (epoch string, before int64, err error) {
+func migrate(ctx context.Context, config *pgx.ConnConfig, release string) (epoch string, before int64, err error) {
 	config.RuntimeParams["statement_timeout"] = "0"
 	config.RuntimeParams["lock_timeout"] = "0"
 	conn, err := pgx.ConnectConfig(ctx, config)
@@ -55,7 +56,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) (epoch string, before 
 		return "", before, unavailable(ctx, err)
 	}
 	if before > knows {
-		return "", before, tooNew(before, knows)
+		return "", before, tooNew(ctx, conn, before, knows)
 	}
 	if before < knows {
 		var owner bool
@@ -69,7 +70,14 @@ func migrate(ctx context.Context, config *pgx.ConnConfig) (epoch string, before 
 					"version %d.", before, knows)}
 		}
 	}
-	if err := up(ctx, config); err != nil {
+	err = noteRelease(ctx, conn, before, release)
+	if err == nil {
+		err = up(ctx, config)
+	}
+	if err == nil {
+		err = noteRelease(ctx, conn, before, release)
+	}
+	if err != nil {
 		return "", before, &parley.Error{Code: parley.CodeUnavailable, Message: "The database cannot be brought up " +
 			"to date.", Err: err,
 			Hint: "the database's user must be allowed to create and change tables"}
@@ -102,17 +110,7 @@ func state(ctx context.Context, conn queryer) (has int64, epoch string, err erro
 func newEpoch() string { return strings.ToLower(rand.Text()[:10]) }
 
 // known is the version this release migrates to.
-func known() (latest int64, err error) {
-	files, err := fs.Glob(migrations, "migrations/*.sql")
-	for _, file := range files {
-		n, bad := goose.NumericComponent(file)
-		if bad != nil {
-			return 0, bad
-		}
-		latest = max(latest, n)
-	}
-	return latest, err
-}
+func known() (int64, error) { return rules.Latest(migrations, "migrations") }
 
 // version is how far a database was migrated.
 func version(ctx context.Context, conn queryer) (v int64, err error) {
@@ -130,11 +128,9 @@ type queryer interface {
 	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
 }
 
-// What a newer release has migrated is left alone: nobody knows what it means.
-func tooNew(has, knows int64) error {
-	return &parley.Error{Code: parley.CodeUnavailable, Hint: "use the release that migrated it, or a later one",
-		Message: fmt.Sprintf("The database is of a newer release: it has version %d, and this release knows up to %d.",
-			has, knows)}
+// tooNew is the error for a database that a newer release has migrated.
+func tooNew(ctx context.Context, conn queryer, has, knows int64) error {
+	return rules.TooNew(has, knows, releaseOf(ctx, conn, has))
 }
 
 // check finds out what would show itself only later, and less clearly.

@@ -27,15 +27,16 @@ func Versions(ctx context.Context, url string) (has, knows int64, err error) {
 }
 
 // Migrate brings a database up to date.
-func Migrate(ctx context.Context, url string) (from, to int64, err error) {
-	config, err := newStore(nil).parse(url)
+func Migrate(ctx context.Context, url string, options ...Option) (from, to int64, err error) {
+	s := newStore(options)
+	config, err := s.parse(url)
 	if err != nil {
 		return 0, 0, err
 	}
 	if to, err = known(); err != nil {
 		return 0, 0, err
 	}
-	_, from, err = migrate(ctx, config.ConnConfig)
+	_, from, err = migrate(ctx, config.ConnConfig, s.release)
 	return from, to, err
 }
 
@@ -148,7 +149,7 @@ func (s *Store) usable(ctx context.Context) (epoch string, err error) {
 	case err != nil:
 		return "", err
 	case has > knows:
-		return "", tooNew(has, knows)
+		return "", tooNew(ctx, s.pool, has, knows)
 	case has < knows:
 		return "", &parley.Error{Code: parley.CodeUnavailable, Hint: "stop the server and run parley migrate, or use " +
 			"the release that wrote it",

@@ -412,7 +412,7 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 			`DROP INDEX effects_open`, `DROP INDEX effects_owed`,
 			`CREATE INDEX effects_status ON effects (tenant, session_key, status)`,
 			`ALTER TABLE effects DROP COLUMN target, DROP COLUMN next_attempt_at, DROP COLUMN attempts, DROP COLUMN last_attempt_at, DROP COLUMN leased_until, DROP COLUMN why`, `ALTER TABLE revocations DROP COLUMN sparing_admins`, `ALTER TABLE sessions DROP COLUMN project, DROP COLUMN holder, DROP COLUMN bytes`,
-			`DROP TABLE usage`, `DROP TABLE holds`,
+			`DROP TABLE usage`, `DROP TABLE holds`, `DROP TABLE releases`,
 			`DROP TABLE inbox`, `DROP TABLE key_mark`, `ALTER TABLE tenants DROP COLUMN facts`,
 			`DROP TABLE said`, `DROP TABLE marks`, `ALTER TABLE tenants DROP COLUMN unsearched`,
 			`ALTER TABLE nodes DROP COLUMN since, DROP COLUMN address, DROP COLUMN version, DROP COLUMN agents,

@@ -55,6 +55,10 @@ func WithTimeout(d time.Duration) Option {
 // default is 10 s. Nodes of one database should agree on it.
 func WithLease(d time.Duration) Option { return func(s *Store) { s.lease = max(d, time.Millisecond) } }
 
+// WithRelease names the release of this program, which the database keeps for
+// each migration that it applies.
+func WithRelease(name string) Option { return func(s *Store) { s.release = name } }
+
 // maxWaiting bounds the batches that wait for a commit.
 const maxWaiting = 1024
 
@@ -63,6 +67,7 @@ type Store struct {
 	connections int
 	timeout     time.Duration
 	lease       time.Duration
+	release     string // see WithRelease
 
 	epoch string
 	node  string        // names this process in due rows
@@ -97,7 +102,7 @@ func Open(ctx context.Context, url string, options ...Option) (_ *Store, err err
 	if err != nil {
 		return nil, err
 	}
-	if s.epoch, _, err = migrate(ctx, config.ConnConfig.Copy()); err != nil {
+	if s.epoch, _, err = migrate(ctx, config.ConnConfig.Copy(), s.release); err != nil {
 		return nil, err
 	}
 	s.configure(config)

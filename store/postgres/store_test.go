@@ -36,6 +36,8 @@ func TestStore(t *testing.T) {
 //go:embed *.go
 var source embed.FS // as it was compiled
 
+func TestMigrationsAreDescribed(t *testing.T) { storetest.Migrations(t, migrations) }
+
 func TestEveryStatementNamesItsTenant(t *testing.T) {
 	storetest.Statements(t, source, migrations, map[string]string{
 		takeTicket:        "who brings a ticket is not known before it is taken; its hash names one",

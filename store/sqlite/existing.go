@@ -15,12 +15,17 @@ type Option func(*options)
 
 type options struct {
 	evidence string // name of a file that shows that the folder was in use; empty: the database may be created
+	release  string // of this program; see Release
 }
 
 // MustExist refuses a folder whose database is missing, empty or without
 // tables, instead of creating one. evidence names the file in the folder that
 // shows that there was a database.
 func MustExist(evidence string) Option { return func(o *options) { o.evidence = evidence } }
+
+// Release names the release of this program, which the database keeps for each
+// migration that it applies.
+func Release(name string) Option { return func(o *options) { o.release = name } }
 
 func optionsOf(list []Option) (o options) {
 	for _, set := range list {

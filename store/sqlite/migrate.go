@@ -16,6 +16,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"parley"
+	"parley/store/rules"
 )
 
 //go:embed migrations/*.sql
@@ -129,7 +130,7 @@ func openUpToDate(ctx context.Context, file string, o options) (db *sql.DB, befo
 	if before, err = version(ctx, db); err == nil && before == 0 && o.evidence != "" {
 		return db, 0, "", Lost(filepath.Dir(file), "without tables", o.evidence)
 	}
-	if before, err = migrate(ctx, db); err != nil {
+	if before, err = migrate(ctx, db, o.release); err != nil {
 		if _, told := errors.AsType[*parley.Error](err); !told {
 			err = &parley.Error{Code: parley.CodeUnavailable, Message: "The database cannot be brought up to date.",
 				Err:  err,
@@ -143,7 +144,7 @@ func openUpToDate(ctx context.Context, file string, o options) (db *sql.DB, befo
 
 // migrate brings a database up to date and returns the version it had. What a
 // newer release has migrated is left alone: nobody knows what it means.
-func migrate(ctx context.Context, db *sql.DB) (before int64, err error) {
+func migrate(ctx context.Context, db *sql.DB, release string) (before int64, err error) {
 	knows, err := known()
 	if err != nil {
 		return 0, err
@@ -152,7 +153,7 @@ func migrate(ctx context.Context, db *sql.DB) (before int64, err error) {
 		return 0, err
 	}
 	if before > knows {
-		return before, tooNew(before, knows)
+		return before, tooNew(ctx, db, before, knows)
 	}
 	if before == knows {
 		return before, nil
@@ -170,39 +171,31 @@ func migrate(ctx context.Context, db *sql.DB) (before int64, err error) {
 	if _, err := db.ExecContext(ctx, `PRAGMA synchronous = NORMAL`); err != nil {
 		return before, err
 	}
-	_, err = p.Up(ctx)
+	if err = noteRelease(ctx, db, before, release); err == nil {
+		_, err = p.Up(ctx)
+	}
+	if err == nil {
+		err = noteRelease(ctx, db, before, release)
+	}
 	_, full := db.ExecContext(ctx, `PRAGMA synchronous = FULL`)
 	return before, errors.Join(err, full)
 }
 
 // known is the version this release migrates to.
-func known() (latest int64, err error) {
-	files, err := fs.Glob(migrations, "migrations/*.sql")
-	for _, file := range files {
-		n, bad := goose.NumericComponent(file)
-		if bad != nil {
-			return 0, bad
-		}
-		latest = max(latest, n)
-	}
-	return latest, err
-}
+func known() (int64, error) { return rules.Latest(migrations, "migrations") }
 
 // version is how far a database was migrated.
 func version(ctx context.Context, db *sql.DB) (v int64, err error) {
-	var tables int
-	if err := db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_master WHERE name = 'goose_db_version'`).Scan(
-		&tables); err != nil || tables == 0 {
+	if exists, err := hasTable(ctx, db, "goose_db_version"); err != nil || !exists {
 		return 0, err
 	}
 	err = db.QueryRowContext(ctx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`).Scan(&v)
 	return v, err
 }
 
-func tooNew(has, knows int64) error {
-	return &parley.Error{Code: parley.CodeUnavailable, Hint: "use the release that migrated it, or a later one",
-		Message: fmt.Sprintf("The database is of a newer release: it has version %d, and this release knows up to %d.",
-			has, knows)}
+// tooNew is the error for a database that a newer release has migrated.
+func tooNew(ctx context.Context, db *sql.DB, has, knows int64) error {
+	return rules.TooNew(has, knows, releaseOf(ctx, db, has))
 }
 
 func newEpoch() string { return strings.ToLower(rand.Text()[:10]) }

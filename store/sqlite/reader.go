@@ -48,7 +48,7 @@ func usable(ctx context.Context, db *sql.DB) (epoch string, err error) {
 	case err != nil:
 		return "", unavailable(err)
 	case has > knows:
-		return "", tooNew(has, knows)
+		return "", tooNew(ctx, db, has, knows)
 	case has < knows:
 		return "", &parley.Error{Code: parley.CodeUnavailable, Hint: "stop the server and run parley migrate, or use " +
 			"the release that wrote it",

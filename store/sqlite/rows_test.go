@@ -44,7 +44,7 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 			`ALTER TABLE revocations DROP COLUMN sparing_admins`, `ALTER TABLE sessions DROP COLUMN project`,
 			`DROP TABLE said`, `DROP TABLE marks`, `ALTER TABLE store DROP COLUMN unsearched`,
 			`DROP TABLE usage`, `ALTER TABLE sessions DROP COLUMN bytes`,
-			`DROP INDEX sessions_listed`, `DROP INDEX sessions_owned`,
+			`DROP INDEX sessions_listed`, `DROP INDEX sessions_owned`, `DROP TABLE releases`,
 			`ALTER TABLE sessions RENAME COLUMN recent TO hour`,
 			`CREATE INDEX sessions_recent ON sessions (tenant, hour DESC)`,
 			`DELETE FROM goose_db_version WHERE version_id >= 6`,
@@ -58,7 +58,7 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 				t.Fatalf("%s: %v", statement, err)
 			}
 		}
-		if _, err := migrate(ctx, db); err != nil {
+		if _, err := migrate(ctx, db, ""); err != nil {
 			t.Fatal(err)
 		}
 	})

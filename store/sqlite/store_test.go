@@ -39,6 +39,8 @@ func TestStore(t *testing.T) {
 //go:embed *.go
 var source embed.FS // as it was compiled
 
+func TestMigrationsAreDescribed(t *testing.T) { storetest.Migrations(t, migrations) }
+
 func TestEveryStatementNamesItsTenant(t *testing.T) {
 	storetest.Statements(t, source, migrations, map[string]string{
 		takeTicket:      "who brings a ticket is not known before it is taken; its hash names one",
@@ -49,6 +51,7 @@ func TestEveryStatementNamesItsTenant(t *testing.T) {
 		dueHooks:        "webhooks of every tenant are told by one",
 		freeHooks:       "as freeLeases",
 		freeLeases:      "leases are of processes, and whoever starts is the only one",
+		countSnapshots:  "upgrade-check counts those of all tenants",
 		sessionsCutOff:  "a backup is verified as a whole",
 		listTenants:     "says which tenants there are",
 		earlierSaid:     "earlier messages are indexed in the order of their events; each under its tenant",

@@ -1,3 +1,5 @@
+-- about: Creates the tables of sessions, events, snapshots and effects.
+-- rows: none
 -- +goose Up
 
 -- Ids compare byte by byte (COLLATE "C"): they have no language, and their

@@ -1,3 +1,5 @@
+-- about: Adds the places of deleted chunks.
+-- rows: none
 -- +goose Up
 
 -- Pieces that were deleted because an OutputFinished repeats them. Any other seq

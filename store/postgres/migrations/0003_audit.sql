@@ -1,3 +1,5 @@
+-- about: Adds the audit log.
+-- rows: none
 -- +goose Up
 
 -- The record of security decisions: a chain of rows per tenant, each with a hash

@@ -1,3 +1,5 @@
+-- about: Adds row-level security, and deletes due work of sessions that are gone.
+-- rows: some due
 -- +goose Up
 
 -- The second wall between tenants; the first are the statements themselves. See

@@ -1,3 +1,5 @@
+-- about: Adds what users want agents to know.
+-- rows: none
 -- +goose Up
 
 -- What a user wants an agent to know in every session of theirs.

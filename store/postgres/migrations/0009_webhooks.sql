@@ -1,3 +1,5 @@
+-- about: Adds webhooks.
+-- rows: none
 -- +goose Up
 
 -- Webhooks of sessions, by the session's id: where to, and by what messages are

@@ -1,3 +1,5 @@
+-- about: Lets a revocation leave out the tokens of org_admins.
+-- rows: none
 -- +goose Up
 
 -- Up to when tokens of a principal without the role org_admin are no longer good:

@@ -1,3 +1,5 @@
+-- about: Notes the project of each session.
+-- rows: none
 -- +goose Up
 
 -- The root of the project that a session belongs to; empty: the tenant's first.

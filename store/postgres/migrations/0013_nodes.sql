@@ -1,3 +1,5 @@
+-- about: Adds what servers that share the database know of each other.
+-- rows: none
 -- +goose Up
 
 -- What a node says of itself, with every beat.

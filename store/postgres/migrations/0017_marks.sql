@@ -1,3 +1,5 @@
+-- about: Adds pinned and archived sessions.
+-- rows: none
 -- +goose Up
 
 -- What a user has noted about a session, for lists of their own.

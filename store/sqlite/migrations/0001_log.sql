@@ -1,3 +1,5 @@
+-- about: Creates the tables of sessions, events, snapshots and effects.
+-- rows: none
 -- +goose Up
 
 -- One row: the random name of this history. See parley.Store.Epoch.

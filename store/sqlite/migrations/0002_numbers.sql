@@ -1,3 +1,5 @@
+-- about: Numbers sessions and stores their events in the order of commits, which copies every event.
+-- rows: all sessions events
 -- +goose Up
 
 -- Events name their session by a number, stand in the order in which they were

@@ -1,3 +1,5 @@
+-- about: Adds tickets and revoked tokens.
+-- rows: none
 -- +goose Up
 
 -- Tickets that wait to be used, by the hash of each. claim is JSON.

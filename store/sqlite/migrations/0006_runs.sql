@@ -1,3 +1,5 @@
+-- about: Adds lists of runs, approvals and questions, and fills them from the logs.
+-- rows: some events sessions
 -- +goose Up
 
 -- Every run of every session that is not deleted, and everything that waits for a

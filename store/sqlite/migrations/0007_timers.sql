@@ -1,3 +1,5 @@
+-- about: Adds timers, and the number of attempts of effects.
+-- rows: some effects
 -- +goose Up
 
 -- Every timer of every session that is not deleted. Rows follow from the events,

@@ -1,3 +1,5 @@
+-- about: Gives sessions of single connections a date on which they delete themselves.
+-- rows: some sessions
 -- +goose Up
 
 -- Sessions of connections delete themselves after seven days in which nothing

@@ -1,3 +1,5 @@
+-- about: Adds indexes for lists of sessions.
+-- rows: all sessions
 -- +goose Up
 
 -- Lists show the sessions that are neither deleted nor of a single connection,

@@ -1,3 +1,5 @@
+-- about: Adds the full-text index; the server fills it in the background after its start.
+-- rows: some store
 -- +goose Up
 
 -- The words of what was said, by the number of the event that holds the text: see docs/adr/0098. whose has a word for

@@ -1,3 +1,5 @@
+-- about: Adds the usage of each user and day and the size of each session, and fills both from the logs.
+-- rows: all events sessions
 -- +goose Up
 
 -- What each user has used on each day of UTC. Rows follow from the events, and stay when those are deleted.

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"parley/store/storetest"
+)
+
+// checkUpgrade runs parley upgrade-check and returns what it prints and its exit code.
+func checkUpgrade(t *testing.T, store []string, args ...string) (out string, code int) {
+	t.Helper()
+	out, err := run(t, "", with(store, "upgrade-check", args...)...)
+	if exit, ok := errors.AsType[*exitError](err); ok {
+		return out, exit.code
+	}
+	if err != nil {
+		t.Fatalf("upgrade-check: %s", describe(err))
+	}
+	return out, 0
+}
+
+// sums are the files of a folder and a hash of each.
+func sums(t *testing.T, folder string) string {
+	t.Helper()
+	var all strings.Builder
+	if err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		fmt.Fprintf(&all, "%s %x\n", path, sha256.Sum256(raw))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+// TestUpgradeCheck: the command says what this version would do, also beside a running server, and changes nothing.
+func TestUpgradeCheck(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, store []string) {
+		says := func(wantCode int, words ...string) {
+			t.Helper()
+			before := sums(t, store[1])
+			out, code := checkUpgrade(t, store)
+			if code != wantCode {
+				t.Errorf("exit code %d, want %d", code, wantCode)
+			}
+			for _, want := range words {
+				if !strings.Contains(out, want) {
+					t.Errorf("%q is not in\n%s", want, out)
+				}
+			}
+			if after := sums(t, store[1]); after != before {
+				t.Errorf("the data folder had\n%s\nand has now\n%s", before, after)
+			}
+		}
+		says(0, "There is no database yet")
+		kind := "sqlite"
+		if len(store) == 4 {
+			kind = "postgres"
+		}
+		unpack(t, filepath.Join("testdata", "stored", "2026-11-16", kind+".tgz"), store)
+		waiting := []string{"Notes which release of Parley applied each migration.", "Changes no rows.",
+			"takes under a second", "Snapshots: 1 of 1 are of another fold version", "parley backup before-upgrade."}
+		if kind == "sqlite" { // whose server was killed, so there is a write-ahead log
+			waiting = append(waiting, "Changes every row of sessions (40 rows)", "--data "+store[1])
+		}
+		says(exitWaiting, waiting...)
+		says(exitWaiting, waiting...)
+		refused(t, "older release", "", with(store, "export", "00000000-0000-4000-8000-000000000001")...)
+
+		mustRun(t, "", with(store, "migrate")...)
+		says(0, "migrated by parley dev", "Parley dev changes nothing in it", "Snapshots: 1 of 1")
+		if out, code := checkUpgrade(t, store, "--json"); code != 0 || !strings.Contains(out, `"migrations": []`) {
+			t.Errorf("exit code %d and\n%s", code, out)
+		}
+		served(t, store, func(addr, _ string) {
+			c := open(t, addr)
+			c.say("say hello")
+			c.until("RunFinished", 1)
+			if out, code := checkUpgrade(t, store); code != 0 {
+				t.Errorf("beside a server: exit code %d and\n%s", code, out)
+			}
+		})
+		execute(t, store, newerRelease)
+		const unnamed = "it has version 999, and this release knows up to"
+		refused(t, unnamed, "", with(store, "upgrade-check")...)
+		execute(t, store, `INSERT INTO releases (version, release) VALUES (999, '7.1.0')`)
+		for _, command := range [][]string{{"upgrade-check"}, {"migrate"}, {"serve", "--listen", "127.0.0.1:0"},
+			{"export", "00000000-0000-4000-8000-000000000001"}} {
+			refused(t, "Use parley 7.1.0 or a later release", "", with(store, command[0], command[1:]...)...)
+		}
+	})
+}
+
+// TestUpgradeCheckOfALostDatabase: a data folder that was in use and has no database is not taken for a new one.
+func TestUpgradeCheckOfALostDatabase(t *testing.T) {
+	t.Parallel()
+	dir := storetest.Dir(t)
+	mustRun(t, "", "migrate", "--data", dir)
+	served(t, []string{"--data", dir}, func(string, string) {})
+	for _, file := range []string{"parley.db", "parley.db-wal", "parley.db-shm"} {
+		if err := os.Remove(filepath.Join(dir, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+	refused(t, "was in use", "", "upgrade-check", "--data", dir)
+}
