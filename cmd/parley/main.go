@@ -100,7 +100,7 @@ type commands struct {
 	Import       importCommand       `cmd:"" help:"Import a session that parley export wrote."`
 	Backup       backupCommand       `cmd:"" help:"Copy the database to a file and verify the copy, once or on a schedule. The server may be running."`
 	Migrate      migrateCommand      `cmd:"" help:"Migrate the database to this release, without starting the server."`
-	UpgradeCheck upgradeCheckCommand `cmd:"" help:"Say what this version would change in the database, and change nothing. The server may be running."`
+	UpgradeCheck upgradeCheckCommand `cmd:"" help:"List the changes that this version would make to the database, and make none. The server may be running."`
 	Doctor       doctorCommand       `cmd:"" help:"Check the configuration, the database, the models and the machine, and say how to fix problems."`
 	Health       healthCommand       `cmd:"" help:"Ask a running server whether it is well; the exit code is 0 or 1."`
 	Token        tokenCommand        `cmd:"" help:"Print an access token, for a server with --auth jwt and PARLEY_JWT_SECRET."`

@@ -20,8 +20,8 @@ type upgradeCheckCommand struct {
 
 // Help is printed below the usage.
 func (*upgradeCheckCommand) Help() string {
-	return `Run it with the binary of the new version. The exit code is 0 if the database needs no migration, 4 if migrations wait,
-and 1 if the database is of a newer version or cannot be read.
+	return `Run it with the binary of the new version. The exit code is 0 if the database needs no migration, 4 if
+migrations wait, and 1 if the database is of a newer version or cannot be read.
 
 Example:
 
