@@ -64,6 +64,7 @@ type Settings struct {
 	ToolServers []ToolServer `kong:"-"` // of the file, where they stand under mcp
 	Projects    []Project    `kong:"-"` // the workspace, and those of --project or of the file
 	Quotas      Quotas       `kong:"-"` // of the file
+	ForACommand bool         `kong:"-"` // a command started the server for itself, and ends it
 }
 
 // Serve is Settings that must make sense, as a kong command.

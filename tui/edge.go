@@ -215,6 +215,7 @@ func (f *feed) run(ctx context.Context, e *edge) {
 			return false
 		}
 	}
+	again := e.again
 	for cursor, more := "", true; more && ctx.Err() == nil; {
 		more = false
 		for u, err := range e.link.Load().Follow(ctx, client.Log{Session: f.session, Tree: true}, cursor) {
@@ -222,7 +223,7 @@ func (f *feed) run(ctx context.Context, e *edge) {
 			if ctx.Err() != nil || !hand(update{Update: u, err: err}) {
 				return
 			}
-			if u.Lost != nil && e.again != nil {
+			if u.Lost != nil && again != nil {
 				more = true
 				break
 			}
@@ -230,12 +231,16 @@ func (f *feed) run(ctx context.Context, e *edge) {
 		if !more || ctx.Err() != nil {
 			return
 		}
-		next, err := e.again(ctx)
-		if err != nil {
+		next, err := again(ctx)
+		switch {
+		case err != nil:
 			hand(update{err: err})
 			return
+		case next == nil:
+			again = nil
+		default:
+			e.connect(next)
 		}
-		e.connect(next)
 	}
 }
 

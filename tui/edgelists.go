@@ -20,7 +20,7 @@ func (l *serverLink) look(f effect) (tea.Msg, error) {
 	switch f := f.(type) {
 	case list:
 		rows, err := l.list(f)
-		return listedMsg{f.kind, f.filter, rows}, err
+		return listedMsg{f, rows}, err
 	case complete:
 		find := l.files
 		if strings.HasPrefix(f.word, "/") {

@@ -41,7 +41,9 @@ type model struct {
 	sending  []sentInput
 	stopping bool     // Ctrl-C was the last key
 	picker   *picker  // nil: the conversation is shown
-	agents   []string // of the project, by name
+	agents   []string // of the project agentsOf, by name
+	agentsOf string   // the project whose agents were asked for last
+	unlisted bool     // the person has gone to a session whose project is not known yet
 	hint     string   // for the person, until the next key
 	leaving  bool
 	ticking  bool
@@ -143,7 +145,8 @@ func newDraft() textarea.Model {
 
 // begin is what happens before the first message.
 func (m model) begin(existing bool) (model, []effect) {
-	effects := []effect{askMe{}, list{pickAgent, "", m.wish.Project}}
+	m.agentsOf = m.project()
+	effects := []effect{askMe{}, list{pickAgent, "", m.agentsOf}}
 	if existing {
 		effects = append(effects, open{m.talk.Session, m.wish.Agent})
 	}
@@ -217,6 +220,9 @@ func (m model) updates(msg updatesMsg) (model, []effect) {
 		m.lost = nil
 		m.talk = Fold(m.talk, msg.events...)
 		m = m.received(msg.events)
+		var asked []effect
+		m, asked = m.listAgents()
+		effects = append(effects, asked...)
 	}
 	switch {
 	case msg.lost != nil:

@@ -42,14 +42,25 @@ type (
 		filter, project string
 	}
 	listedMsg struct {
-		kind   pickKind
-		filter string
-		rows   []pickRow
+		list
+		rows []pickRow
 	}
 )
 
+// listAgents asks for the agents of the project, if those that are known belong to another one.
+func (m model) listAgents() (model, []effect) {
+	if m.agentsOf == m.project() && !m.unlisted {
+		return m, nil
+	}
+	m.agents, m.agentsOf, m.unlisted = nil, m.project(), false
+	return m, []effect{list{pickAgent, "", m.agentsOf}}
+}
+
 // listed takes rows, unless the person has typed on meanwhile.
 func (m model) listed(msg listedMsg) (model, []effect) {
+	if msg.project != m.project() && msg.kind == pickAgent {
+		return m, nil // the person has gone to another project
+	}
 	if msg.kind == pickAgent {
 		m.agents = nil
 		for _, r := range msg.rows {
@@ -134,7 +145,7 @@ func (m model) filtered(p picker, filter string) (model, []effect) {
 	p.filter, p.at = filter, 0
 	m.picker = &p
 	if p.kind == pickSession {
-		return m, []effect{list{p.kind, filter, m.wish.Project}}
+		return m, []effect{list{p.kind, filter, m.project()}}
 	}
 	return m, nil
 }
@@ -153,10 +164,11 @@ func (m model) chosen(r pickRow) (model, []effect) {
 		m.wish.Model = r.id
 		m.hint = "The next messages are answered by " + r.id + "."
 	case pickProject:
-		m.wish.Project = r.id
 		m, effects := m.visit(newSessionID(), false)
+		m.wish = wishes{Project: r.id, Plan: m.wish.Plan} // its agents and their models are others
 		m.hint = "A new session in " + r.id + "."
-		return m, append(effects, list{pickAgent, "", r.id})
+		m, asked := m.listAgents()
+		return m, append(effects, asked...)
 	case pickQueued:
 		for _, w := range m.talk.Queue {
 			if fmt.Sprint(w.ID) == r.id {

@@ -105,10 +105,10 @@ func choose(kind pickKind) func(model, string) (model, []effect) {
 		m.picker = &picker{kind: kind, loading: true}
 		if kind == pickSession {
 			m.picker.filter = name
-			return m, []effect{list{kind, name, m.wish.Project}}
+			return m, []effect{list{kind, name, m.project()}}
 		}
 		m.picker.named = name
-		return m, []effect{list{kind, "", m.wish.Project}}
+		return m, []effect{list{kind, "", m.project()}}
 	}
 }
 
@@ -157,15 +157,17 @@ func (m model) setTheme(name string) (model, []effect) {
 
 func newSessionID() parley.SessionID { return parley.SessionID(uuid.NewString()) }
 
-// visit leaves the session for another one.
+// visit leaves the session for another one. A new session is in the same project.
 func (m model) visit(session parley.SessionID, existing bool) (model, []effect) {
+	m.wish.Project = m.project()
 	m.talk, m.started, m.lost, m.ended = Talk{Session: session}, false, nil, nil
 	m.blocks, m.scrolled, m.sending, m.card, m.recalled = nil, false, nil, cardView{}, 0
 	m = m.layout()
 	if !existing {
 		return m, []effect{unfollow{}}
 	}
-	m.wish.Agent, m.wish.Model = "", ""
+	m.wish = wishes{Plan: m.wish.Plan} // the session has its own
+	m.agents, m.unlisted = nil, true
 	return m, []effect{open{session: session}}
 }
 

@@ -26,11 +26,11 @@ func TestCommandsHaveTheirEffects(t *testing.T) {
 		"/compact":          {compact{testSession}},
 		"/fork":             {fork{testSession}},
 		"/quit":             {quit{}},
-		"/agent":            {list{pickAgent, "", ""}},
-		"/model":            {list{pickModel, "", ""}},
-		"/project":          {list{pickProject, "", ""}},
-		"/sessions":         {list{pickSession, "", ""}},
-		"/sessions old one": {list{pickSession, "old one", ""}},
+		"/agent":            {list{pickAgent, "", "/src/app"}},
+		"/model":            {list{pickModel, "", "/src/app"}},
+		"/project":          {list{pickProject, "", "/src/app"}},
+		"/sessions":         {list{pickSession, "", "/src/app"}},
+		"/sessions old one": {list{pickSession, "old one", "/src/app"}},
 		"/help":             nil,
 		"/queue":            nil,
 		"/theme light":      nil,
@@ -83,23 +83,25 @@ func TestLists(t *testing.T) {
 	t.Parallel()
 	m, _ := press(inTalk(), "/agent", "enter")
 	m, _ = m.step(
-		listedMsg{pickAgent, "", []pickRow{{"coder", "coder", "writes code"}, {"explorer", "explorer", "looks"}}})
+		listedMsg{list{pickAgent, "", "/src/app"}, []pickRow{{"coder", "coder", "writes code"},
+			{"explorer", "explorer", "looks"}}})
 	mustShow(t, m, "coder", "writes code", "explorer")
 	m, _ = press(m, "looks", "enter")
 	if m.wish.Agent != "explorer" || m.picker != nil {
 		t.Errorf("chosen %q", m.wish.Agent)
 	}
 	m, _ = press(m, "/agent coder", "enter")
-	if m, _ = m.step(listedMsg{pickAgent, "", []pickRow{{"coder", "coder", ""}}}); m.wish.Agent != "coder" {
+	if m, _ = m.step(listedMsg{list{pickAgent, "", "/src/app"},
+		[]pickRow{{"coder", "coder", ""}}}); m.wish.Agent != "coder" {
 		t.Errorf("/agent coder chose %q", m.wish.Agent)
 	}
 	other := "7d4d6d0e-63f8-4f0b-9a53-0f1d8f2f7a11"
 	m, effects := press(m, "/sessions", "enter", "ol", "d")
-	if want := (list{pickSession, "old", ""}); effects[len(effects)-1] != want {
+	if want := (list{pickSession, "old", "/src/app"}); effects[len(effects)-1] != want {
 		t.Errorf("searching: %#v", effects)
 	}
-	m, _ = m.step(listedMsg{pickSession, "old", []pickRow{{other, "an old one", "coder"}}})
-	m, _ = m.step(listedMsg{pickSession, "ol", []pickRow{{"x", "stale", ""}}})
+	m, _ = m.step(listedMsg{list{pickSession, "old", "/src/app"}, []pickRow{{other, "an old one", "coder"}}})
+	m, _ = m.step(listedMsg{list{pickSession, "ol", "/src/app"}, []pickRow{{"x", "stale", ""}}})
 	mustShow(t, m, "an old one")
 	m, effects = press(m, "enter")
 	if !reflect.DeepEqual(effects, []effect{open{session: parley.SessionID(other)}}) ||
@@ -147,7 +149,7 @@ func TestCompletion(t *testing.T) {
 		t.Errorf("/re becomes %q", m.draft.Value())
 	}
 	m = inTalk()
-	m, _ = m.step(listedMsg{pickAgent, "", []pickRow{{"coder", "", ""}, {"explorer", "", ""}}})
+	m, _ = m.step(listedMsg{list{pickAgent, "", "/src/app"}, []pickRow{{"coder", "", ""}, {"explorer", "", ""}}})
 	m, effects := press(m, "@exp", "tab")
 	if !reflect.DeepEqual(effects, []effect{complete{"@exp", "/src/app"}}) {
 		t.Errorf("@exp: %#v", effects)
@@ -176,5 +178,46 @@ func TestEditor(t *testing.T) {
 	}
 	if m, _ = m.step(editedMsg{"one\ntwo\n"}); m.draft.Value() != "one\ntwo" {
 		t.Errorf("the draft is %q", m.draft.Value())
+	}
+}
+
+// TestAgentsOfAnotherProject: after a change of the project, only its own agents are completed and addressed, also if
+// the answer about the earlier project arrives late.
+func TestAgentsOfAnotherProject(t *testing.T) {
+	t.Parallel()
+	agents := func(project string, names ...string) listedMsg {
+		msg := listedMsg{list: list{pickAgent, "", project}}
+		for _, n := range names {
+			msg.rows = append(msg.rows, pickRow{id: n})
+		}
+		return msg
+	}
+	m, _ := inTalk().step(agents("/src/app", "coder"))
+	m, _ = press(m, "/project other", "enter")
+	m, effects := m.step(listedMsg{list{pickProject, "", "/src/app"}, []pickRow{{"/src/other", "other", ""}}})
+	if !reflect.DeepEqual(effects, []effect{unfollow{}, list{pickAgent, "", "/src/other"}}) {
+		t.Fatalf("a change of the project: %#v", effects)
+	}
+	if m, _ = m.step(agents("/src/app", "coder")); m.agents != nil {
+		t.Errorf("in the new project there are the agents %v of the earlier one", m.agents)
+	}
+	m, _ = m.step(agents("/src/other", "gardener"))
+	_, effects = press(m, "@gardener grow", "enter")
+	if s := effects[0].(submit); s.input.Agent != "gardener" || s.wish.Project != "/src/other" {
+		t.Errorf("sent %#v", s)
+	}
+	// A session of the first project is chosen: its agents are asked for when its log says where it is.
+	m, _ = m.visit(testSession, true)
+	if m.agents != nil {
+		t.Errorf("in a session that has not been read there are the agents %v", m.agents)
+	}
+	var s script
+	s.add(parley.SessionOpened{Owner: "local", Agent: "coder", Project: "/src/app"})
+	m, effects = tell(m, s.events...)
+	if !reflect.DeepEqual(effects, []effect{listen{testSession}, list{pickAgent, "", "/src/app"}}) {
+		t.Errorf("a session of another project: %#v", effects)
+	}
+	if m, _ = press(m, "/new", "enter"); m.project() != "/src/app" {
+		t.Errorf("a new session is in %q", m.project())
 	}
 }

@@ -26,8 +26,8 @@ type Options struct {
 	Project string           // of a new session; empty: the first
 	// Elsewhere is the folder in which the server works, if that is not the one that the person is in.
 	Elsewhere string
-	// Again finds another server with the same sessions when the connection was lost. Nil: the server at the address
-	// of Client comes back.
+	// Again finds another server with the same sessions when the connection was lost. If Again is nil or returns nil,
+	// the server comes back at its address.
 	Again func(context.Context) (*client.Client, error)
 
 	In  io.Reader

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/term"
 	"github.com/google/uuid"
 
 	"parley"
@@ -104,13 +105,10 @@ func (c chatCommand) Run(p *program) error {
 	return err
 }
 
+// isTerminal reports whether a person sits at a stream. Other devices, such as /dev/null, are no terminals.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return ok && term.IsTerminal(f.Fd())
 }
 
 // readLines ends with the program: nothing interrupts reading a terminal.

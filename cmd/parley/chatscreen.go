@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/charmbracelet/x/term"
-
 	"parley"
 	"parley/client"
 	"parley/tui"
@@ -17,10 +15,8 @@ import (
 
 // hasScreen reports whether a person sits at a terminal that can show more than lines.
 func (p *program) hasScreen() bool {
-	in, isFile := p.stdin.(*os.File)
-	out, isFileToo := p.stdout.(*os.File)
 	kind, _ := p.env("TERM")
-	return isFile && isFileToo && term.IsTerminal(in.Fd()) && term.IsTerminal(out.Fd()) && kind != "dumb"
+	return isTerminal(p.stdin) && isTerminal(p.stdout) && kind != "dumb"
 }
 
 // fullScreen is the chat on the whole screen. c.Server is empty if the person named no server.
@@ -47,8 +43,8 @@ func (c chatCommand) fullScreen(p *program) error {
 	}
 	o := tui.Options{Client: first, Session: session, Agent: c.Agent, Project: project, Elsewhere: elsewhere,
 		In: p.stdin, Out: p.stdout, Env: os.Environ()}
-	if found.ofACommand() {
-		o.Again = found.find
+	if found.ofACommand {
+		o.Again = found.again
 	}
 	visit, err := tui.Run(ctx, o)
 	if visit.Session != "" {
@@ -70,6 +66,9 @@ type foundServer struct {
 	flags   serverFlags
 	to      *connection
 	patient *client.Client
+	// ofACommand: another command started the server for itself. Such a server has a free port and ends with the
+	// command. A server that parley serve started comes back at its address.
+	ofACommand bool
 }
 
 // find finds the server of the folder, or starts one.
@@ -79,7 +78,7 @@ func (f *foundServer) find(ctx context.Context) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.to = to
+	f.to, f.ofACommand = to, to.lock != "" && servesACommand(to.lock)
 	token := f.flags.Token
 	if to.own != nil { // which needs none
 		token = ""
@@ -88,15 +87,12 @@ func (f *foundServer) find(ctx context.Context) (*client.Client, error) {
 	return f.patient, err
 }
 
-// ofACommand reports whether another command started the server for itself: such a server has a free port and ends
-// with the command. A server that parley serve started comes back at its address.
-func (f *foundServer) ofACommand() bool {
-	settings, err := f.program.serveSettings()
-	if err != nil || f.to.lock == "" {
-		return false
+// again finds another server when the connection was lost; nil: the server comes back at its address.
+func (f *foundServer) again(ctx context.Context) (*client.Client, error) {
+	if !f.ofACommand {
+		return nil, nil
 	}
-	_, at := serverOn(f.to.lock)
-	return at != "" && !sameAddress(at, settings.Listen)
+	return f.find(ctx)
 }
 
 func (f *foundServer) close() {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 )
@@ -86,4 +87,60 @@ func TestAddressesCanBeOpened(t *testing.T) {
 	if !strings.HasPrefix(addr, "http://localhost:") || !strings.Contains(log.String(), " listening=") {
 		t.Errorf("%s, %s", addr, &log)
 	}
+}
+
+// TestTerminals: /dev/null and a pipe are no terminals.
+func TestTerminals(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{os.DevNull: false, "/dev/ptmx": true} {
+		f, err := os.OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			t.Skip(err)
+		}
+		defer f.Close()
+		if isTerminal(f) != want {
+			t.Errorf("%s is a terminal: %v", name, !want)
+		}
+	}
+	if isTerminal(strings.NewReader("")) {
+		t.Error("a text is a terminal")
+	}
+}
+
+// TestServersOfCommands: a chat waits for a server of parley serve at any address, and replaces only a server that
+// another command started for itself.
+func TestServersOfCommands(t *testing.T) {
+	t.Parallel()
+	data, project := t.TempDir(), t.TempDir()
+	env := func(name string) (string, bool) {
+		value, ok := map[string]string{"PARLEY_DATA": data, "PARLEY_WORKSPACE": project}[name]
+		return value, ok
+	}
+	p := &program{ctx: t.Context(), stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, env: env}
+	find := func(ofACommand bool) *foundServer {
+		t.Helper()
+		f := &foundServer{program: p}
+		if _, err := f.find(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if f.to.own != nil || f.ofACommand != ofACommand {
+			t.Errorf("the server is the chat's own: %v; a command's: %v, want %v", f.to.own != nil, f.ofACommand,
+				ofACommand)
+		}
+		return f
+	}
+	_, stop := serve(t, "--listen", "127.0.0.1:0", "--data", data, "--workspace", project)
+	found := find(false)
+	stop()
+	if next, err := found.again(t.Context()); next != nil || err != nil {
+		t.Errorf("the server of parley serve is replaced by %v (%v)", next, err)
+	}
+	found.close()
+
+	own, err := p.start(t.Context(), serverFlags{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.close()
+	find(true).close()
 }

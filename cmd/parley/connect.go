@@ -136,6 +136,7 @@ func (p *program) start(ctx context.Context, f serverFlags, settings ...string) 
 	if err != nil {
 		return nil, err
 	}
+	c.ForACommand = true
 	logs := newLogLimiter(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	h, err := build(ctx, c, p.env, slog.New(logs))
 	if err != nil {

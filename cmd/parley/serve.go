@@ -120,7 +120,11 @@ func warnOfFolders(c *config.Settings, env config.Lookup, log *slog.Logger) {
 
 // openServed opens the store of a server.
 func openServed(ctx context.Context, c *config.Settings, at net.Addr, log *slog.Logger) (store, []byte, error) {
-	opened, key, err := openStore(ctx, &c.Store, servingOn+at.String(), c.New, postgres.WithFolder(c.Data))
+	purpose := servingOn + at.String()
+	if c.ForACommand {
+		purpose += forACommand
+	}
+	opened, key, err := openStore(ctx, &c.Store, purpose, c.New, postgres.WithFolder(c.Data))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"parley"
@@ -100,16 +101,32 @@ func lost(s *config.Store, fresh bool, has int64) error {
 
 func holder(purpose string) string { return fmt.Sprintf("process %d, %s", os.Getpid(), purpose) }
 
-const servingOn = "serving on "
+// The lock of a server says servingOn and its address, and forACommand behind it if a command started the server for
+// itself.
+const (
+	servingOn   = "serving on "
+	forACommand = " for a command"
+)
+
+func lockOf(folder string) (text string, err error) {
+	raw, err := os.ReadFile(filepath.Join(folder, "parley.lock"))
+	return strings.TrimSpace(string(raw)), err
+}
+
+// servesACommand reports whether the server that uses a data folder ends with the command that started it.
+func servesACommand(folder string) bool {
+	text, err := lockOf(folder)
+	return err == nil && strings.HasSuffix(text, forACommand)
+}
 
 // serverOn is the process and the address of the server that uses a data folder;
 // zero: none does, or it keeps its sessions in PostgreSQL.
 func serverOn(folder string) (pid int, address string) {
-	raw, err := os.ReadFile(filepath.Join(folder, "parley.lock"))
+	raw, err := lockOf(folder)
 	if err != nil {
 		return 0, ""
 	}
-	if _, err := fmt.Sscanf(string(raw), "process %d, "+servingOn+"%s", &pid, &address); err != nil {
+	if _, err := fmt.Sscanf(raw, "process %d, "+servingOn+"%s", &pid, &address); err != nil {
 		return 0, "" // some other command has the folder, or had it last
 	}
 	if !machine.Alive(pid) {
