@@ -102,6 +102,8 @@ type Input struct {
 	Instructions string `json:"instructions,omitempty"`
 	// ClientCalls: the server runs no tools for this input. Every call of the run waits for ReturnResult.
 	ClientCalls bool `json:"client_calls,omitempty"`
+	// Images are files of at most 4 images, together at most 4 MiB: PNG, JPEG, GIF or WebP.
+	Images [][]byte `json:"images,omitempty"`
 	// Key is the idempotency key: inputs of a session with the same key and the same content have one effect. Give one
 	// to repeat an input in another process. Empty: Submit makes one.
 	Key string `json:"-"`

@@ -16,6 +16,15 @@ const (
 	MaxMessage = 2*parley.MaxContent + MaxImageBytes/3*4 + 64<<10
 )
 
+// ReadImages reads the field images of a message.
+func ReadImages(o Object) ([]parley.Image, error) {
+	var given []string
+	if err := o.Into("images", &given, "a list of base64 strings or data URLs"); err != nil {
+		return nil, Invalid("%s", err)
+	}
+	return Images(given)
+}
+
 // Images reads the images of an input: data URLs or bare base64. The type of an image is seen in its data, not taken
 // from the URL.
 func Images(given []string) (list []parley.Image, err error) {

@@ -257,11 +257,15 @@ func (m model) beginTyping(text string) model {
 	return m
 }
 
-// paste puts a text into the draft, which is the answer if a question has no options.
+// paste puts a text into the draft, which is the answer if a question has no options. The path of an image becomes a
+// name that sends the image.
 func (m model) paste(msg tea.PasteMsg) (model, []effect) {
 	if c, ok := m.asks(); ok && m.armed() && !m.card.typing && c.Kind == Questions &&
 		len(c.Questions[m.card.question].Options) == 0 {
 		m = m.beginTyping("")
+	}
+	if name := pastedImage(msg.Content); name != "" && !m.card.typing {
+		msg.Content = name
 	}
 	return m.edit(msg)
 }

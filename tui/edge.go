@@ -100,6 +100,13 @@ func (e *edge) command(f effect) tea.Cmd {
 		return e.edit(f)
 	}
 	return func() tea.Msg {
+		if s, ok := f.(submit); ok { // once: a message that is sent again has the same images
+			s, err := s.withImages()
+			if err != nil {
+				return refusedMsg{f, err}
+			}
+			f = s
+		}
 		for {
 			to := e.link.Load()
 			msg, err := to.request(f)

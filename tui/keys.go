@@ -127,7 +127,7 @@ func (m model) submit(text string) (model, []effect) {
 	if m.wish.Plan {
 		in.Mode = parley.ModePlan
 	}
-	return m, []effect{submit{session: m.talk.Session, open: !m.started, wish: m.wish, input: in}}
+	return m, []effect{submit{session: m.talk.Session, open: !m.started, wish: m.wish, folder: m.project(), input: in}}
 }
 
 // history is what people said in the session, the newest first.

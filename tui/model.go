@@ -96,6 +96,7 @@ type (
 		session parley.SessionID
 		open    bool // the session first
 		wish    wishes
+		folder  string // of the project; its images can be named
 		input   client.Input
 	}
 	cancelRun struct {

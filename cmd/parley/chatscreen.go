@@ -43,7 +43,7 @@ func (c chatCommand) fullScreen(p *program) error {
 	}
 	o := tui.Options{Client: first, Session: session, Agent: c.Agent, Project: project, Elsewhere: elsewhere,
 		In: p.stdin, Out: p.stdout, Env: os.Environ()}
-	if found.ofACommand {
+	if found.to.brief {
 		o.Again = found.again
 	}
 	visit, err := tui.Run(ctx, o)
@@ -66,9 +66,6 @@ type foundServer struct {
 	flags   serverFlags
 	to      *connection
 	patient *client.Client
-	// ofACommand: another command started the server for itself. Such a server has a free port and ends with the
-	// command. A server that parley serve started comes back at its address.
-	ofACommand bool
 }
 
 // find finds the server of the folder, or starts one.
@@ -78,7 +75,7 @@ func (f *foundServer) find(ctx context.Context) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.to, f.ofACommand = to, to.lock != "" && servesACommand(to.lock)
+	f.to = to
 	token := f.flags.Token
 	if to.own != nil { // which needs none
 		token = ""
@@ -87,9 +84,10 @@ func (f *foundServer) find(ctx context.Context) (*client.Client, error) {
 	return f.patient, err
 }
 
-// again finds another server when the connection was lost; nil: the server comes back at its address.
+// again finds another server when the connection to one that ends with a command was lost. It is nil for a server that
+// parley serve started, which comes back at its address.
 func (f *foundServer) again(ctx context.Context) (*client.Client, error) {
-	if !f.ofACommand {
+	if !f.to.brief {
 		return nil, nil
 	}
 	return f.find(ctx)

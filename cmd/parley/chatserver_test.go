@@ -123,8 +123,8 @@ func TestServersOfCommands(t *testing.T) {
 		if _, err := f.find(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if f.to.own != nil || f.ofACommand != ofACommand {
-			t.Errorf("the server is the chat's own: %v; a command's: %v, want %v", f.to.own != nil, f.ofACommand,
+		if f.to.own != nil || f.to.brief != ofACommand {
+			t.Errorf("the server is the chat's own: %v; a command's: %v, want %v", f.to.own != nil, f.to.brief,
 				ofACommand)
 		}
 		return f

@@ -31,6 +31,7 @@ type connection struct {
 	program *program
 	flags   serverFlags
 	lock    string // data folder whose lock names the server; empty: it was found otherwise
+	brief   bool   // another command started the server for itself, and ends it
 	own     *host  // nil: the server is another process
 	logs    *logLimiter
 }
@@ -54,6 +55,7 @@ func (p *program) connect(f serverFlags) (*connection, error) {
 		if settings, err := p.serveSettings(); err == nil {
 			if _, at := serverOn(settings.Data); at != "" {
 				address, c.lock = openAtText(at), settings.Data
+				c.brief = servesACommand(settings.Data)
 			}
 		}
 	}

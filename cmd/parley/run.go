@@ -5,17 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"parley"
 	"parley/client"
+	"parley/tui"
 )
 
 // runCommand is for pipes, cron and CI: one input, the answer on standard output, progress on standard error, and an
@@ -29,6 +32,7 @@ type runCommand struct {
 	Session string        `placeholder:"ID" help:"Session to continue, by its id or the beginning of it (default: a new session)."`
 	Timeout time.Duration `placeholder:"DURATION" help:"Cancel the run after this time, such as 10m (default: never)."`
 	Approve string        `default:"never" enum:"never,safe,all" help:"Calls to approve: never (the command ends at the first), safe (edits of files in the workspace, as with approval: auto-edit) or all."`
+	File    []string      `placeholder:"PATH" sep:"none" help:"File to send with the message: an image (PNG, JPEG, GIF, WebP), or text, which is added to the message. May be repeated."`
 	JSON    bool          `name:"json" help:"Print the events of the log as JSON lines instead of the answer."`
 }
 
@@ -69,7 +73,7 @@ var outcomeCodes = map[parley.Outcome]int{parley.Completed: 0, parley.Failed: ex
 	parley.Halted: exitStopped}
 
 func (c *runCommand) Run(p *program) error {
-	content, err := c.content(p.stdin)
+	content, images, err := c.content(p.stdin)
 	if err != nil {
 		return err
 	}
@@ -77,7 +81,7 @@ func (c *runCommand) Run(p *program) error {
 	defer stop(nil)
 	defer c.watch(ctx, stop)()
 	r := &oneRun{runCommand: c, program: p, request: "run-" + uuid.NewString(), stop: stop}
-	err = r.begin(ctx, content)
+	err = r.begin(ctx, content, images)
 	if err == nil {
 		err = r.follow(ctx)
 	}
@@ -130,8 +134,8 @@ func (c *runCommand) watch(ctx context.Context, stop context.CancelCauseFunc) (e
 	}
 }
 
-// content is the message: the arguments, then standard input if it is a pipe or a file.
-func (c *runCommand) content(stdin io.Reader) (string, error) {
+// content is the message: the arguments, then standard input if it is a pipe or a file, then files that are text.
+func (c *runCommand) content(stdin io.Reader) (_ string, images [][]byte, err error) {
 	parts := []string{}
 	if prompt := strings.Join(c.Prompt, " "); prompt != "" {
 		parts = append(parts, prompt)
@@ -139,21 +143,54 @@ func (c *runCommand) content(stdin io.Reader) (string, error) {
 	if isPiped(stdin) {
 		raw, err := io.ReadAll(io.LimitReader(stdin, parley.MaxContent+1))
 		if err != nil {
-			return "", fmt.Errorf("standard input cannot be read: %w", err)
+			return "", nil, fmt.Errorf("standard input cannot be read: %w", err)
 		}
 		if text := strings.TrimRight(string(raw), "\n"); text != "" {
 			parts = append(parts, text)
 		}
 	}
+	for _, path := range c.File {
+		text, image, err := readFile(path)
+		if err != nil {
+			return "", nil, fmt.Errorf("--file: %w", err)
+		}
+		if image != nil {
+			images = append(images, image)
+		} else {
+			parts = append(parts, path+":\n\n"+strings.TrimRight(text, "\n"))
+		}
+	}
 	content := strings.Join(parts, "\n\n")
 	switch {
 	case parley.IsBlank(content):
-		return "", errors.New("there is no message; give one as an argument, or on standard input: " +
+		return "", nil, errors.New("there is no message; give one as an argument, or on standard input: " +
 			`parley run "Say hello."`)
 	case len(content) > parley.MaxContent:
-		return "", fmt.Errorf("the message is longer than %d bytes", parley.MaxContent)
+		return "", nil, fmt.Errorf("the message is longer than %d bytes", parley.MaxContent)
 	}
-	return content, nil
+	return content, images, nil
+}
+
+// readFile reads a file that is an image or text.
+func readFile(path string) (text string, image []byte, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", nil, err
+	}
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, 512))
+	if err != nil {
+		return "", nil, err
+	}
+	if strings.HasPrefix(http.DetectContentType(head), "image/") {
+		image, err = tui.ReadImage(path)
+		return "", image, err
+	}
+	rest, err := io.ReadAll(io.LimitReader(f, parley.MaxContent+1))
+	if text = string(head) + string(rest); err == nil && (!utf8.ValidString(text) || strings.Contains(text, "\x00")) {
+		err = fmt.Errorf("%s is neither an image nor text", path)
+	}
+	return text, nil, err
 }
 
 // isPiped reports whether standard input has content for the command. A terminal and /dev/null have none.

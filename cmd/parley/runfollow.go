@@ -40,7 +40,7 @@ type text struct {
 }
 
 // begin finds a server, opens the session and sends the input.
-func (r *oneRun) begin(ctx context.Context, content string) (err error) {
+func (r *oneRun) begin(ctx context.Context, content string, images [][]byte) (err error) {
 	p := r.program
 	r.connection, err = p.connectOrStart(ctx, r.serverFlags, r.settings()...)
 	if err != nil {
@@ -64,7 +64,7 @@ func (r *oneRun) begin(ctx context.Context, content string) (err error) {
 		r.cursor = strconv.FormatInt(int64(u.Event.Position), 10)
 	}
 	_, err = r.connection.Submit(ctx, s.ID, client.Input{Content: content, Agent: r.Agent, Model: r.Model,
-		Request: r.request, Key: r.request})
+		Images: images, Request: r.request, Key: r.request})
 	if _, refused := errors.AsType[*client.Error](err); refused && r.Session == "" {
 		_ = r.connection.Delete(ctx, s.ID) // an empty session helps nobody; the refusal says more than an error here
 	}
@@ -95,7 +95,7 @@ func (r *oneRun) follow(ctx context.Context) error {
 					return err
 				}
 			}
-			if u.Lost != nil && r.connection.lock != "" {
+			if u.Lost != nil && r.connection.brief {
 				break // that server was for the time of another command; find or start the next
 			}
 		}

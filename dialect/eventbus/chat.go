@@ -120,7 +120,7 @@ func decodeChat(o dialect.Object) (do parley.SubmitInput, session string, err er
 	if do.Mode = parley.RunMode(mode); mode != "" && do.Mode != parley.ModePlan {
 		return do, "", dialect.Invalid("mode must be plan, or left out")
 	}
-	do.Images, err = images(o)
+	do.Images, err = dialect.ReadImages(o)
 	return do, session, err
 }
 
@@ -133,12 +133,4 @@ func addressed(content string) (agent, rest string, ok bool) {
 		return "", "", false
 	}
 	return m[1], m[2], true
-}
-
-func images(o dialect.Object) ([]parley.Image, error) {
-	var given []string
-	if err := o.Into("images", &given, "a list of base64 strings or data URLs"); err != nil {
-		return nil, dialect.Invalid("%s", err)
-	}
-	return dialect.Images(given)
 }

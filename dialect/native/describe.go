@@ -22,7 +22,8 @@ type (
 		Mode         parley.RunMode  `json:"mode,omitempty"`
 		Model        string          `json:"model,omitempty"`
 		Instructions string          `json:"instructions,omitempty"`
-		Tools        []toolBody      `json:"tools,omitempty"` // that the client carries out
+		Tools        []toolBody      `json:"tools,omitempty"`  // that the client carries out
+		Images       []string        `json:"images,omitempty"` // base64 or data URLs of PNG, JPEG, GIF or WebP
 		// ClientCalls: the client carries out the agent's own tools, too.
 		ClientCalls bool `json:"client_calls,omitempty"`
 	}

@@ -8,6 +8,7 @@ package native
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -70,7 +71,7 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 			h.command(func(dialect.Object) (parley.CommandBody, error) { return parley.DeleteSession{}, nil })),
 		"PUT /api/v1/sessions/{id}/marks":    h.asks(h.markSession),
 		"POST /api/v1/sessions/{id}/fork":    h.asks(h.forkSession),
-		"POST /api/v1/sessions/{id}/inputs":  h.asks(h.command(submitInput)),
+		"POST /api/v1/sessions/{id}/inputs":  h.asksUpTo(dialect.MaxMessage, h.command(submitInput)),
 		"POST /api/v1/sessions/{id}/cancel":  h.asks(h.command(cancelRun)),
 		"POST /api/v1/sessions/{id}/halt":    h.asks(h.command(haltSession)),
 		"GET /api/v1/sessions/{id}/branches": h.asks(h.listBranches),
@@ -146,13 +147,20 @@ type request struct {
 
 // asks makes a handler of a function from a request to an answer.
 func (h *Handler) asks(f func(request) (status int, answer any, err error)) http.HandlerFunc {
+	return h.asksUpTo(maxBody, f)
+}
+
+const maxBody = 2 * parley.MaxContent
+
+// asksUpTo is asks for bodies of at most a number of bytes.
+func (h *Handler) asksUpTo(most int64, f func(request) (status int, answer any, err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, err := h.Guard.Who(r)
 		if err != nil {
 			h.fail(w, err)
 			return
 		}
-		body, err := readBody(w, r)
+		body, err := readBody(w, r, most)
 		if err != nil {
 			h.fail(w, err)
 			return
@@ -171,10 +179,10 @@ func (h *Handler) asks(f func(request) (status int, answer any, err error)) http
 	}
 }
 
-func readBody(w http.ResponseWriter, r *http.Request) (dialect.Object, error) {
+func readBody(w http.ResponseWriter, r *http.Request, most int64) (dialect.Object, error) {
 	switch r.Method {
 	case http.MethodPost, http.MethodPatch, http.MethodPut:
-		return dialect.ReadObject(w, r, 2*parley.MaxContent)
+		return dialect.ReadObject(w, r, most)
 	}
 	return nil, nil
 }
@@ -417,6 +425,9 @@ func (h *Handler) submit(r request, session string, do parley.CommandBody) (parl
 func (h *Handler) command(decode func(dialect.Object) (parley.CommandBody, error)) func(request) (int, any, error) {
 	return func(r request) (int, any, error) {
 		do, err := decode(r.body)
+		if whole, ok := errors.AsType[*parley.Error](err); ok {
+			return 0, nil, whole
+		}
 		if err != nil {
 			return 0, nil, dialect.Invalid("%s", err)
 		}
@@ -460,6 +471,12 @@ func submitInput(o dialect.Object) (parley.CommandBody, error) {
 	var err error
 	if do.Tools, err = dialect.ReadTools(o); err != nil {
 		return nil, err
+	}
+	if do.Images, err = dialect.ReadImages(o); err != nil {
+		return nil, err
+	}
+	if len(do.Content) > parley.MaxContent {
+		return nil, parley.Errorf(parley.CodeTooLarge, "The message is longer than %d bytes.", parley.MaxContent)
 	}
 	do.Busy = parley.BusyMode(busy)
 	if do.Busy != parley.Queue && do.Busy != parley.Steer {

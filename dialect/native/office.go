@@ -27,7 +27,7 @@ type ticketInfo struct {
 // with it.
 func (h *Handler) issueTicket(w http.ResponseWriter, r *http.Request) {
 	ticket, expires, err := h.Office.Ticket(r, func() (string, error) {
-		body, err := readBody(w, r)
+		body, err := readBody(w, r, maxBody)
 		if err != nil {
 			return "", err
 		}

@@ -125,6 +125,10 @@ func TestBadBodies(t *testing.T) {
 		{`{"content":"Hello","agent":{"name":"coder"}}`, 400, "agent must be a string"},
 		{`{"content":"Hello","busy":"interrupt"}`, 400, "busy must be queue or steer"},
 		{`{"content":"Hello","client_calls":"yes"}`, 400, "client_calls must be true or false"},
+		{`{"content":"Hello","images":"a.png"}`, 400, "images must be a list of base64 strings or data URLs"},
+		{`{"content":"Hello","images":["aGVsbG8="]}`, 400, "images[0] is no PNG, JPEG, GIF or WebP"},
+		{`{"content":"Hello","images":["` + strings.Repeat("iVBO", dialect.MaxImageBytes/3+1) + `"]}`, 413,
+			"images: more than 4194304 bytes in all."},
 		{`{"content":"` + strings.Repeat("x", 2*parley.MaxContent) + `"}`, 413, "longer than"},
 	} {
 		d := &door{}
@@ -155,6 +159,9 @@ func TestCommands(t *testing.T) {
 		{"POST " + path + "/inputs", `{"content":"Hello","tools":{"name":"paint"}}`, 400, nil},
 		{"POST " + path + "/inputs", `{"content":"Hello","instructions":"Be brief.","client_calls":true}`, 202,
 			parley.SubmitInput{Content: "Hello", Busy: parley.Queue, Instructions: "Be brief.", ClientCalls: true}},
+		{"POST " + path + "/inputs", `{"content":"Hello","images":["data:image/png;base64,iVBORw0KGgo="]}`, 202,
+			parley.SubmitInput{Content: "Hello", Busy: parley.Queue,
+				Images: []parley.Image{{Type: "image/png", Data: []byte("\x89PNG\r\n\x1a\n")}}}},
 		{"POST " + path + "/cancel", ``, 202, parley.CancelRun{}},
 		{"POST " + path + "/cancel", `{"request":"r1","run":3}`, 202, parley.CancelRun{Request: "r1", Run: 3}},
 		{"POST " + path + "/cancel", `{"run":"3"}`, 400, nil},
