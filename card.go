@@ -242,9 +242,11 @@ const (
 	CardApproval CardKind = "approval" // to decide it
 	CardQuestion CardKind = "question" // to answer it
 	CardCall     CardKind = "call"     // to say what became of a call of unknown outcome
+	CardPlan     CardKind = "plan"     // to decide a proposed plan; it waits after its run, and belongs to none
 )
 
-// A CardQuery narrows a list of what waits for a person. What is empty does not.
+// A CardQuery narrows a list of what waits for a person. What is empty does not,
+// except that plans are listed only if Kind is CardPlan: they are no cards of a run.
 type CardQuery struct {
 	Owner   PrincipalID
 	Session SessionID
@@ -272,6 +274,7 @@ type CardInfo struct {
 	Why       string      `json:"why,omitempty"`
 	Similar   string      `json:"similar,omitempty"` // the rule for similar calls that may be allowed
 	Questions []Question  `json:"questions,omitempty"`
+	Plan      *Plan       `json:"plan,omitempty"`
 	AskedAt   time.Time   `json:"asked_at"`
 	Expires   time.Time   `json:"expires,omitzero"` // calls wait for ever
 	Position  Position    `json:"-"`                // of the event that Seq names
@@ -288,6 +291,8 @@ func (c *CardInfo) Read(card, call EventBody) {
 		c.Show, c.Digest, c.Why, c.Expires, c.Similar = b.Show, b.Digest, b.Why, b.Expires, b.Similar.Text
 	case QuestionAsked:
 		c.Questions, c.Expires = b.Questions, b.Expires
+	case PlanChanged:
+		c.Plan, c.Agent = &b.Plan, b.Agent
 	}
 }
 

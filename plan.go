@@ -66,6 +66,17 @@ func (b PlanChanged) fold(s State, e Event) State {
 	return s
 }
 
+func (b PlanChanged) rowOf(e Event) Row { return PlanNoted{e.Seq, b.Status == PlanProposed} }
+
+// PlanNoted replaces the row of the session's waiting plan, or removes it if the
+// plan waits for nobody.
+type PlanNoted struct {
+	Seq   Seq
+	Waits bool
+}
+
+func (PlanNoted) row() {}
+
 // DecidePlan is what a person says about a plan that waits for it.
 type DecidePlan struct {
 	Decision PlanDecision

@@ -1065,6 +1065,8 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 	{"runs of other agents are listed as one's", "store/sqlite/rows.go",
 		"text+` AND r.agent = ?`, append(args, q.Agent)", "text+` AND r.agent >= ?`, append(args, q.Agent)",
 		"./store/sqlite", "TestStore"},
+	{"a plan that was decided still waits in the inbox", "store/sqlite/rows.go",
+		"err == nil && row.Waits {", "err == nil {", "./store/sqlite", "TestStore"},
 	{"something else is accepted than was shown", "dialect/native/mcp.go",
 		"case servers[i].Tools[at].Digest != digest:", "case false:", "./dialect/native", "TestToolServers"},
 	// What a model gets wrong is told to it, and ends nothing.

@@ -63,6 +63,7 @@ func TestAnswersMatchTheDocument(t *testing.T) {
 		{"PUT /api/v1/sessions/{id}/webhook", session, `{"url":"https://hooks.example.com/y"}`},
 		{"DELETE /api/v1/sessions/{id}/webhook", session, ""}, {"GET /api/v1/runs", "", ""},
 		{"GET /api/v1/approvals", "", ""}, {"GET /api/v1/questions", "", ""}, {"GET /api/v1/calls", "", ""},
+		{"GET /api/v1/plans", "", ""},
 		{"POST /api/v1/approvals/{id}", card, `{"decision":"deny"}`}, {"GET /api/v1/timers", "", ""},
 		{"GET /api/v1/effects", "", ""}, {"POST /api/v1/sessions/{id}/inputs", session, `{"content":"say on"}`},
 		{"POST /api/v1/sessions/{id}/cancel", session, "{}"}, {"POST /api/v1/sessions/{id}/halt", session, "{}"},

@@ -116,6 +116,7 @@ var routeRules = map[string]rule{
 	"GET /api/v1/approvals":                      {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/questions":                      {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/calls":                          {needs: parley.ActRead, ok: 200},
+	"GET /api/v1/plans":                          {needs: parley.ActRead, ok: 200},
 	"POST /api/v1/agents/{id}/start":             {needs: parley.ActAdmin, on: "spare agent", body: `{}`, ok: 200},
 	"POST /api/v1/agents/{id}/stop":              {needs: parley.ActAdmin, on: "spare agent", body: `{}`, ok: 200},
 	// all checks are before the upgrade

@@ -186,6 +186,10 @@ func runOperations() map[string]dialect.Operation {
 			Query: []string{"session", "status", "limit", "project"}, Answer: struct {
 				Calls cards `json:"calls"`
 			}{}},
+		"GET /api/v1/plans": {Summary: "Plans that wait for a person to decide them", Status: ok,
+			Query: []string{"session", "limit", "project"}, Answer: struct {
+				Plans cards `json:"plans"`
+			}{}},
 		"POST /api/v1/approvals/{id}": {Summary: "Decide an approval, or have it explained", Status: accepted,
 			Body: struct {
 				Decision parley.Decision   `json:"decision"` // allow, always, deny, stop or explain

@@ -60,7 +60,7 @@ func TestRuns(t *testing.T) {
 
 func TestCards(t *testing.T) {
 	for path, kind := range map[string]parley.CardKind{"approvals": parley.CardApproval,
-		"questions": parley.CardQuestion, "calls": parley.CardCall} {
+		"questions": parley.CardQuestion, "calls": parley.CardCall, "plans": parley.CardPlan} {
 		d := &door{}
 		w := ask(d, "GET", "/api/v1/"+path+"?status=unknown&session="+session+"&limit=3", "")
 		want := `{"` + path + `":[{"id":"` + session + `.9","kind":"` + string(kind) + `","session":"` + session +

@@ -110,6 +110,7 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"GET /api/v1/approvals":                      h.asks(h.listCards(parley.CardApproval, "approvals")),
 		"GET /api/v1/questions":                      h.asks(h.listCards(parley.CardQuestion, "questions")),
 		"GET /api/v1/calls":                          h.asks(h.listCards(parley.CardCall, "calls")),
+		"GET /api/v1/plans":                          h.asks(h.listCards(parley.CardPlan, "plans")),
 		"POST /api/v1/agents/{id}/start": h.asks(
 			h.setAgent(func(agent, project string) parley.CommandBody {
 				return parley.StartAgent{Agent: agent, Project: project}

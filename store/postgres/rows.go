@@ -23,6 +23,7 @@ const (
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
 	endCard     = `DELETE FROM cards WHERE tenant = $1 AND session = $2 AND seq = $3`
 	endCards    = `DELETE FROM cards WHERE tenant = $1 AND session = $2 AND run = $3`
+	endPlan     = `DELETE FROM cards WHERE tenant = $1 AND session = $2 AND kind = 'plan'`
 	forgetRuns  = `DELETE FROM runs WHERE tenant = $1 AND session = $2`
 	forgetCards = `DELETE FROM cards WHERE tenant = $1 AND session = $2`
 
@@ -62,6 +63,12 @@ func keep(trip *pgx.Batch, w *waiting, e parley.Event) {
 	case parley.UsageAdded:
 		trip.Queue(addUsage, tenant, parley.Day(e.At), text(w.Summary.Owner), row.Sessions, row.Calls, row.Input,
 			row.Output, row.Cached, row.Written, row.CostMicros)
+	case parley.PlanNoted:
+		trip.Queue(endPlan, tenant, session)
+		if row.Waits {
+			trip.Queue(addCard, tenant, session, int64(row.Seq), string(parley.CardPlan), int64(0), int64(0),
+				text(w.Summary.Owner), e.At)
+		}
 	case parley.RowsGone:
 		trip.Queue(forgetRuns, tenant, session)
 		trip.Queue(forgetCards, tenant, session)
@@ -147,20 +154,22 @@ func scanRun(row pgx.CollectableRow) (r parley.RunInfo, err error) {
 	return r, err
 }
 
-// As with pages of events, the server adds up what it would send.
+// As with pages of events, the server adds up what it would send. Plans belong to
+// no run and no call; those of sub-agents wait for nobody once their run has ended.
 const (
 	cardsHead = `SELECT kind, session, root, project, run, seq, call, owner, asked_at, agent, position, card_type, card_version,
 		card_body, call_type, call_version, call_body FROM (
 		SELECT *, sum(size) OVER (ORDER BY asked_at, session, seq ROWS UNBOUNDED PRECEDING) - size AS before FROM (
-		SELECT c.kind, c.session, s.root, s.project, c.run, c.seq, c.call, c.owner, c.asked_at, r.agent, e.position,
-		octet_length(e.body) + octet_length(k.body) AS size,
-			e.type AS card_type, e.version AS card_version, e.body AS card_body, k.type AS call_type, k.version AS
-			call_version, k.body AS call_body
+		SELECT c.kind, c.session, s.root, s.project, c.run, c.seq, c.call, c.owner, c.asked_at, coalesce(r.agent, '') AS agent,
+		e.position, octet_length(e.body) + coalesce(octet_length(k.body), 0) AS size,
+			e.type AS card_type, e.version AS card_version, e.body AS card_body, coalesce(k.type, e.type) AS call_type,
+			coalesce(k.version, e.version) AS call_version, coalesce(k.body, e.body) AS call_body
 		FROM cards c JOIN sessions s ON s.tenant = c.tenant AND s.id = c.session
-			JOIN runs r ON r.tenant = c.tenant AND r.session = c.session AND r.run = c.run
+			LEFT JOIN runs r ON r.tenant = c.tenant AND r.session = c.session AND r.run = c.run
 			JOIN events e ON e.tenant = c.tenant AND e.session = c.session AND e.seq = c.seq
-			JOIN events k ON k.tenant = c.tenant AND k.session = c.session AND k.seq = c.call
-		WHERE c.tenant = $1 AND ($3::text = '' OR c.kind = $3)
+			LEFT JOIN events k ON k.tenant = c.tenant AND k.session = c.session AND k.seq = c.call
+		WHERE c.tenant = $1 AND CASE WHEN c.kind = 'plan' THEN $3::text = 'plan' AND s.root = s.id
+				ELSE r.run IS NOT NULL AND k.seq IS NOT NULL AND ($3::text = '' OR c.kind = $3) END
 			AND ($5::text[] IS NULL OR s.project = ANY($5))`
 	cardsTail = ` ORDER BY c.asked_at, c.session, c.seq LIMIT $4) AS rows) AS page WHERE before < $2
 		ORDER BY asked_at, session, seq`

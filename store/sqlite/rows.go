@@ -12,6 +12,7 @@ import (
 type rowStatements struct {
 	addRun, endRun             *command
 	addCard, endCard, endCards *command
+	endPlan                    *command
 	forgetRuns, forgetCards    *command
 
 	addTimer, moveTimer, endTimer, forgetTimers *command
@@ -35,6 +36,7 @@ func (w *rowStatements) texts() map[**command]string {
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		&w.endCard:     `DELETE FROM cards WHERE tenant = ? AND session = ? AND seq = ?`,
 		&w.endCards:    `DELETE FROM cards WHERE tenant = ? AND session = ? AND run = ?`,
+		&w.endPlan:     `DELETE FROM cards WHERE tenant = ? AND session = ? AND kind = 'plan'`,
 		&w.forgetRuns:  `DELETE FROM runs WHERE tenant = ? AND session = ?`,
 		&w.forgetCards: `DELETE FROM cards WHERE tenant = ? AND session = ?`,
 		&w.addTimer: `INSERT INTO timers (tenant, session_key, id, run, owner, agent, source, payload, status, why,
@@ -75,6 +77,11 @@ func (w *rowStatements) keep(ctx context.Context, b *waiting, e parley.Event) (e
 			micros(e.At))
 	case parley.CardClosed:
 		_, err = w.endCard.ExecContext(ctx, b.Tenant, b.Session, row.Seq)
+	case parley.PlanNoted:
+		if _, err = w.endPlan.ExecContext(ctx, b.Tenant, b.Session); err == nil && row.Waits {
+			_, err = w.addCard.ExecContext(ctx, b.Tenant, b.Session, row.Seq, parley.CardPlan, 0, 0, b.Summary.Owner,
+				micros(e.At))
+		}
 	case parley.TimerOpened:
 		_, err = w.addTimer.ExecContext(ctx, b.Tenant, b.Session, row.Timer, row.Run, b.Summary.Owner, row.Agent.Name,
 			row.By, string(row.Payload()), micros(row.At), micros(e.At))
@@ -177,8 +184,18 @@ const cardsOf = `SELECT c.kind, c.session, s.root, s.project, c.run, c.seq, c.ca
 		CROSS JOIN events k ON k.tenant = c.tenant AND k.session = s.no AND k.seq = c.call
 	WHERE c.tenant = ?`
 
+// Plans belong to no run: those of sub-agents wait for nobody once their run has ended.
+const plansOf = `SELECT c.kind, c.session, s.root, s.project, c.run, c.seq, c.call, c.owner, c.asked_at, '', e.position,
+	e.type, e.version, e.body, e.type, e.version, e.body
+	FROM cards c CROSS JOIN sessions s ON s.tenant = c.tenant AND s.id = c.session AND s.root = s.id
+		CROSS JOIN events e ON e.tenant = c.tenant AND e.session = s.no AND e.seq = c.seq
+	WHERE c.tenant = ?`
+
 func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInfo, error) {
 	text, args, order := cardsOf, []any{t.id}, ` ORDER BY c.asked_at, c.session, c.seq LIMIT ? + 0`
+	if q.Kind == parley.CardPlan {
+		text = plansOf
+	}
 	if q.Owner != "" {
 		text, args = text+` AND c.owner = ?`, append(args, q.Owner)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"parley/store/rules"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -277,6 +278,56 @@ func cardsAreRows(t *testing.T, f *fixture) {
 	if got := f.cards(parley.CardQuery{}); len(got) == 0 || len(got) == 6 {
 		t.Errorf("%d large cards are shown at once", len(got))
 	}
+}
+
+// plansAreRows: a proposed plan is listed until a person decides it, after its run, too.
+func plansAreRows(t *testing.T, f *fixture) {
+	ann, bob := f.born(ID(1), "ann", t0, nil), f.born(ID(2), "bob", t0.Add(time.Minute), nil)
+	propose := func(l *life, title string) {
+		t.Helper()
+		l.do(parley.SubmitInput{Content: "plan it", Mode: parley.ModePlan, Agent: parley.AgentRef{Name: "helper"}})
+		call := l.asks(parley.VerdictPlan)
+		call.Verdict.Plan = parley.PlanUpdate{Items: []parley.PlanItem{{Title: title}}}
+		l.model(call)
+		l.model()
+	}
+	titles := func(q parley.CardQuery) (list []string) {
+		t.Helper()
+		for _, c := range f.cards(q) {
+			if c.Plan == nil || c.Agent != "helper" || c.Root != c.Session || c.Kind != parley.CardPlan {
+				t.Fatalf("%+v", c)
+			}
+			list = append(list, string(c.Owner)+": "+c.Plan.Items[0].Title)
+		}
+		return list
+	}
+	plans := parley.CardQuery{Kind: parley.CardPlan}
+	same := func(what string, q parley.CardQuery, want ...string) {
+		t.Helper()
+		if got := titles(q); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, not %q", what, got, want)
+		}
+	}
+	propose(ann, "one")
+	propose(bob, "two")
+	f.reopen()
+	same("all", plans, "ann: one", "bob: two")
+	same("one's own", parley.CardQuery{Kind: parley.CardPlan, Owner: "bob"}, "bob: two")
+	same("of a session", parley.CardQuery{Kind: parley.CardPlan, Session: ID(1)}, "ann: one")
+	if cards := f.cards(parley.CardQuery{}); len(cards) > 0 {
+		t.Errorf("plans are listed as cards of runs: %+v", cards)
+	}
+	propose(ann, "another")
+	same("after another proposal", plans, "ann: another", "bob: two")
+	bob.do(parley.DecidePlan{Decision: parley.EditPlan, Text: "two, slowly"})
+	same("after an edit", plans, "ann: another", "bob: two")
+	bob.do(parley.DecidePlan{Decision: parley.RejectPlan})
+	same("after a rejection", plans, "ann: another")
+	ann.do(parley.DecidePlan{Decision: parley.ApprovePlan, Agent: parley.AgentRef{Name: "helper"}})
+	same("after an approval", plans)
+	propose(bob, "three")
+	bob.do(parley.DeleteSession{})
+	same("after a session was deleted", plans)
 }
 
 // untilSomethingWaits cuts a log off at the last place where something waits for a

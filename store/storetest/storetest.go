@@ -60,6 +60,7 @@ func Run(t *testing.T, fresh func(testing.TB) Reopener) {
 		{"ActivityOfAgents", activityOfAgents},
 		{"ListsOfProjects", listsOfProjects},
 		{"CardsAreRows", cardsAreRows},
+		{"PlansAreRows", plansAreRows},
 		{"TimersAreRows", timersAreRows},
 		{"EffectsAreDeliveredOrFail", effectsAreDeliveredOrFail},
 		{"EffectsAreSetAside", effectsAreSetAside},

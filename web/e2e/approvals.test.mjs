@@ -126,3 +126,48 @@ test('what nobody knows the outcome of is decided by a person', async (t) => {
   await card.getByRole('button', { name: 'It was done' }).click()
   await page.getByText('Nothing is waiting for you').waitFor()
 })
+
+test('a plan waits in the inbox, and a card is answered on the page of its run', async (t) => {
+  const model = await Model.start(t)
+  model
+    .script(
+      'plan the party',
+      { toolCalls: [call('update_plan', { summary: 'A small party', items: [{ title: 'Buy cake', status: 'pending' }] })] },
+      'What do you think?',
+    )
+    .script('Plan approved', 'The party is on.')
+    .script('make one.txt', touches('one.txt'), 'Done with one.txt.')
+  const server = await Server.start(t, { env: model.env })
+  const visitor = await Visitor.come(t, server)
+  const page = await visitor.tab('/')
+  const chat = new Chat(page)
+  const rail = new Rail(page)
+  await chat.say('/plan plan the party')
+  await chat.ended('What do you think?')
+  await rail.pages.getByRole('link', { name: /Approvals 1/ }).waitFor()
+  await rail.conversation(/waiting for you: .*plan the party/).waitFor()
+
+  const inbox = await visitor.tab('/approvals')
+  const plan = inbox.getByRole('region', { name: 'Plan' })
+  await plan.getByText('helpful-assistant proposes a plan').waitFor()
+  await plan.getByText('Buy cake').waitFor()
+  await plan.getByRole('button', { name: 'Edit' }).click()
+  await inbox.getByRole('textbox', { name: 'Plan' }).fill('Buy a big cake')
+  await inbox.getByRole('button', { name: 'Save' }).click()
+  await plan.getByText('Buy a big cake').waitFor()
+  await plan.getByRole('button', { name: 'Approve and carry out' }).click()
+  await inbox.getByText('Nothing is waiting for you').waitFor()
+  await chat.ended('The party is on.')
+  await until('the badge is gone', async () => (await rail.pages.getByRole('link', { name: /waiting/ }).count()) === 0)
+  assert(model.asked.some((body) => body.includes('Buy a big cake')))
+
+  await server.ask('POST', '/api/chat', { body: { message: 'Please make one.txt' } })
+  await until('it waits', async () => (await server.ask('GET', '/api/v1/approvals')).approvals.length === 1)
+  const { runs } = await server.ask('GET', '/api/v1/runs?open=1')
+  await page.goto(`/runs/${runs[0].id}`)
+  const card = page.getByRole('article', { name: /wants to/ })
+  await card.getByRole('button', { name: 'Deny and stop' }).waitFor()
+  await card.getByRole('button', { name: 'Allow once' }).click()
+  await card.waitFor({ state: 'detached' })
+  await until('it ran', () => existsSync(join(server.workspace, 'one.txt')))
+})

@@ -11,7 +11,7 @@ import { useCards } from './useCards'
 // ApprovalsPage lists all open cards, of all sessions and their sub-agents.
 export function ApprovalsPage() {
   const { may } = useMe()
-  const { cards, more, loading, failed, refetch, answer } = useCards()
+  const { cards, more, loading, failed, refetch, answer, drop } = useCards()
   const list = useRef<HTMLDivElement>(null)
   useSteps(list)
   const keys = cards.length > 0 && (
@@ -28,13 +28,22 @@ export function ApprovalsPage() {
       {loading && failed === null && <Spinner word="Loading requests…" />}
       {!loading && failed === null && cards.length === 0 && (
         <EmptyState title="Nothing is waiting for you">
-          When an agent needs your approval or asks you a question, the request appears here.
+          When an agent needs your approval, asks you a question or proposes a plan, the request appears here.
         </EmptyState>
       )}
       {more && <p className="text-sm text-waiting">More requests are waiting. These are the oldest.</p>}
       <div ref={list} className="flex flex-col gap-4">
         {cards.map((card) => (
-          <InboxCard key={card.id} card={card} may={may('agents:message')} answer={answer} />
+          <InboxCard
+            key={card.id}
+            card={card}
+            may={may('agents:message')}
+            answer={answer}
+            decided={() => {
+              drop(card.id)
+              void refetch()
+            }}
+          />
         ))}
       </div>
     </Page>

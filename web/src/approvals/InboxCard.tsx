@@ -1,10 +1,11 @@
 import { Link } from '@tanstack/react-router'
 import { Card } from '../cards/Card'
+import { PlanCard } from '../cards/PlanCard'
 import { asLists, type CardContent, type Reply } from '../cards/content'
 import { useTitles } from '../runs/titles'
 import { Exact } from '../ui/Mono'
 import { RelativeTime } from '../ui/RelativeTime'
-import type { Card as Waiting } from '../wire/native.generated'
+import type { Card as Waiting, Plan } from '../wire/native.generated'
 import { Explanation, useExplanation } from './Explanation'
 
 function contentOf({ kind, tool, show = '', arguments: args, why, similar, questions = [] }: Waiting): CardContent {
@@ -28,11 +29,15 @@ interface InboxCardProps {
   card: Waiting
   may: boolean // answer
   answer: (card: Waiting, path: string, body: unknown) => Promise<void>
+  decided: () => void // a plan
 }
 
 // InboxCard is a card with the conversation that it belongs to.
-export function InboxCard({ card, may, answer }: InboxCardProps) {
-  const titleOf = useTitles()
+export function InboxCard(props: InboxCardProps) {
+  return props.card.plan === undefined ? <Asked {...props} /> : <Planned {...props} plan={props.card.plan} />
+}
+
+function Asked({ card, may, answer }: InboxCardProps) {
   const explanation = useExplanation(card)
   const content = contentOf(card)
   return (
@@ -48,25 +53,47 @@ export function InboxCard({ card, may, answer }: InboxCardProps) {
         asked: !explanation.wanted ? undefined : typeof explanation.query.data === 'string' ? 'done' : 'waiting',
         text: <Explanation of={explanation} />,
       }}
-      aside={
-        <>
-          <Link
-            to="/chat/$session"
-            params={{ session: card.root }}
-            className="max-w-64 truncate text-accent underline-offset-2 hover:underline"
-          >
-            <Exact>{titleOf(card.root) ?? 'Conversation'}</Exact>
-          </Link>
-          <span className="shrink-0">
-            <RelativeTime at={card.asked_at} />
-            {card.expires !== undefined && (
-              <>
-                , expires <RelativeTime at={card.expires} />
-              </>
-            )}
-          </span>
-        </>
-      }
+      aside={<Where card={card} />}
     />
+  )
+}
+
+function Planned({ card, plan, may, decided }: InboxCardProps & { plan: Plan }) {
+  const { summary = '', items = [], status, text } = plan
+  return (
+    <PlanCard
+      id={card.id}
+      plan={{ summary, items, status, plan_text: text }}
+      session={card.session}
+      waits
+      decides={may}
+      decided={decided}
+      title={`${card.agent || 'The agent'} proposes a plan`}
+      aside={<Where card={card} />}
+    />
+  )
+}
+
+// Where is the conversation of a card, and when it was asked.
+function Where({ card }: { card: Waiting }) {
+  const titleOf = useTitles()
+  return (
+    <>
+      <Link
+        to="/chat/$session"
+        params={{ session: card.root }}
+        className="max-w-64 truncate text-accent underline-offset-2 hover:underline"
+      >
+        <Exact>{titleOf(card.root) ?? 'Conversation'}</Exact>
+      </Link>
+      <span className="shrink-0">
+        <RelativeTime at={card.asked_at} />
+        {card.expires !== undefined && (
+          <>
+            , expires <RelativeTime at={card.expires} />
+          </>
+        )}
+      </span>
+    </>
   )
 }

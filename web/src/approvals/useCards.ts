@@ -1,40 +1,26 @@
 import { useQueries, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useRef } from 'react'
+import { full, waitingKey, waitingLists } from '../shell/waiting'
 import { toast } from '../ui/toast'
 import { ask, Problem } from '../wire/api'
 import { useBus } from '../wire/bus'
 import type { UiMessage } from '../wire/bus.generated'
 import type { Card } from '../wire/native.generated'
 
-const most = 200 // of a kind, as the server has it
-
-// The query keys start with the key of the badge, so that one invalidation refreshes all of them.
-const lists = [
-  { key: ['waiting', 'approvals'], path: `/api/v1/approvals?limit=${most}`, name: 'approvals' },
-  { key: ['waiting', 'questions'], path: `/api/v1/questions?limit=${most}`, name: 'questions' },
-  { key: ['waiting', 'calls'], path: `/api/v1/calls?status=unknown&limit=${most}`, name: 'calls' },
-] as const
-
 // useCards lists the open cards, oldest first. A card disappears as soon as any client has answered it.
 export function useCards() {
   const queries = useQueryClient()
   const mine = useRef(new Set<string>()) // answered here
-  const result = useQueries({
-    queries: lists.map(({ key, path, name }) => ({
-      queryKey: key,
-      queryFn: async ({ signal }: { signal: AbortSignal }) =>
-        (await ask<Record<string, Card[]>>('GET', path, { signal }))[name] ?? [],
-      staleTime: 0,
-    })),
-  })
+  const result = useQueries({ queries: waitingLists })
   const failed = result.find((one) => one.error !== null)
   const cards = result.flatMap((one) => one.data ?? []).sort((a, b) => a.asked_at.localeCompare(b.asked_at))
 
-  const refetch = useCallback(() => queries.invalidateQueries({ queryKey: ['waiting'] }), [queries])
+  const refetch = useCallback(() => queries.invalidateQueries({ queryKey: waitingKey }), [queries])
 
   const drop = useCallback(
     (id: string) => {
-      for (const { key } of lists) queries.setQueryData<Card[]>(key, (list) => list?.filter((card) => card.id !== id))
+      for (const { queryKey } of waitingLists)
+        queries.setQueryData<Card[]>(queryKey, (list) => list?.filter((card) => card.id !== id))
     },
     [queries],
   )
@@ -72,8 +58,8 @@ export function useCards() {
     [drop, refetch],
   )
 
-  const more = result.some((one) => (one.data?.length ?? 0) >= most)
-  return { cards, more, loading: result.some((one) => one.isPending), failed: failed?.error ?? null, refetch, answer }
+  const more = result.some((one) => full(one.data))
+  return { cards, more, loading: result.some((one) => one.isPending), failed: failed?.error ?? null, refetch, answer, drop }
 }
 
 // resolvedBy reads a widget_resolved with care.

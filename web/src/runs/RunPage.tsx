@@ -1,6 +1,8 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
+import { InboxCard } from '../approvals/InboxCard'
+import { useCards } from '../approvals/useCards'
 import { Button } from '../ui/Button'
 import { CopyButton } from '../ui/CopyButton'
 import { EmptyState } from '../ui/EmptyState'
@@ -127,6 +129,7 @@ function Shown({ run }: { run: Run }) {
           {run.code !== undefined && <span className="font-mono text-xs text-ink-soft">({run.code})</span>}
         </div>
       )}
+      {run.outcome === undefined && <Waiting run={run} may={may('agents:message')} />}
       <dl
         className={classes(
           'grid grid-cols-2 gap-px overflow-hidden rounded-lg',
@@ -166,6 +169,20 @@ function Shown({ run }: { run: Run }) {
       </Section>
       <Raw run={run} events={fall?.events} />
     </Page>
+  )
+}
+
+// Waiting has the cards of the run, to be answered here as in the inbox.
+function Waiting({ run, may }: { run: Run; may: boolean }) {
+  const { cards, answer, refetch } = useCards()
+  const mine = cards.filter((card) => card.session === run.session && card.run === run.run)
+  if (mine.length === 0) return null
+  return (
+    <Section title="Waiting for you">
+      {mine.map((card) => (
+        <InboxCard key={card.id} card={card} may={may} answer={answer} decided={() => void refetch()} />
+      ))}
+    </Section>
   )
 }
 

@@ -9,6 +9,7 @@ import { RelativeTime } from '../ui/RelativeTime'
 import { toast } from '../ui/toast'
 import { titleOf, useDelete, useMark, useRename } from './sessions'
 import { StatusDot } from './Status'
+import { usePlanWaits } from './waiting'
 import { classes } from '../ui/classes'
 
 interface Props {
@@ -23,6 +24,7 @@ export function SessionRow({ session, current, editable }: Props) {
   const title = titleOf(session)
   const unread = session.unread === true && !current
   const mark = useMark()
+  const planWaits = usePlanWaits(session.id)
   const noted = (marks: { pinned?: boolean; archived?: boolean }, said: string) =>
     mark.mutate(
       { id: session.id, ...marks },
@@ -49,7 +51,7 @@ export function SessionRow({ session, current, editable }: Props) {
         aria-current={current ? 'page' : undefined}
         className="flex min-w-0 grow items-center gap-1.5 rounded py-1.5 pl-1.5 text-sm"
       >
-        <StatusDot status={session.status} />
+        <StatusDot status={session.status === 'idle' && planWaits ? 'waiting' : session.status} />
         <bdi className={classes('truncate', unread ? 'font-semibold' : '')}>
           <Exact>{title}</Exact>
         </bdi>

@@ -1,20 +1,34 @@
-import { useQuery } from '@tanstack/react-query'
+import { useQueries, useQuery } from '@tanstack/react-query'
 import { ask } from '../wire/api'
+import type { Card } from '../wire/native.generated'
 
 export const waitingKey = ['waiting']
 
-// useWaiting counts the open cards: approvals, questions, and calls of unknown outcome.
+const most = 200 // of a kind, as the server has it
+
+// waitingLists are the requests that wait for a person, by kind. The badge, the rail and the inbox share these queries,
+// and one invalidation of their key refreshes all of them.
+export const waitingLists = (['approvals', 'questions', 'calls', 'plans'] as const).map((name) => ({
+  queryKey: [...waitingKey, name],
+  queryFn: async ({ signal }: { signal: AbortSignal }) => {
+    const filter = name === 'calls' ? 'status=unknown&' : ''
+    const path = `/api/v1/${name}?${filter}limit=${most}`
+    return (await ask<Record<string, Card[]>>('GET', path, { signal }))[name] ?? []
+  },
+}))
+
+// full says whether a list has as many requests as the server lists.
+export const full = (list: Card[] | undefined) => (list?.length ?? 0) >= most
+
+// useWaiting counts what waits: approvals, questions, calls of unknown outcome, and plans.
 export function useWaiting(): number {
-  const { data } = useQuery({
-    queryKey: [...waitingKey, 'count'],
-    queryFn: async ({ signal }) => {
-      const [approvals, questions, calls] = await Promise.all([
-        ask<{ approvals: unknown[] }>('GET', '/api/v1/approvals?limit=100', { signal }),
-        ask<{ questions: unknown[] }>('GET', '/api/v1/questions?limit=100', { signal }),
-        ask<{ calls: unknown[] }>('GET', '/api/v1/calls?status=unknown&limit=100', { signal }),
-      ])
-      return approvals.approvals.length + questions.questions.length + calls.calls.length
-    },
-  })
-  return data ?? 0
+  return useQueries({ queries: waitingLists }).reduce((sum, { data }) => sum + (data?.length ?? 0), 0)
+}
+
+const none: Card[] = []
+
+// usePlanWaits says whether a plan of the conversation waits. The row of the session does not know: its run has ended.
+export function usePlanWaits(session: string): boolean {
+  const { data = none } = useQuery(waitingLists[3]!)
+  return data.some((card) => card.session === session)
 }

@@ -57,6 +57,7 @@ export interface Card {
   why?: string
   similar?: string
   questions?: Question[]
+  plan?: Plan
   asked_at: string
   expires?: string
 }
