@@ -40,4 +40,7 @@ var clientBugs = []bug{
 	{"a backup deletes files that it did not write", "cmd/parley/backup.go",
 		"case !backupName.MatchString(name) || !e.Type().IsRegular():", "case !e.Type().IsRegular():",
 		"./cmd/parley", "TestABackupThatFails"},
+	{"a tag in an answer is a tag of the exported page", "dialect/export.go",
+		`_, _ = w.WriteString("<p>" + html.EscapeString(text) + "</p>\n")`,
+		`_, _ = w.WriteString("<p>" + html.UnescapeString(text) + "</p>\n")`, "./dialect", "TestExportedPageIsData"},
 }

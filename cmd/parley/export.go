@@ -10,12 +10,14 @@ import (
 
 	"parley"
 	"parley/config"
+	"parley/dialect"
 )
 
 type exportCommand struct {
 	config.Store
 	Session parley.SessionID `arg:"" help:"Id of the session (a UUID)."`
 	Tenant  parley.TenantID  `placeholder:"T" help:"Tenant of the session (default: the default tenant)."`
+	Format  string           `enum:"jsonl,markdown,html" default:"jsonl" placeholder:"F" help:"jsonl: the session as parley import reads it. markdown or html: a document for people (default: jsonl)."`
 	Output  string           `type:"path" placeholder:"FILE" help:"New file to write (default: standard output)."`
 }
 
@@ -23,7 +25,8 @@ type exportCommand struct {
 func (*exportCommand) Help() string {
 	return `Example:
 
-  $ parley export 3f0c0a52-5b1e-4b5e-9d3f-0c2a4a3f6d11 --output session.jsonl`
+  $ parley export 3f0c0a52-5b1e-4b5e-9d3f-0c2a4a3f6d11 --output session.jsonl
+  $ parley export 3f0c0a52-5b1e-4b5e-9d3f-0c2a4a3f6d11 --format html --output session.html`
 }
 
 func (c *exportCommand) Run(p *program) (err error) {
@@ -46,8 +49,12 @@ func (c *exportCommand) Run(p *program) (err error) {
 			return err
 		}
 	}
+	write := exportSession
+	if c.Format != "jsonl" {
+		write = exportDocument(c.Format)
+	}
 	if c.Output == "" {
-		return exportSession(p.ctx, store, c.Tenant, c.Session, p.stdout)
+		return write(p.ctx, store, c.Tenant, c.Session, p.stdout)
 	}
 	return writeWhole(c.Output, func(part string) error {
 		// Whoever may read the file may read the session.
@@ -55,7 +62,7 @@ func (c *exportCommand) Run(p *program) (err error) {
 		if err != nil {
 			return err
 		}
-		return errors.Join(exportSession(p.ctx, store, c.Tenant, c.Session, f), f.Close())
+		return errors.Join(write(p.ctx, store, c.Tenant, c.Session, f), f.Close())
 	})
 }
 
@@ -66,16 +73,10 @@ const exportPage = 500
 // left out, so that the log ends where some commit did.
 func exportSession(ctx context.Context, store reader, tenant parley.TenantID, id parley.SessionID, to io.Writer) error {
 	logs := store.Tenant(tenant)
-	st, err := logs.Session(ctx, id)
+	head, err := headOf(ctx, logs, tenant, id)
 	if err != nil {
-		if parley.CodeOf(err) == parley.CodeNotFound {
-			return &parley.Error{Code: parley.CodeNotFound, Message: fmt.Sprintf("There is no session %s of tenant %s.",
-				id, tenant),
-				Hint: "see that --tenant, --data and --database-url are those of the server"}
-		}
 		return err
 	}
-	head := st.Summary.Head
 	w := bufio.NewWriter(to)
 	if err := writeLine(w, header{Parley: fileKind, Version: fileVersion, Session: id, Tenant: tenant,
 		Epoch: store.Epoch(), Head: head}); err != nil {
@@ -104,6 +105,37 @@ func exportSession(ctx context.Context, store reader, tenant parley.TenantID, id
 		return err
 	}
 	return w.Flush()
+}
+
+// exportDocument writes a session as the document that the console exports.
+func exportDocument(format string) func(context.Context, reader, parley.TenantID, parley.SessionID, io.Writer) error {
+	return func(ctx context.Context, store reader, tenant parley.TenantID, id parley.SessionID, to io.Writer) error {
+		logs := store.Tenant(tenant)
+		head, err := headOf(ctx, logs, tenant, id)
+		if err != nil {
+			return err
+		}
+		var x dialect.Export
+		if err := eachEvent(ctx, logs, id, head, x.Read); err != nil {
+			return err
+		}
+		document, err := x.Document(format)
+		if err == nil {
+			_, err = to.Write(document)
+		}
+		return err
+	}
+}
+
+// headOf is the last event of a session.
+func headOf(ctx context.Context, logs parley.TenantStore, tenant parley.TenantID, id parley.SessionID) (parley.Seq,
+	error) {
+	st, err := logs.Session(ctx, id)
+	if err != nil && parley.CodeOf(err) == parley.CodeNotFound {
+		err = &parley.Error{Code: parley.CodeNotFound, Message: fmt.Sprintf("There is no session %s of tenant %s.", id,
+			tenant), Hint: "see that --tenant, --data and --database-url are those of the server"}
+	}
+	return st.Summary.Head, err
 }
 
 // eachEvent goes through a log up to a seq, a page at a time.

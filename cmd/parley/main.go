@@ -96,7 +96,7 @@ type commands struct {
 	Nodes        nodesCommand        `cmd:"" help:"List the servers that share a database."`
 	Usage        usageCommand        `cmd:"" help:"Print the usage of a day and the rest of the quotas."`
 	Erase        eraseCommand        `cmd:"" help:"Erase the data of a user, with a proof in the audit log."`
-	Export       exportCommand       `cmd:"" help:"Write a session as JSON lines. The server may be running."`
+	Export       exportCommand       `cmd:"" help:"Write a session as JSON lines or as a document. The server may be running."`
 	Import       importCommand       `cmd:"" help:"Import a session that parley export wrote."`
 	Backup       backupCommand       `cmd:"" help:"Copy the database to a file and verify the copy, once or on a schedule. The server may be running."`
 	Migrate      migrateCommand      `cmd:"" help:"Migrate the database to this release, without starting the server."`

@@ -98,6 +98,7 @@ var routeRules = map[string]rule{
 	"POST /api/v1/questions/{id}":    {needs: parley.ActMessage, on: "card", body: `{"answers":[]}`, ok: 410},
 	"POST /api/v1/calls/{id}":        {needs: parley.ActMessage, on: "card", body: `{"resolution":"rerun"}`, ok: 410},
 	"GET /api/v1/sessions/{id}/log":  {needs: parley.ActRead, on: "session", ok: 200},
+	"GET /api/v1/sessions/{id}/export": {needs: parley.ActRead, on: "session", ok: 200},
 	"GET /api/v1/log":                {needs: parley.ActRead, tenant: true, ok: 200},
 	"GET /api/v1/audit/events":       {needs: parley.ActReadAudit, ok: 200},
 	"POST /api/v1/tickets":           {needs: "a token", body: `{}`, ok: 201},

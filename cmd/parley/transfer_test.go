@@ -66,6 +66,11 @@ func TestASessionGoesElsewhere(t *testing.T) {
 				t.Error("positions or epoch are those of the other store")
 			}
 			served(t, store, func(addr, workspace string) {
+				document := mustRun(t, "", with(store, "export", id, "--format", "html")...)
+				if page := get(t, addr+"/api/v1/sessions/"+id+"/export?format=html"); page != document ||
+					!strings.Contains(page, "write_file") {
+					t.Errorf("the page of the server:\n%s\nof the command:\n%s", page, document)
+				}
 				c := &conversation{t, addr, id}
 				if open := get(t, addr+"/api/v1/approvals?session="+id); !strings.Contains(open,
 					`"tool":"write_file"`) {

@@ -132,6 +132,8 @@ func sessionOperations() map[string]dialect.Operation {
 		"GET /api/v1/sessions/{id}/log": {Summary: "The log of a session, as JSON lines or server-sent events",
 			Status: ok,
 			Query:  []string{"after", "follow", "scope"}, Media: "application/jsonl", Events: true},
+		"GET /api/v1/sessions/{id}/export": {Summary: "The conversation as a file: markdown, html or jsonl", Status: ok,
+			Query: []string{"format"}, Media: "text/markdown"},
 		"GET /api/v1/log": {Summary: "Everything that happens in the tenant", Status: ok,
 			Query: []string{"after", "project"}, Media: "application/jsonl", Events: true},
 		"GET /api/v1/sessions/{id}/plan": {Summary: "The session's plan", Status: ok, Answer: parley.Plan{}},

@@ -346,3 +346,34 @@ func TestKeepAlive(t *testing.T) {
 		<-done
 	})
 }
+
+// TestExportedFiles: a conversation is served as a file in each format, and another format is refused.
+func TestExportedFiles(t *testing.T) {
+	var log []parley.Event
+	for i, b := range []parley.EventBody{parley.SessionOpened{Owner: "ann", Title: "Plans"},
+		parley.InputReceived{Content: "Say <b>hello</b>."}, parley.OutputFinished{Kind: parley.Text, Text: "Hello."}} {
+		log = append(log, parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: parley.Seq(i + 1),
+			Body: b})
+	}
+	srv := serve(t, &door{log: log})
+	path := strings.TrimSuffix(logPath, "/log") + "/export"
+	for _, c := range []struct{ query, kind, file, has string }{
+		{"", "text/markdown; charset=utf-8", ".md", "## You\n\nSay <b>hello</b>.\n"},
+		{"?format=html", "text/html; charset=utf-8", ".html", "<p>Say &lt;b&gt;hello&lt;/b&gt;.</p>"},
+		{"?format=jsonl&follow=1&after=2", "application/jsonl", ".jsonl", dialecttest.Lines(log)},
+	} {
+		res := get(t, srv, path+c.query)
+		body, err := io.ReadAll(res.Body)
+		if h := res.Header; err != nil || res.StatusCode != 200 || h.Get("Content-Type") != c.kind ||
+			!strings.HasSuffix(h.Get("Content-Disposition"), c.file) || !strings.Contains(string(body), c.has) {
+			t.Errorf("%s: %d %v %v %s", c.query, res.StatusCode, h, err, body)
+		}
+	}
+	if res := get(t, srv, path+"?format=html"); !strings.Contains(res.Header.Get("Content-Security-Policy"),
+		"sandbox") {
+		t.Error("the page may run scripts")
+	}
+	if res := get(t, srv, path+"?format=pdf"); res.StatusCode != http.StatusBadRequest {
+		t.Errorf("the format pdf: %d", res.StatusCode)
+	}
+}

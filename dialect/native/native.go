@@ -98,6 +98,7 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"POST /api/v1/questions/{id}":                h.asks(h.answer(dialect.AnswerQuestion)),
 		"POST /api/v1/calls/{id}":                    h.asks(h.answer(dialect.ResolveCall)),
 		"GET /api/v1/sessions/{id}/log":              h.sessionLog,
+		"GET /api/v1/sessions/{id}/export":           h.exportSession,
 		"GET /api/v1/log":                            h.tenantLog,
 		"GET /api/v1/audit/events":                   h.asks(h.listAudit),
 		"POST /api/v1/tickets":                       h.issueTicket,

@@ -2,6 +2,7 @@ import { IconButton } from '../../ui/Button'
 import { classes } from '../../ui/classes'
 import { DotsIcon } from '../../ui/icons'
 import { Menu, MenuItem, MenuLine } from '../../ui/Menu'
+import type { ExportAs } from './exportChat'
 import { StatusBadge } from '../../ui/StatusBadge'
 import { Exact } from '../../ui/Mono'
 
@@ -15,6 +16,7 @@ interface ChatHeaderProps {
   onInspect: () => void
   onCompact: () => void
   onLink: () => void
+  onExport: (as: ExportAs) => void
   onClear: () => void
 }
 
@@ -28,6 +30,7 @@ export function ChatHeader({
   onInspect,
   onCompact,
   onLink,
+  onExport,
   onClear,
 }: ChatHeaderProps) {
   return (
@@ -53,6 +56,11 @@ export function ChatHeader({
                 </MenuItem>
               )}
               <MenuItem onSelect={onLink}>Copy the link</MenuItem>
+              <MenuLine />
+              <MenuItem onSelect={() => onExport('copy')}>Copy as Markdown</MenuItem>
+              <MenuItem onSelect={() => onExport('markdown')}>Export as Markdown</MenuItem>
+              <MenuItem onSelect={() => onExport('html')}>Export as a web page</MenuItem>
+              <MenuItem onSelect={() => onExport('jsonl')}>Export all events (JSON lines)</MenuItem>
               {mayMessage && (
                 <>
                   <MenuLine />

@@ -21,6 +21,7 @@ import type { Fork } from '../model/forks'
 import type { ChatMessage } from '../model/message'
 import { imagesOf } from './InputImage'
 import { useForks } from './useForks'
+import { exportChat } from './exportChat'
 import { announcement, repeatable } from '../model/ending'
 import { Composer } from './Composer'
 import { ContextMeter } from './ContextMeter'
@@ -194,6 +195,7 @@ export function ChatPanel({ session }: { session: string }) {
             onInspect={() => setInspecting(!inspecting)}
             onCompact={() => void compact()}
             onLink={() => void link()}
+            onExport={(as) => void exportChat(session, as)}
             onClear={() => setClearing(true)}
           />
           <Trouble connection={connection} loaded={state.loaded} />

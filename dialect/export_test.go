@@ -1,0 +1,96 @@
+package dialect_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/dialect"
+)
+
+// document exports a log of these events.
+func document(t *testing.T, format string, bodies ...parley.EventBody) string {
+	t.Helper()
+	var x dialect.Export
+	for i, b := range bodies {
+		if err := x.Read(parley.Event{Session: "s", Seq: parley.Seq(i + 1), By: "ann",
+			At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Body: b}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := x.Document(format)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestExport(t *testing.T) {
+	got := document(t, "markdown",
+		parley.SessionOpened{Owner: "ann", Title: "Fix it"},
+		parley.InputReceived{Content: "Look at **this**.",
+			Images: []parley.Image{{Type: "image/png", Data: []byte("x")}}},
+		parley.RunStarted{Input: 2, Agent: parley.AgentRef{Name: "coder"}},
+		parley.OutputFinished{Kind: parley.Thinking, Text: "secret thoughts"},
+		parley.OutputFinished{Kind: parley.Text, Text: "I look."},
+		parley.ToolCallRequested{Name: "shell", Arguments: `{"command":["ls"]}`},
+		parley.ApprovalDecided{Call: 6, Decision: parley.AllowOnce},
+		parley.ToolCallFinished{Call: 6, Name: "shell", Outcome: parley.CallSucceeded, Result: "a ``` b"},
+		parley.OutputFinished{Kind: parley.Text, Text: "Done:\n```\nnever closed"},
+		parley.RunFinished{Outcome: parley.Failed, Message: "The model is gone."},
+	)
+	want := "# Fix it\n\n2 January 2026, 03:04 UTC · session s\n\n" +
+		"## You\n\nLook at **this**.\n\n> Image (image/png, 1 bytes)\n\n" +
+		"## coder\n\nI look.\n\n`shell`\n\n```json\n{\"command\":[\"ls\"]}\n```\n\n> Allowed once by ann.\n\n" +
+		"Result of `shell`:\n\n````text\na ``` b\n````\n\nDone:\n```\nnever closed\n```\n\n" +
+		"> The run ended: failed. The model is gone.\n\n"
+	if got != want {
+		t.Errorf("%s\nwant:\n%s", got, want)
+	}
+}
+
+// TestExportedPageIsData: text of people and models runs nothing in the page, loads nothing, and cannot look like the
+// text of another speaker.
+func TestExportedPageIsData(t *testing.T) {
+	got := document(t, "html",
+		parley.SessionOpened{Owner: "ann", Title: "</title><script>1</script>"},
+		parley.InputReceived{Content: "<script>window.pwned = 1</script>\n\n<img src=x onerror=window.pwned=2>",
+			Images: []parley.Image{{Type: "image/png", Data: []byte("x")}}},
+		parley.OutputFinished{Kind: parley.Text, Text: "a <b onclick=window.pwned=3>tag</b> and " +
+			"[a link](javascript:window.pwned=4) ![pixel](https://example.com/p.png) ![x](data:text/html,x)\n\n" +
+			"<style>* { display: none }</style>\n\n| a |\n|---|\n| 1 |\n\n</section><h2 class=\"speaker\">You</h2>\n\n" +
+			"<!-- never closed"},
+		parley.OutputFinished{Kind: parley.Text, Text: "still here\n\n```\nnever closed"},
+		parley.InputReceived{Content: "the end"},
+	)
+	for _, bad := range []string{"<script", "<img src", "<b ", "javascript:", "<style>*", "data:text"} {
+		if strings.Contains(got, bad) {
+			t.Errorf("the page has %s:\n%s", bad, got)
+		}
+	}
+	for _, good := range []string{"<table>", "&lt;script&gt;window.pwned = 1&lt;/script&gt;", "default-src 'none'",
+		`<a href="https://example.com/p.png">pixel</a>`, "<p>still here</p>", "<p>the end</p>",
+		`src="data:image/png;base64,eA=="`} {
+		if !strings.Contains(got, good) {
+			t.Errorf("the page lacks %s:\n%s", good, got)
+		}
+	}
+	if n := strings.Count(got, `<h2 class="speaker">`); n != 3 {
+		t.Errorf("the page names %d speakers:\n%s", n, got)
+	}
+}
+
+func TestExportsAreBounded(t *testing.T) {
+	var x dialect.Export
+	long := parley.Event{Body: parley.InputReceived{Content: strings.Repeat("long ", 1<<20)}}
+	var err error
+	for range 5 {
+		if err = x.Read(long); err != nil {
+			break
+		}
+	}
+	if parley.CodeOf(err) != parley.CodeTooLarge {
+		t.Error(err)
+	}
+}
