@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"parley/store/postgres/pgtest"
+	"parley/store/storetest"
+)
+
+// TestErasureLeavesNoBytes: after parley erase, and on PostgreSQL parley erase rewrite, no file holds a word of the
+// person: not the database, its write-ahead log, the index of words, the artifacts, nor a backup made afterwards. Each
+// of them does before.
+func TestErasureLeavesNoBytes(t *testing.T) {
+	for kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			e := &erasureTest{t: t, data: storetest.Dir(t), word: strings.ToLower("zq" + rand.Text())}
+			e.store = []string{"--data", e.data}
+			e.places = map[string]string{"the data folder": e.data, "artifacts": filepath.Join(e.data, "artifacts")}
+			if kind == "postgres" {
+				e.database = pgtest.Own(t).Database(t)
+				e.store = append(e.store, "--database-url", e.database)
+				u, err := url.Parse(e.database)
+				if err != nil {
+					t.Fatal(err)
+				}
+				// The write-ahead log of PostgreSQL is the operator's: see docs/keeping.md.
+				e.places = map[string]string{"the tables": filepath.Join(u.Query().Get("host"), "data", "base"),
+					"artifacts": e.places["artifacts"]}
+			}
+			served(t, e.store, e.erases)
+			if kind == "postgres" {
+				mustRun(t, "", with(e.store, "erase", "rewrite")...)
+				e.checkpoint()
+			}
+			for name, folder := range e.places {
+				if found := e.found(folder); len(found) > 0 {
+					t.Errorf("the word is in %s: %v", name, found)
+				}
+			}
+			if backup := e.backup(); bytes.Contains(backup, e.tail()) ||
+				!bytes.Contains(backup, []byte("user.erased")) {
+				t.Error("a backup holds the word, or not the proof")
+			}
+		})
+	}
+}
+
+type erasureTest struct {
+	t        *testing.T
+	data     string // folder
+	database string // empty: SQLite
+	store    []string
+	places   map[string]string
+	word     string
+}
+
+// tail is the end of the word: an index of words leaves out how a word begins that is like the one before it.
+func (e *erasureTest) tail() []byte { return []byte(e.word[8:]) }
+
+// erases has a person leave the word everywhere, and then erased.
+func (e *erasureTest) erases(addr, workspace string) {
+	t := e.t
+	long := strings.Repeat(e.word+" is a word of the person\n", 4000)
+	if err := os.WriteFile(filepath.Join(workspace, "long.txt"), []byte(long), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, addr)
+	c.post("/api/v1/agents/helpful-assistant/context", `{"context":"I like `+e.word+`"}`)
+	c.say("remember that I like " + e.word)
+	c.until("RunFinished", 1)
+	c.say("run cat long.txt") // so long that it becomes an artifact
+	c.until("RunFinished", 2)
+	c.say("write it to " + e.word + ".txt")
+	c.until("ApprovalRequested", 1)
+	mustRun(t, "", "sessions", "mark", "--pin", "--server", addr, c.session)
+	if e.database != "" {
+		e.checkpoint()
+	}
+	for name, folder := range e.places {
+		if len(e.found(folder)) == 0 {
+			t.Errorf("the word is not in %s before", name)
+		}
+	}
+	if !bytes.Contains(e.backup(), e.tail()) {
+		t.Error("the word is not in a backup before")
+	}
+	if out := mustRun(t, "", "erase", "--user", "local", "--server", addr); !strings.Contains(out,
+		"local: 1 sessions") {
+		t.Errorf("%q", out)
+	}
+}
+
+// found lists the files below a folder that hold the word.
+func (e *erasureTest) found(folder string) (found []string) {
+	e.t.Helper()
+	err := filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if bytes.Contains(raw, e.tail()) {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil && !os.IsNotExist(err) {
+		e.t.Fatal(err)
+	}
+	return found
+}
+
+// backup is what a new backup holds. That of PostgreSQL is compressed.
+func (e *erasureTest) backup() []byte {
+	e.t.Helper()
+	file := filepath.Join(e.t.TempDir(), "backup")
+	mustRun(e.t, "", slices.Concat([]string{"backup"}, e.store, []string{file})...)
+	if e.database == "" {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		return raw
+	}
+	raw, err := exec.Command(pgtest.Program(e.t, "pg_restore"), "--file", "-", file).Output()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return raw
+}
+
+// checkpoint has PostgreSQL write what it has in memory.
+func (e *erasureTest) checkpoint() {
+	e.t.Helper()
+	conn, err := pgx.Connect(context.Background(), e.database)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(context.Background(), `CHECKPOINT`); err != nil {
+		e.t.Fatal(err)
+	}
+}
