@@ -294,6 +294,18 @@ func TestEditor(t *testing.T) {
 	if chunks(all, "agent_message_chunk") == "" || result.StopReason != "end_turn" {
 		t.Errorf("%+v", result)
 	}
+	// The server is killed in mid-stream. The editor is shown each character once.
+	as = e.begin("session/prompt", prompting(id, "count to 60"))
+	cut := e.next()
+	for cut.Update.Kind != "agent_message_chunk" {
+		cut = e.next()
+	}
+	s.kill()
+	s = s.again()
+	all, answer = e.until(as)
+	if got := cut.text() + chunks(all, "agent_message_chunk"); got != counted(60) || answer.Error != nil {
+		t.Errorf("cut and continued it reads %q, %s", got, answer.raw)
+	}
 	wantReplay(t, s, id)
 
 	// An editor that closes its end right after asking is answered. If the run waits

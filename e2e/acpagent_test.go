@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"parley/checker"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"parley"
@@ -202,5 +205,77 @@ func TestProgramAgentsEnd(t *testing.T) {
 	})
 	if _, err := os.Stat(filepath.Join(s.o.workspace, "new.txt")); err == nil {
 		t.Error("it was written all the same")
+	}
+}
+
+// TestKilledBetweenChunks: the program of an agent, or the server, is killed between two
+// chunks of an answer. The log keeps the text that was shown, as incomplete; the run ends
+// once, as interrupted; and the next message is answered by a new program.
+func TestKilledBetweenChunks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("another process does the work")
+	}
+	t.Parallel()
+	n := startNode(t)
+	for name, kill := range map[string]func(*testing.T, *server, *console) (*server, string){
+		"the program": func(t *testing.T, s *server, c *console) (*server, string) {
+			for _, pid := range s.children() {
+				if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := "agent error: The agent's program was lost in the middle of the answer: it ended with signal 9."
+			a := c.answered()
+			if a.last.Message != want {
+				t.Errorf("%s", a.last.raw)
+			}
+			return s, a.text // what the canary filter held back until now
+		},
+		"the server": func(t *testing.T, s *server, _ *console) (*server, string) {
+			s.kill()
+			await(t, patience, "the end of the program", func() bool { return len(s.children()) == 0 })
+			return s.again(), ""
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := startServer(t, withProgram(t, jwt(), ""))
+			c := s.user("ann").console(n.in(t), "prog")
+			c.say("half")
+			shown := c.upTo("chunk").Content
+			if len(s.children()) != 1 {
+				t.Fatalf("%d programs run", len(s.children()))
+			}
+			s, rest := kill(t, s, c)
+			shown += rest
+			ann := s.user("ann")
+			ask, _ := json.Marshal(map[string]string{"content": "count", "session_id": c.session})
+			if body := ann.must(http.StatusOK, http.MethodPost, "/api/v1/agents/prog/message",
+				string(ask)); !strings.Contains(body, "prompt 1 with 2 blocks") {
+				t.Errorf("%s", body)
+			}
+			var log []parley.Event
+			var told []string
+			for line := range strings.Lines(ann.must(http.StatusOK, http.MethodGet,
+				"/api/v1/sessions/"+c.session+"/log", "")) {
+				var e parley.Event
+				if err := json.Unmarshal([]byte(line), &e); err != nil {
+					t.Fatalf("%s: %v", line, err)
+				}
+				log = append(log, e)
+				switch b := e.Body.(type) {
+				case parley.OutputFinished:
+					told = append(told, fmt.Sprintf("%q %v", b.Text, b.Incomplete))
+				case parley.RunFinished:
+					told = append(told, string(b.Outcome))
+				}
+			}
+			want := []string{fmt.Sprintf("%q true", shown), "interrupted", `"prompt 1 with 2 blocks" false`, "completed"}
+			if !slices.Equal(told, want) || !strings.HasPrefix("one half ", shown) {
+				t.Errorf("the log has %q, not %q; %q was shown", told, want, shown)
+			}
+			for _, err := range slices.Concat(checker.Check(log), checker.Settled(log)) {
+				t.Error(err)
+			}
+		})
 	}
 }

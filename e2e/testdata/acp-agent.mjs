@@ -10,6 +10,7 @@
 //   kill         runs "sleep 1000", kills it and says how it ended
 //   plan         says a plan with two entries
 //   usage        says how much of its context it uses
+//   half         says one half, and the other half once it is cancelled
 //   wait         waits until it is cancelled
 //   deaf         waits, whatever happens
 //   die          ends the process
@@ -115,6 +116,11 @@ const app = acp
         case 'usage':
           await update({ sessionUpdate: 'usage_update', used: 1200, size: 8000, cost: { amount: 0.25, currency: 'USD' } });
           await say('counted');
+          return end();
+        case 'half':
+          await say('one half ');
+          await new Promise((stop) => (session.stop = stop));
+          await say('and the other');
           return end();
         case 'wait':
           await say('waiting');
