@@ -1,11 +1,14 @@
 package tui
 
 import (
+	"image/color"
 	"reflect"
 	"strings"
 	"testing"
 
 	"parley"
+
+	tea "charm.land/bubbletea/v2"
 )
 
 // inTalk is a screen with a conversation.
@@ -64,9 +67,22 @@ func TestCommandsHaveTheirEffects(t *testing.T) {
 
 func TestThemeAndPlanMode(t *testing.T) {
 	t.Parallel()
-	m, _ := press(inTalk(), "/theme light", "enter")
+	m := inTalk()
+	for _, grey := range []uint8{0xff, 0x10, 0xff, 0x10} { // the background of the terminal
+		m, _ = m.step(tea.BackgroundColorMsg{Color: color.Gray{grey}})
+		if m.painter.light != (grey == 0xff) {
+			t.Errorf("on a background of %x the screen is light: %v", grey, m.painter.light)
+		}
+	}
+	m, _ = press(m, "/theme light", "enter")
 	if !m.painter.light {
 		t.Error("the theme is not light")
+	}
+	if m, _ = m.step(tea.BackgroundColorMsg{Color: color.Black}); !m.painter.light {
+		t.Error("the terminal overrides the theme")
+	}
+	if m, _ = press(m, "/theme auto", "enter"); m.painter.light {
+		t.Error("the theme does not follow the terminal")
 	}
 	m, _ = press(m, "/theme blue", "enter")
 	mustShow(t, m, "no theme")

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,13 +20,18 @@ type carrier struct {
 // inConsole sends and follows as the console does: by the native protocol.
 var inConsole = carrier{"console", func(c *conversation, runs int, text string) (seen string) {
 	c.say(text)
+	return answerOf(c, runs)
+}}
+
+// answerOf is the answer of a run.
+func answerOf(c *conversation, runs int) string {
 	c.until("RunFinished", runs)
 	b, ok := c.until("OutputFinished", runs).Body.(parley.OutputFinished)
 	if !ok {
 		c.t.Fatal("no answer")
 	}
 	return b.Text
-}}
+}
 
 // inRun is parley run, as a script uses it.
 var inRun = carrier{"run", func(c *conversation, _ int, text string) string {
@@ -35,6 +42,22 @@ var inRun = carrier{"run", func(c *conversation, _ int, text string) string {
 var inChat = carrier{"chat", func(c *conversation, _ int, text string) string {
 	return inProcess(c.t, text+"\n", "chat", "--server", c.addr, "--thread", c.session)
 }}
+
+// inScreen is the full screen of parley chat, which stays open while other clients go on with the conversation. It is nil
+// where no screen can be driven.
+func inScreen(t *testing.T, addr, session string) *carrier {
+	if _, err := exec.LookPath("tmux"); err != nil || testing.Short() { // another process does the work
+		return nil
+	}
+	u := newScreen(t, 90, 60, nil, "--server", addr, "--thread", session)
+	u.see("✓ ready")
+	return &carrier{"screen", func(c *conversation, runs int, text string) string {
+		u.enter(text)
+		answer := answerOf(c, runs)
+		lines := strings.Split(strings.TrimSpace(answer), "\n")
+		return strings.Join(strings.Fields(u.see("› "+text, lines[len(lines)-1], "✓ ready")), " ")
+	}}
+}
 
 // inProcess runs a command in this process, and returns its standard output.
 func inProcess(t *testing.T, stdin string, args ...string) string {
@@ -47,14 +70,18 @@ func inProcess(t *testing.T, stdin string, args ...string) string {
 	return out.String()
 }
 
-// TestAConversationIsCarried: a person begins in the console, goes on with parley run and parley chat, and comes back.
-// Every client has the whole conversation, and the console has seen all of it.
+// TestAConversationIsCarried: a person begins in the console, goes on with the full screen, parley run and the line mode
+// of parley chat, and comes back. Every client has the whole conversation, and the console has seen all of it.
 func TestAConversationIsCarried(t *testing.T) {
 	t.Parallel()
 	served(t, kinds["sqlite"](t), func(addr, _ string) {
 		c := open(t, addr)
+		carriers := []carrier{inConsole, inRun, inChat, inConsole, inChat, inRun}
+		if screen := inScreen(t, addr, c.session); screen != nil {
+			carriers = slices.Concat(carriers[:1], []carrier{*screen}, carriers[1:], []carrier{*screen, inConsole})
+		}
 		var said []string
-		for i, by := range []carrier{inConsole, inRun, inChat, inConsole, inChat, inRun} {
+		for i, by := range carriers {
 			text := "what did I say " + by.name
 			seen := by.say(c, i+1, text)
 			for n, earlier := range said {

@@ -27,6 +27,12 @@ type screenUser struct {
 // newScreen starts the chat in a terminal. Each variable is a text like NAME=value.
 func newScreen(t *testing.T, width, height int, variables []string, args ...string) *screenUser {
 	t.Helper()
+	return newScreenOn(t, "default", width, height, variables, args...)
+}
+
+// newScreenOn is newScreen for a terminal with a background, which it tells programs that ask.
+func newScreenOn(t *testing.T, background string, width, height int, variables []string, args ...string) *screenUser {
+	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip(err)
 	}
@@ -36,7 +42,9 @@ func newScreen(t *testing.T, width, height int, variables []string, args ...stri
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	u := &screenUser{t: t, socket: filepath.Join(folder, "tmux"), bin: programLink(t)}
-	command := []string{"-f", "/dev/null", "new-session", "-d", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height)}
+	settings := filepath.Join(folder, "settings")
+	put(t, settings, "set -g window-style bg="+background+"\n")
+	command := []string{"-f", settings, "new-session", "-d", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height)}
 	for _, v := range append([]string{"LC_ALL=C.UTF-8", "HOME=" + folder, "NO_COLOR=", "COLORTERM=",
 		"PARLEY_SERVER="}, variables...) {
 		command = append(command, "-e", v)
@@ -229,6 +237,33 @@ func TestScreenSizes(t *testing.T) {
 	u.see("by parley run")
 	u.keys("C-d")
 	u.see("Go on with: parley chat --thread", "ended with 0")
+}
+
+// TestScreenBackground: the greys are those for the background that the terminal tells.
+func TestScreenBackground(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("another process does the work")
+	}
+	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", screenProject(t))
+	defer stop()
+	for background, grey := range map[string]string{"#fdf6e3": "38;5;242m", "#002b36": "38;5;245m"} {
+		u := newScreenOn(t, background, 60, 16, nil, "--server", addr)
+		u.see("✓ ready")
+		for deadline := time.Now().Add(time.Minute); !strings.Contains(u.screen("-e"), grey); {
+			if time.Now().After(deadline) {
+				t.Fatalf("on %s the grey %s is not used: %q", background, grey, u.screen("-e"))
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		u.enter("/theme " + map[string]string{"38;5;242m": "dark", "38;5;245m": "light"}[grey])
+		for deadline := time.Now().Add(time.Minute); strings.Contains(u.screen("-e"), grey); {
+			if time.Now().After(deadline) {
+				t.Fatalf("/theme does not override the background %s: %q", background, u.screen("-e"))
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
 }
 
 // carryOn has the conversation on the screen go on by a request as the console makes it, and by parley run. The screen
