@@ -45,7 +45,7 @@ type Door interface {
 	Settings(context.Context, Principal) (Settings, error)
 
 	// Missions lists those of a project, newest first; the active one, if there
-	// is, is the first. Override is what was chosen for an agent. Both are
+	// is, is the first. The server need not have the project. EveryProject lists those of all. Override is what was chosen for an agent. Both are
 	// changed by commands to the TenantSession.
 	Missions(ctx context.Context, who Principal, project string, limit int) ([]MissionInfo, error)
 	Override(ctx context.Context, who Principal, project, agent string) (Override, error)

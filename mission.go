@@ -179,10 +179,14 @@ func (s State) missionSteps() (steps []Step) {
 	return steps
 }
 
+// EveryProject stands for all projects that missions were set in, also those that the server does not have any more.
+const EveryProject = "*"
+
 // A MissionInfo is what lists of missions show.
 type MissionInfo struct {
 	ID      MissionID      `json:"id"`
 	Project string         `json:"project,omitempty"`
+	Gone    bool           `json:"project_gone,omitempty"` // the server does not have the project
 	Text    string         `json:"text"`
 	Agents  []MissionAgent `json:"agents"`
 	By      PrincipalID    `json:"by"`

@@ -76,6 +76,20 @@ func (c *Client) Projects(ctx context.Context) (list []parley.Project, err error
 	return list, c.do(ctx, request{method: http.MethodGet, path: "/projects", answer: &list})
 }
 
+// Missions lists the missions of a project, a root or an id, the newest first. parley.EveryProject lists those of all
+// projects, also of those that the server does not have any more.
+func (c *Client) Missions(ctx context.Context, project string) ([]parley.MissionInfo, error) {
+	var answer struct{ Missions []parley.MissionInfo }
+	err := c.do(ctx, request{method: http.MethodGet, path: "/missions", query: query("project", project),
+		answer: &answer})
+	return answer.Missions, err
+}
+
+// ClearMission ends the active mission of a project, which the server need not have any more.
+func (c *Client) ClearMission(ctx context.Context, project string) error {
+	return c.do(ctx, request{method: http.MethodDelete, path: "/missions", query: query("project", project)})
+}
+
 // A Skill is a text that a message can call by its name: /name.
 type Skill struct {
 	Name        string `json:"name"`

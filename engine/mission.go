@@ -218,9 +218,18 @@ func (e *Engine) Missions(ctx context.Context, who parley.Principal, project str
 	if err != nil {
 		return nil, err
 	}
+	wanted := func(of string) bool { return of == project || project == parley.EveryProject }
+	gone := func(root string) bool {
+		_, there := e.projects.find(who.Tenant, root)
+		return !there
+	}
 	list := []parley.MissionInfo{}
-	if m := s.Facts.Mission(project); m != nil {
-		info := parley.MissionInfo{ID: m.ID, Project: project, Text: m.Text, Agents: m.Agents, By: m.By, At: m.At}
+	for _, m := range slices.Backward(s.Facts.Missions) {
+		if !wanted(m.Project) {
+			continue
+		}
+		info := parley.MissionInfo{ID: m.ID, Project: m.Project, Gone: gone(m.Project), Text: m.Text, Agents: m.Agents,
+			By: m.By, At: m.At}
 		for _, idle := range m.Idle {
 			info.Prompted = append(info.Prompted,
 				parley.PromptedAgent{Agent: idle.Agent, Session: parley.IdleSession(m.ID, idle.Agent),
@@ -232,7 +241,7 @@ func (e *Engine) Missions(ctx context.Context, who parley.Principal, project str
 		if len(list) >= limit {
 			break
 		}
-		if ended.Project != project {
+		if !wanted(ended.Project) {
 			continue
 		}
 		event, err := e.fact(ctx, who.Tenant, parley.Seq(ended.ID))
@@ -240,8 +249,8 @@ func (e *Engine) Missions(ctx context.Context, who parley.Principal, project str
 			return nil, err
 		}
 		if b, ok := event.Body.(parley.MissionSet); ok {
-			list = append(list, parley.MissionInfo{ID: ended.ID, Project: project, Text: b.Text, Agents: b.Agents,
-				By: event.By, At: event.At, Ended: ended.At})
+			list = append(list, parley.MissionInfo{ID: ended.ID, Project: ended.Project, Gone: gone(ended.Project),
+				Text: b.Text, Agents: b.Agents, By: event.By, At: event.At, Ended: ended.At})
 		}
 	}
 	return list, nil

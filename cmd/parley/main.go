@@ -92,6 +92,7 @@ type commands struct {
 	Replay       replayCommand       `cmd:"" help:"Run a recorded session again with another model, prompt or agent, and show the differences."`
 	Eval         evalCommand         `cmd:"" help:"Run recorded sessions or inputs again, and check the answers."`
 	Agents       agentsCommand       `cmd:"" help:"List, start and stop agents."`
+	Missions   missionsCommand   `cmd:"" help:"List missions, and end one."`
 	Models       modelsCommand       `cmd:"" help:"List the models of the configured vendors."`
 	Nodes        nodesCommand        `cmd:"" help:"List the servers that share a database."`
 	Usage        usageCommand        `cmd:"" help:"Print the usage of a day and the rest of the quotas."`

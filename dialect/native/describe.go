@@ -243,7 +243,7 @@ func agentOperations() map[string]dialect.Operation {
 		"POST /api/v1/agents/{id}/override": {Summary: "Replace the override for an agent", Status: ok,
 			Body:   idleBody{},
 			Answer: parley.IdleChoice{}},
-		"GET /api/v1/missions": {Summary: "The missions of the project, newest first", Status: ok,
+		"GET /api/v1/missions": {Summary: "The missions of the project, newest first; project=* is every project", Status: ok,
 			Query: []string{"project"},
 			Answer: struct {
 				Missions []parley.MissionInfo `json:"missions"`
@@ -256,7 +256,8 @@ func agentOperations() map[string]dialect.Operation {
 				idleBody
 			} `json:"agents,omitempty"`
 		}{}, Answer: missionReceipt{}},
-		"DELETE /api/v1/missions": {Summary: "Clear the active mission", Status: ok, Answer: parley.Receipt{}},
+		"DELETE /api/v1/missions": {Summary: "Clear the active mission, also of a project that is gone", Status: ok,
+			Query: []string{"project"}, Answer: parley.Receipt{}},
 	}
 }
 

@@ -1,25 +1,50 @@
 package native
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/url"
 
 	"parley"
 	"parley/dialect"
 )
 
 func (h *Handler) listMissions(r request) (int, any, error) {
-	list, err := h.Door.Missions(r.Context(), r.who, r.project.Root, parley.MaxEndedMissions+1)
+	list, err := h.missions(r)
+	answer := map[string]any{"missions": list}
 	for i := range list {
 		if list[i].Agents == nil {
 			list[i].Agents = []parley.MissionAgent{}
 		}
 	}
-	answer := map[string]any{"missions": list}
-	if h.NoPrompts != "" {
-		answer["note"] = h.NoPrompts
+	if note := cmp.Or(missionsGone(list), h.NoPrompts); note != "" {
+		answer["note"] = note
 	}
 	return http.StatusOK, answer, err
+}
+
+// missions are those of the project that the request names. The server may have lost the project since they were set.
+func (h *Handler) missions(r request) ([]parley.MissionInfo, error) {
+	list, err := h.Door.Missions(r.Context(), r.who, r.project.Root, parley.MaxEndedMissions+1)
+	if err == nil && len(list) == 0 && r.gone != nil && r.project.Root != parley.EveryProject {
+		err = r.gone
+	}
+	return list, err
+}
+
+// missionsGone says what to do with active missions of projects that the server does not have; empty: there are none.
+func missionsGone(list []parley.MissionInfo) string {
+	for _, m := range list {
+		if m.Gone && m.Ended.IsZero() {
+			return fmt.Sprintf("The project %s is gone: this server does not have it, and nothing comes of its "+
+				"mission. "+
+				"Clear the mission with DELETE /api/v1/missions?project=%s, or start the server with --project %s.",
+				m.Project, url.QueryEscape(m.Project), m.Project)
+		}
+	}
+	return ""
 }
 
 func (h *Handler) setMission(r request) (int, any, error) {
@@ -57,6 +82,11 @@ type missionReceipt struct {
 }
 
 func (h *Handler) clearMission(r request) (int, any, error) {
+	if r.gone != nil { // else a mistyped name would be answered as if there were nothing to clear
+		if list, err := h.missions(r); err != nil || len(list) == 0 || r.project.Root == parley.EveryProject {
+			return 0, nil, cmp.Or(err, r.gone)
+		}
+	}
 	receipt, err := h.submit(r, string(parley.TenantSession), parley.ClearMission{Project: r.project.Root})
 	return http.StatusOK, receipt, err
 }

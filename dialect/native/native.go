@@ -83,9 +83,9 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 			h.answer(func(seq parley.Seq, _ dialect.Object) (parley.CommandBody, error) {
 				return parley.WithdrawInput{Input: parley.InputID(seq)}, nil
 			})),
-		"GET /api/v1/missions":              h.asks(h.listMissions),
+		"GET /api/v1/missions":              h.asksAnywhere(h.listMissions),
 		"POST /api/v1/missions":             h.asks(h.setMission),
-		"DELETE /api/v1/missions":           h.asks(h.clearMission),
+		"DELETE /api/v1/missions":           h.asksAnywhere(h.clearMission),
 		"GET /api/v1/agents/{id}/override":  h.asks(h.getOverride),
 		"POST /api/v1/agents/{id}/override": h.asks(h.setOverride),
 
@@ -145,17 +145,24 @@ type request struct {
 	// project is the one that the request names, or else the tenant's first; only is
 	// the former, and zero where none is named.
 	project, only parley.Project
+	gone          error // of asksAnywhere: why the server has no such project
 }
 
-// asks makes a handler of a function from a request to an answer.
-func (h *Handler) asks(f func(request) (status int, answer any, err error)) http.HandlerFunc {
-	return h.asksUpTo(maxBody, f)
-}
+// A handling makes an answer of a request.
+type handling func(request) (status int, answer any, err error)
 
 const maxBody = 2 * parley.MaxContent
 
+// asks makes a handler of a handling.
+func (h *Handler) asks(f handling) http.HandlerFunc { return h.handler(f, maxBody, false) }
+
 // asksUpTo is asks for bodies of at most a number of bytes.
-func (h *Handler) asksUpTo(most int64, f func(request) (status int, answer any, err error)) http.HandlerFunc {
+func (h *Handler) asksUpTo(most int64, f handling) http.HandlerFunc { return h.handler(f, most, false) }
+
+// asksAnywhere is asks for requests that may name a project that the server does not have.
+func (h *Handler) asksAnywhere(f handling) http.HandlerFunc { return h.handler(f, maxBody, true) }
+
+func (h *Handler) handler(f handling, most int64, anywhere bool) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		who, err := h.Guard.Who(r)
 		if err != nil {
@@ -168,8 +175,9 @@ func (h *Handler) asksUpTo(most int64, f func(request) (status int, answer any, 
 			return
 		}
 		q := request{Request: r, who: who, body: body}
-		if q.project, q.only, err = h.project(q); err != nil {
-			h.fail(w, err)
+		q.project, q.only, q.gone = h.project(q)
+		if q.gone != nil && (!anywhere || q.project.Root == "") {
+			h.fail(w, q.gone)
 			return
 		}
 		status, answer, err := f(q)

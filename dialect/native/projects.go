@@ -33,8 +33,11 @@ func (h *Handler) project(r request) (project, only parley.Project, err error) {
 	if err != nil {
 		return project, only, err
 	}
-	if project, err = h.Door.Project(r.who.Tenant, name); err == nil && name != "" {
+	if project, err = h.Door.Project(r.who.Tenant, name); err != nil {
+		return parley.Project{Root: name}, only, err
+	}
+	if name != "" {
 		only = project
 	}
-	return project, only, err
+	return project, only, nil
 }
