@@ -11,6 +11,7 @@ import { useMe } from '../wire/me'
 import type { Effect, Timer } from '../wire/native.generated'
 import { Fetched, useAct } from './Fetched'
 import { Mission } from './Mission'
+import { Overrides } from './Overrides'
 import { classes } from '../ui/classes'
 
 // Autonomy: the mission, follow-ups that agents have scheduled, and outgoing deliveries. A server without these
@@ -23,6 +24,9 @@ export function Autonomy() {
     <>
       <Section title="Mission">
         <Mission />
+      </Section>
+      <Section title="Idle prompts">
+        <Overrides />
       </Section>
       <Section title="Follow-ups">
         <Timers />

@@ -1,4 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { useState, type FormEvent } from 'react'
 import { agentsQuery } from '../agents/queries'
 import { Button } from '../ui/Button'
@@ -8,7 +9,9 @@ import { Exact, Mono } from '../ui/Mono'
 import { Box } from '../ui/Page'
 import { RelativeTime } from '../ui/RelativeTime'
 import type { Mission as Shown, MissionAgent } from '../wire/bus.generated'
+import { ask } from '../wire/api'
 import { useMe } from '../wire/me'
+import type { MissionInfo } from '../wire/native.generated'
 import { Fetched, useAct } from './Fetched'
 
 // Mission is the goal that idle agents are reminded of. There is one at a time.
@@ -59,6 +62,7 @@ function Active({ mission, may }: { mission: Shown; may: boolean }) {
           ))}
         </ul>
       )}
+      <Prompted />
       <div className="flex flex-wrap items-center gap-4">
         {may && (
           <Button busy={end.isPending} onClick={() => end.mutate({ path: '/api/mission' })}>
@@ -70,6 +74,28 @@ function Active({ mission, may }: { mission: Shown; may: boolean }) {
         </span>
       </div>
     </Box>
+  )
+}
+
+// Prompted says in which conversations the active mission has prompted agents, how often, and when last.
+function Prompted() {
+  const { data } = useQuery({
+    queryKey: ['autonomy', 'prompted'],
+    queryFn: ({ signal }) => ask<{ missions: MissionInfo[] }>('GET', '/api/v1/missions', { signal }),
+    select: ({ missions }) => missions.find((one) => one.ended_at === undefined)?.prompted ?? [],
+  })
+  if (data === undefined || data.length === 0) return null
+  return (
+    <ul aria-label="Prompted agents" className="flex flex-col gap-1 text-sm text-ink-soft">
+      {data.map(({ agent, session, count, last_at }) => (
+        <li key={agent + session}>
+          <Link to="/chat/$session" params={{ session }} className="text-accent underline underline-offset-2">
+            {agent}
+          </Link>{' '}
+          was prompted {count === 1 ? 'once' : `${count} times`}, last <RelativeTime at={last_at} />
+        </li>
+      ))}
+    </ul>
   )
 }
 

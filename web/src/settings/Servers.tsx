@@ -1,5 +1,6 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Button } from '../ui/Button'
+import { CopyButton } from '../ui/CopyButton'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
 import { Exact, Mono } from '../ui/Mono'
@@ -15,6 +16,12 @@ interface Listed {
   servers: ToolServer[] | null
 }
 
+const example = `mcp:
+  servers:
+    files:
+      command: [/opt/tools/mcp-server-filesystem, /srv/project]
+`
+
 export function Servers() {
   const { data, error, isPending, refetch } = useQuery({
     queryKey: ['mcp'],
@@ -26,9 +33,12 @@ export function Servers() {
   const servers = data.servers ?? []
   if (servers.length === 0)
     return (
-      <EmptyState title="No tool servers">
-        A tool server offers tools by the Model Context Protocol (MCP). The operator configures tool servers: see
-        docs/mcp.md.
+      <EmptyState title="No tool servers" action={<CopyButton words text={example} />}>
+        A tool server offers tools to agents by the Model Context Protocol (MCP). The operator names tool servers in
+        the file of <Mono>--config</Mono>, because a tool server is a program that the machine runs. For example:
+        <Mono block className="mt-3 text-left text-xs">
+          {example}
+        </Mono>
       </EmptyState>
     )
   return servers.map((server) => <Server key={server.name} server={server} />)

@@ -41,6 +41,28 @@ export function Box({ className, children }: { className?: string; children: Rea
   return <div className={classes('rounded-lg border border-line bg-raised', className)}>{children}</div>
 }
 
+// Rows is a list of things with a line between them; Row is one of them, which wraps where it is narrow.
+export function Rows({ label, children }: { label: string; children: ReactNode }) {
+  return (
+    <ul aria-label={label} className="overflow-hidden rounded-lg border border-line">
+      {children}
+    </ul>
+  )
+}
+
+export function Row({ children }: { children: ReactNode }) {
+  return (
+    <li
+      className={classes(
+        'flex flex-wrap items-center gap-x-4 gap-y-1 border-b border-line bg-raised px-4 py-3 text-sm',
+        'last:border-b-0',
+      )}
+    >
+      {children}
+    </li>
+  )
+}
+
 // Facts are names with their values, one below the other on a phone.
 export function Facts({ facts }: { facts: [string, ReactNode][] }) {
   return (

@@ -148,6 +148,9 @@ export interface Left {
   tokens?: number
   cost_micros?: number
   storage_bytes?: number
+export interface IdleChoice {
+  idle_prompt?: string
+  idle_interval_secs?: number
 }
 
 export interface Mark {
@@ -169,6 +172,17 @@ export interface Me {
   hint?: string
 }
 
+export interface MissionInfo {
+  id: number
+  project?: string
+  text: string
+  agents: Array<{ agent: string; idle_prompt?: string; idle_interval_secs?: number }>
+  by: string
+  created_at: string
+  ended_at?: string
+  prompted?: PromptedAgent[]
+}
+
 export interface Model {
   id: string
   provider: string
@@ -176,6 +190,17 @@ export interface Model {
   context_window?: number
   input_price?: number
   output_price?: number
+}
+
+export interface Node {
+  id: string
+  address: string
+  version: string
+  sessions: number
+  projects: string[]
+  since: string
+  draining?: boolean
+  differs?: string[]
 }
 
 export interface Origin {
@@ -208,6 +233,13 @@ export interface PlanItem {
   title: string
   description?: string
   status: string
+}
+
+export interface PromptedAgent {
+  agent: string
+  session: string
+  count: number
+  last_at: string
 }
 
 export interface Question {
@@ -413,4 +445,11 @@ export interface UsageReport {
   user: UsageOf
   tenant?: UsageOf
   users?: UsageOf[]
+export interface WebhookInfo {
+  url: string
+  events: string[]
+  status: string
+  secret?: string
+  set_at: string
+  gone_at?: string
 }

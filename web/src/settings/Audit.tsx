@@ -1,0 +1,140 @@
+import { useInfiniteQuery } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Button } from '../ui/Button'
+import { classes } from '../ui/classes'
+import { EmptyState } from '../ui/EmptyState'
+import { ErrorState } from '../ui/ErrorState'
+import { Select, TextInput } from '../ui/Field'
+import { Exact, Mono } from '../ui/Mono'
+import { RelativeTime } from '../ui/RelativeTime'
+import { Spinner } from '../ui/Spinner'
+import { ask } from '../wire/api'
+import type { AuditEvent } from '../wire/native.generated'
+import { actions, wordsOf } from './audited'
+
+const most = 50 // of a page
+
+// Audit lists the security decisions of the tenant: what happened, when, and by whom.
+export function Audit() {
+  const [user, setUser] = useState('')
+  const [action, setAction] = useState('')
+  const { data, error, isPending, isFetchingNextPage, hasNextPage, fetchNextPage, refetch } = useInfiniteQuery({
+    queryKey: ['audit', user, action],
+    initialPageParam: '',
+    queryFn: async ({ pageParam, signal }) => {
+      const query = new URLSearchParams({ limit: String(most) })
+      if (user !== '') query.set('user_id', user)
+      if (action !== '') query.set('action', action)
+      if (pageParam !== '') query.set('before', pageParam)
+      return (await ask<{ events: AuditEvent[] }>('GET', `/api/v1/audit/events?${query}`, { signal })).events
+    },
+    getNextPageParam: (page) => (page.length < most ? undefined : justAfter(page.at(-1)!.created_at)),
+  })
+  const events = distinct(data?.pages.flat() ?? [])
+  const filtered = user !== '' || action !== ''
+  return (
+    <>
+      <form
+        className="flex flex-wrap items-end gap-3"
+        aria-label="Filter"
+        onSubmit={(event) => {
+          event.preventDefault()
+          setUser((new FormData(event.currentTarget).get('user') as string).trim())
+        }}
+      >
+        <label className="flex min-w-40 grow flex-col gap-1 text-sm font-medium sm:max-w-64">
+          Who
+          <TextInput
+            name="user"
+            placeholder="User id, then Enter"
+            spellCheck={false}
+            onChange={(event) => event.target.value === '' && setUser('')}
+          />
+        </label>
+        <label className="flex min-w-40 grow flex-col gap-1 text-sm font-medium sm:max-w-72">
+          What
+          <Select value={action} onChange={(event) => setAction(event.target.value)}>
+            <option value="">Everything</option>
+            {actions.map(([name, words]) => (
+              <option key={name} value={name}>
+                {words}
+              </option>
+            ))}
+          </Select>
+        </label>
+      </form>
+      {error !== null && (
+        <ErrorState what="The audit could not be loaded." error={error} retry={() => void refetch()} />
+      )}
+      {isPending && error === null && <Spinner word="Loading the audit…" />}
+      {data !== undefined && events.length === 0 && (
+        <EmptyState title={filtered ? 'No record matches' : 'Nothing is recorded yet'}>
+          {filtered
+            ? 'Choose another user or another kind of record.'
+            : 'The server records messages, approvals, tool calls, sign-ins and refusals here. Records are chained: ' +
+              '“parley audit verify” shows whether one was changed.'}
+        </EmptyState>
+      )}
+      {events.length > 0 && (
+        <ol aria-label="Audit records" className="overflow-hidden rounded-lg border border-line">
+          {events.map((event) => (
+            <Record key={event.id} event={event} />
+          ))}
+        </ol>
+      )}
+      {hasNextPage && (
+        <div>
+          <Button busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+            Load earlier records
+          </Button>
+        </div>
+      )}
+    </>
+  )
+}
+
+// Records of one moment have the same time, so a page starts within the moment at which the last one ended.
+function justAfter(at: string): string {
+  return new Date(Date.parse(at) + 1).toISOString()
+}
+
+function distinct(events: AuditEvent[]): AuditEvent[] {
+  return [...new Map(events.map((event) => [event.id, event])).values()]
+}
+
+function Record({ event }: { event: AuditEvent }) {
+  const refused = /denied|blocked|failed|halted/.test(event.action)
+  return (
+    <li className="border-b border-line bg-raised last:border-b-0">
+      <details className="group">
+        <summary
+          className={classes(
+            'flex cursor-pointer flex-wrap items-center gap-x-4 gap-y-0.5 px-4 py-2 text-sm',
+            'hover:bg-sunken focus-visible:-outline-offset-2',
+          )}
+        >
+          <span className={classes('min-w-0 grow basis-56 break-words', refused && 'font-medium text-failed')}>
+            {wordsOf(event.action)}
+            {event.resource_id !== undefined && (
+              <span className="ml-2 hidden font-mono text-xs font-normal text-ink-soft sm:inline">
+                <Exact>{short(event.resource_id)}</Exact>
+              </span>
+            )}
+          </span>
+          <span className="text-ink-soft">
+            <Exact>{event.user_id || 'the server'}</Exact>
+          </span>
+          <RelativeTime at={event.created_at} className="w-28 text-right text-xs text-ink-soft" />
+        </summary>
+        <Mono block className="mx-4 mb-3 max-h-80 text-xs">
+          {JSON.stringify(event, null, 2)}
+        </Mono>
+      </details>
+    </li>
+  )
+}
+
+// short cuts the ids of sessions, which are long.
+function short(id: string): string {
+  return id.replace(/^([0-9a-f]{8})-[0-9a-f-]{27}/, '$1…')
+}

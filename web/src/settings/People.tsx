@@ -1,0 +1,204 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
+import { Confirm } from '../ui/Confirm'
+import { Button } from '../ui/Button'
+import { CopyButton } from '../ui/CopyButton'
+import { EmptyState } from '../ui/EmptyState'
+import { ErrorState } from '../ui/ErrorState'
+import { Field, Select, TextInput } from '../ui/Field'
+import { Exact, Mono } from '../ui/Mono'
+import { Box, Row, Rows, Section } from '../ui/Page'
+import { RelativeTime } from '../ui/RelativeTime'
+import { Spinner } from '../ui/Spinner'
+import { toast } from '../ui/toast'
+import { ask } from '../wire/api'
+import { useMe } from '../wire/me'
+import type { AuditEvent, Session } from '../wire/native.generated'
+
+interface Person {
+  id: string
+  conversations: number
+  seen: string // when something of them was last recorded
+}
+
+const withPeople = 'PARLEY_AUTH=jwt PARLEY_JWT_SECRET=$(openssl rand -hex 32) parley serve'
+
+// People lists the users who have left something here. The server keeps no list of accounts: a token says who somebody
+// is.
+export function People() {
+  const { me, may } = useMe()
+  const [revoking, setRevoking] = useState<string>()
+  const { data, error, isPending, refetch } = useQuery({
+    queryKey: ['people', may('audit:read')],
+    queryFn: async ({ signal }) => {
+      const [{ sessions }, { events }] = await Promise.all([
+        ask<{ sessions: Session[] }>('GET', '/api/v1/sessions?limit=2000&archived=all', { signal }),
+        may('audit:read')
+          ? ask<{ events: AuditEvent[] }>('GET', '/api/v1/audit/events?limit=200', { signal })
+          : { events: [] },
+      ])
+      return peopleOf(sessions, events)
+    },
+    enabled: me !== undefined,
+  })
+  if (me?.auth === 'local')
+    return (
+      <EmptyState title="Only this machine can connect" action={<CopyButton words text={withPeople} />}>
+        In local mode everybody at this machine is the same user. To let other people sign in, start the server with a
+        secret and <Mono>PARLEY_AUTH=jwt</Mono>. Then this page lists people and revokes their tokens.
+      </EmptyState>
+    )
+  return (
+    <>
+      <Section title="People">
+        {error !== null && (
+          <ErrorState what="The people could not be loaded." error={error} retry={() => void refetch()} />
+        )}
+        {isPending && error === null && <Spinner word="Loading people…" />}
+        {data?.length === 0 && (
+          <EmptyState title="Nobody has signed in yet">
+            People appear here once they have signed in or sent a message. Make a token for the first one below.
+          </EmptyState>
+        )}
+        {data !== undefined && data.length > 0 && (
+          <Rows label="People">
+            {data.map((person) => (
+              <Row key={person.id}>
+                <span className="min-w-0 grow basis-48 truncate font-medium">
+                  <Exact>{person.id}</Exact>
+                  {person.id === me?.user && <span className="ml-2 font-normal text-ink-soft">you</span>}
+                </span>
+                <span className="text-ink-soft">
+                  {person.conversations === 1 ? '1 conversation' : `${person.conversations} conversations`}
+                </span>
+                <RelativeTime at={person.seen} className="w-28 text-right text-xs text-ink-soft" />
+                {may('users:write') && (
+                  <Button small onClick={() => setRevoking(person.id)}>
+                    Revoke tokens…
+                  </Button>
+                )}
+              </Row>
+            ))}
+          </Rows>
+        )}
+      </Section>
+      {may('users:write') && (
+        <Section title="Make a token">
+          <MakeToken tenant={me?.tenant ?? 'default'} />
+        </Section>
+      )}
+      {revoking !== undefined && (
+        <Revoke user={revoking} self={revoking === me?.user} onClose={() => setRevoking(undefined)} />
+      )}
+    </>
+  )
+}
+
+export function peopleOf(sessions: Pick<Session, 'owner' | 'updated_at'>[], events: AuditEvent[]): Person[] {
+  const people = new Map<string, Person>()
+  const seen = (id: string, at: string) => {
+    const person = people.get(id) ?? { id, conversations: 0, seen: at }
+    if (Date.parse(at) > Date.parse(person.seen)) person.seen = at
+    people.set(id, person)
+    return person
+  }
+  for (const { owner, updated_at } of sessions) if (owner !== '') seen(owner, updated_at).conversations++
+  for (const { user_id, created_at } of events) if (user_id) seen(user_id, created_at)
+  return [...people.values()].sort((a, b) => Date.parse(b.seen) - Date.parse(a.seen))
+}
+
+function Revoke({ user, self, onClose }: { user: string; self: boolean; onClose: () => void }) {
+  const queries = useQueryClient()
+  const revoke = useMutation({
+    mutationFn: () =>
+      ask<{ spared_roles?: string[] }>('POST', `/api/v1/users/${encodeURIComponent(user)}/revoke`, { body: {} }),
+    onSuccess: ({ spared_roles: spared = [] }) => {
+      toast(
+        spared.length === 0
+          ? `The tokens of ${user} are revoked.`
+          : `The tokens of ${user} are revoked, except those with the roles ${spared.join(', ')}.`,
+      )
+      void queries.invalidateQueries({ queryKey: ['people'] })
+    },
+  })
+  return (
+    <Confirm
+      title={`Revoke all tokens of ${user}?`}
+      yes="Revoke"
+      no="Keep them"
+      failed="The tokens were not revoked."
+      act={() => revoke.mutateAsync()}
+      onClose={onClose}
+    >
+      Every token that {user} has now stops working, in browsers too. A run that has started goes on. New tokens work.
+      {self && ' This signs you out.'}
+    </Confirm>
+  )
+}
+
+const roles: [string, string][] = [
+  ['standard_user', 'standard_user: talks to agents'],
+  ['read_only', 'read_only: looks, and changes nothing'],
+  ['dept_head', 'dept_head: changes agents, sees people and the audit'],
+  ['org_admin', 'org_admin: everything'],
+]
+
+// MakeToken writes the command that makes a token. The console does not make one: the secret stays with the operator.
+function MakeToken({ tenant }: { tenant: string }) {
+  const [user, setUser] = useState('')
+  const [role, setRole] = useState('standard_user')
+  const [ttl, setTtl] = useState('24h')
+  const command = `parley token --user ${quoted(user || 'ann')} --tenant ${quoted(tenant)} --role ${role} --ttl ${ttl}`
+  return (
+    <Box className="flex flex-col gap-4 p-4">
+      <div className="grid gap-4 sm:grid-cols-3">
+        <Field label="User">
+          {(control) => (
+            <TextInput
+              {...control}
+              placeholder="ann"
+              spellCheck={false}
+              value={user}
+              onChange={(event) => setUser(event.target.value)}
+            />
+          )}
+        </Field>
+        <Field label="Role">
+          {(control) => (
+            <Select {...control} className="w-full" value={role} onChange={(event) => setRole(event.target.value)}>
+              {roles.map(([name, words]) => (
+                <option key={name} value={name}>
+                  {words}
+                </option>
+              ))}
+            </Select>
+          )}
+        </Field>
+        <Field label="Valid for">
+          {(control) => (
+            <Select {...control} className="w-full" value={ttl} onChange={(event) => setTtl(event.target.value)}>
+              <option value="24h">a day</option>
+              <option value="168h">a week</option>
+              <option value="720h">30 days</option>
+            </Select>
+          )}
+        </Field>
+      </div>
+      <div className="flex flex-wrap items-center gap-2">
+        <Mono block quoted className="min-w-0 grow">
+          {command}
+        </Mono>
+        <CopyButton words text={command} />
+      </div>
+      <p className="text-xs text-ink-soft">
+        Run this where the server runs, with the same PARLEY_JWT_SECRET. The user pastes the token into the sign-in
+        page.
+      </p>
+    </Box>
+  )
+}
+
+// quoted is a word of a shell.
+export function quoted(word: string): string {
+  return /^[\w.@-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
+}

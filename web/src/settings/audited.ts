@@ -1,0 +1,50 @@
+// The words for the actions that the audit records.
+const words: Record<string, string> = {
+  'message.sent': 'Message sent',
+  'agent.message.ws': 'Message sent over a WebSocket',
+  'message.blocked': 'Message blocked',
+  'access.denied': 'Access denied',
+  'auth.denied': 'Sign-in refused',
+  'approval.resolved': 'Approval decided',
+  'grant.revoked': '“Always” rule revoked',
+  'tool.started': 'Tool call started',
+  'tool.executed': 'Tool call finished',
+  'tool.failed': 'Tool call failed',
+  'tool.blocked': 'Tool call blocked',
+  'tool.resolved': 'Unknown outcome of a tool call decided',
+  'plan.decided': 'Plan decided',
+  'settings.changed': 'Settings changed',
+  'tools.accepted': 'Tools of a server accepted',
+  'session.halted': 'Conversation halted',
+  'session.reopened': 'Conversation reopened',
+  'session.deleted': 'Conversation deleted',
+  'session.read': 'Conversation of another user read',
+  'session.renamed': 'Conversation renamed',
+  'session.forked': 'Conversation forked',
+  'session.exported': 'Conversation exported',
+  'file.read': 'File read',
+  'token.minted': 'Token made',
+  'ticket.issued': 'Ticket issued',
+  'principal.revoked': 'Tokens of a user revoked',
+  'user.signed_in': 'Signed in',
+  'user.signed_out': 'Signed out',
+  'agent.started': 'Agent started',
+  'agent.stopped': 'Agent stopped',
+  'agent.created': 'Agent created or changed',
+  'agent.deleted': 'Agent deleted',
+  'agent.overridden': 'Idle prompt of an agent changed',
+  'context.applied': 'Context of a user applied',
+  'mission.set': 'Mission set',
+  'mission.cleared': 'Mission ended',
+  'webhook.set': 'Webhook set',
+  'webhook.removed': 'Webhook removed',
+  'audit.sealed': 'Earlier records sealed with a key',
+}
+
+// actions are the known ones with their words, in order of the words.
+export const actions = Object.entries(words).sort(([, a], [, b]) => a.localeCompare(b))
+
+// wordsOf names an action; one that is not known keeps its name.
+export function wordsOf(action: string): string {
+  return words[action] ?? action
+}
