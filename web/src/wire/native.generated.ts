@@ -143,14 +143,16 @@ export interface Grant {
   sources?: string[]
 }
 
+export interface IdleChoice {
+  idle_prompt?: string
+  idle_interval_secs?: number
+}
+
 export interface Left {
   sessions?: number
   tokens?: number
   cost_micros?: number
   storage_bytes?: number
-export interface IdleChoice {
-  idle_prompt?: string
-  idle_interval_secs?: number
 }
 
 export interface Mark {
@@ -175,6 +177,7 @@ export interface Me {
 export interface MissionInfo {
   id: number
   project?: string
+  project_gone?: boolean
   text: string
   agents: Array<{ agent: string; idle_prompt?: string; idle_interval_secs?: number }>
   by: string
@@ -445,6 +448,8 @@ export interface UsageReport {
   user: UsageOf
   tenant?: UsageOf
   users?: UsageOf[]
+}
+
 export interface WebhookInfo {
   url: string
   events: string[]
