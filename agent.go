@@ -113,6 +113,8 @@ type AgentRef struct {
 	Depth   int `json:"depth,omitempty"` // of sub-agents; 0: maxDepth
 	// Files: its runs say at their end what they did to files.
 	Files bool `json:"files,omitempty"`
+	// Titles: its model writes the title of the conversation.
+	Titles bool `json:"titles,omitempty"`
 	// Remote: the agent runs elsewhere. See remote.go.
 	Remote bool `json:"remote,omitempty"`
 	// Autonomy is what it may do unasked, within what the server allows.

@@ -95,7 +95,7 @@ func (b InputReceived) fold(s State, e Event) State {
 	s.Autonomous = 0
 	s.Recent = recent(s.Recent, b.Content)
 	if s.Title == "" {
-		s.Title = titleOf(b.Content)
+		s.Title, s.Unnamed = titleOf(b.Content), true
 	}
 	return s
 }

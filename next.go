@@ -8,6 +8,9 @@ import "time"
 func Next(s State, now time.Time) []Step {
 	r := s.Run
 	steps := append(s.childSteps(), s.missionSteps()...)
+	if t := s.Titling; t != nil {
+		steps = append(steps, WriteTitle{t.Run, t.Agent})
+	}
 	if r != nil && r.Turn != nil {
 		steps = append(steps, CallModel{r.ID, r.Turn.ID, r.Agent, s.Compacted.From, r.Mode})
 		if !r.Agent.Remote {

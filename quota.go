@@ -60,6 +60,7 @@ func (b TurnFinished) rowOf(Event) Row      { return called(b.Usage) }
 func (b ApprovalExplained) rowOf(Event) Row { return called(b.Usage) }
 func (b FollowUpEvaluated) rowOf(Event) Row { return called(b.Usage) }
 func (b ContextCompacted) rowOf(Event) Row  { return called(b.Usage) }
+func (b SessionRenamed) rowOf(Event) Row    { return called(b.Usage) }
 
 // called is the row of a model call; nil: no model has said what it used.
 func called(u Usage) Row {

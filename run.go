@@ -80,6 +80,7 @@ func (b RunFinished) fold(s State, _ Event) State {
 	if s.Run = nil; s.evaluates(r, b) {
 		s.Evaluate = &evaluation{r.ID, r.Agent}
 	}
+	s.Titling = s.titles(r, b)
 	if b.ReportFollows && r != nil {
 		s.Unreported = r.ID
 	}

@@ -22,6 +22,9 @@ type (
 	}
 	SessionRenamed struct {
 		Title string `json:"title"`
+		// Agent: its model wrote the title, at this cost. Empty: a person did.
+		Agent string `json:"agent,omitempty"`
+		Usage Usage  `json:"usage,omitzero"`
 	}
 	SessionHalted struct {
 		Reason string `json:"reason"`
@@ -37,12 +40,12 @@ func (b SessionOpened) fold(s State, e Event) State {
 }
 
 func (b SessionRenamed) fold(s State, _ Event) State {
-	s.Title = b.Title
+	s.Title, s.Unnamed, s.Titling = b.Title, false, nil
 	return s
 }
 
 func (b SessionHalted) fold(s State, _ Event) State {
-	s.Halted, s.Evaluate = b.Reason, nil
+	s.Halted, s.Evaluate, s.Titling = b.Reason, nil, nil
 	return s
 }
 
@@ -52,7 +55,7 @@ func (SessionReopened) fold(s State, _ Event) State {
 }
 
 func (SessionDeleted) fold(s State, _ Event) State {
-	s.Deleted, s.Evaluate, s.Unreported = true, nil, 0
+	s.Deleted, s.Evaluate, s.Titling, s.Unreported = true, nil, nil, 0
 	return s
 }
 
@@ -123,8 +126,8 @@ func (do RenameSession) decide(d *decision, _ Command) error {
 	if IsBlank(title) || len([]rune(title)) > maxTitleRunes {
 		return Errorf(CodeInvalid, "A title has 1 to %d characters.", maxTitleRunes)
 	}
-	if title != d.s.Title {
-		d.emit(0, SessionRenamed{title})
+	if title != d.s.Title || d.s.Titling != nil {
+		d.emit(0, SessionRenamed{Title: title})
 	}
 	return nil
 }

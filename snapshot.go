@@ -5,7 +5,7 @@ import "encoding/json"
 // FoldVersion names what Fold makes of a log. It is raised whenever a log folds
 // to something else than before, or State looks different: snapshots of another
 // version are thrown away, not migrated.
-const FoldVersion = 7
+const FoldVersion = 8
 
 // A Snapshot is the state after an event, kept so that a long log need not be
 // folded from its beginning.

@@ -15,6 +15,7 @@ type State struct {
 	Owner     PrincipalID // empty: not opened
 	Agent     string      // answers inputs that name no agent
 	Title     string
+	Unnamed   bool `json:",omitempty"` // nobody gave it that title: it is the first line of the first message
 	Transient bool
 	Halted    string // the reason; empty: not halted
 	Deleted   bool
@@ -29,6 +30,8 @@ type State struct {
 	Context   ContextSize
 	Compact   *compaction // asked for and not ended
 	Compacted compacted
+
+	Titling *titling `json:",omitempty"` // wanted
 
 	Children []Child // that have not returned
 

@@ -127,7 +127,7 @@ func TestUpcasting(t *testing.T) {
 	bodyTypes["SessionRenamed"] = two
 	for version, raw := range map[int]string{1: `{"name":"x"}`, 2: `{"label":"x"}`, 3: `{"title":"x"}`} {
 		if body, err := DecodeBody("SessionRenamed", version, []byte(raw)); err != nil ||
-			body != (SessionRenamed{"x"}) {
+			body != (SessionRenamed{Title: "x"}) {
 			t.Errorf("version %d: %+v, %v", version, body, err)
 		}
 	}

@@ -22,6 +22,7 @@ type Models struct {
 	AnthropicURL SecretURL     `name:"anthropic-base-url" var:"PARLEY_ANTHROPIC_BASE_URL,ANTHROPIC_BASE_URL" placeholder:"URL" help:"Base URL of the Anthropic API (default: Anthropic)."`
 	GoogleKey    Secret        `name:"gemini-api-key" var:"PARLEY_GEMINI_API_KEY,GEMINI_API_KEY,GOOGLE_API_KEY" placeholder:"KEY" help:"API key for Google Gemini."`
 	GoogleURL    SecretURL     `name:"google-gemini-base-url" var:"PARLEY_GOOGLE_GEMINI_BASE_URL,GOOGLE_GEMINI_BASE_URL" placeholder:"URL" help:"Base URL of the Gemini API (default: Google)."`
+	Titles       string        `var:"PARLEY_TITLES" default:"auto" help:"Whether the model writes the title of a conversation after its first answer, with one short call: on, off, or auto (on for models at their vendor's own address)."`
 	ModelSilence time.Duration `var:"PARLEY_MODEL_SILENCE" default:"1m" help:"How long a model may pause in the middle of an answer before the call counts as lost."`
 }
 
@@ -38,6 +39,9 @@ func (m *Models) CheckModels() error {
 	}
 	if !slices.Contains([]string{"auto", "responses", "chat"}, m.OpenAIAPI) {
 		wrong("--openai-api %s is not known; use responses, chat or auto", m.OpenAIAPI)
+	}
+	if !slices.Contains([]string{"auto", "on", "off"}, m.Titles) {
+		wrong("--titles %s is not known; use on, off or auto", m.Titles)
 	}
 	if m.ModelSilence < time.Second {
 		wrong("--model-silence %s would cut off every answer; use a second or more", m.ModelSilence)

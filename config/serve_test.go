@@ -74,7 +74,7 @@ func TestDefaults(t *testing.T) {
 		Agents:    filepath.Join(dir, "agents"),
 		LogLevel:  LogLevel(slog.LevelInfo),
 		Sentinel:  "block",
-		Models:    Models{OpenAIAPI: "auto", ModelSilence: time.Minute},
+		Models:    Models{OpenAIAPI: "auto", Titles: "auto", ModelSilence: time.Minute},
 		Access: Access{Auth: "local", Signing: Signing{JWTIssuer: "parley"}, OIDC: withoutOIDC, QueryToken: "on",
 			MaxConnections: 10000},
 		Autonomy:    Autonomy{AutonomyMaxConsecutive: 3, AutonomyCooldownMS: 15000},

@@ -173,6 +173,8 @@ func (a *actor) addressed(r *request, in parley.SubmitInput) (*parley.Agent, par
 		in.Agent = ref.Within(in.Agent.Tokens, in.Agent.Seconds, in.Agent.Micros).WithoutTrust(in.Untrusted)
 		return &agent, in, nil
 	}
+	ref.Titles = a.engine.Titles != nil && !agent.Elsewhere() && !in.Transient && a.s.state.Titled() &&
+		a.engine.Titles(cmp.Or(agent.Model, a.engine.DefaultModel))
 	in.Agent = ref
 	if err := a.freeNames(agent, in.Tools); err != nil {
 		return nil, in, err

@@ -70,6 +70,7 @@ type Config struct {
 	// nobody does.
 	Told     func(effect parley.EffectType, owed time.Duration)
 	Refusals Refusals               // nil: each is put on record
+	Titles   func(model string) bool // it may be asked for titles of conversations; nil: none may
 	Window   func(model string) int // tokens it can read; nil or zero: DefaultWindow
 	Autonomy parley.Autonomy        // the most that any agent may do unasked
 	Prompts  parley.IdleLimits      // of idle prompts; zero: DefaultIdleLimits

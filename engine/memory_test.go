@@ -19,7 +19,8 @@ func TestATurnIsToldWhatTheLogHolds(t *testing.T) {
 	watch := func() {
 		r.puppet.seen = func(q parley.ModelRequest) {
 			if strings.HasPrefix(q.Instructions, SummaryPrompt) || strings.HasPrefix(q.Instructions, EvaluatorPrompt) ||
-				strings.HasPrefix(q.Instructions, explainInstructions) {
+				strings.HasPrefix(q.Instructions, explainInstructions) ||
+				strings.HasPrefix(q.Instructions, TitlePrompt) {
 				return
 			}
 			list, err := r.Store.Tenant(acme).Sessions(context.Background(), parley.SessionQuery{Limit: 1000})

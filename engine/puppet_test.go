@@ -77,6 +77,11 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 	if r.Instructions == explainInstructions || strings.HasPrefix(r.Instructions, explainInstructions+"\n\n[") {
 		turns, turn = []string{explains(turns)}, 0
 	}
+	if strings.HasPrefix(r.Instructions, TitlePrompt) { // it does what the input says behind a #, with + for ;
+		_, do, _ := strings.Cut(r.Messages[0].Text, "#")
+		do, _, _ = strings.Cut(do, "\n\n<")
+		turns, turn = []string{strings.ReplaceAll(do, "+", ";")}, 0
+	}
 	return func(yield func(parley.Said, error) bool) {
 		if busy {
 			yield(parley.Said{}, parley.Errorf(parley.CodeOverloaded, "The puppet is busy."))

@@ -103,10 +103,10 @@ func (a *actor) onlyWanted(steps []parley.Step) bool {
 
 // watches reports whether a step does nothing itself: what it waits for goes on,
 // or stops, without it. A server that stops does not wait for people either, and
-// whether to come back can be asked later.
+// whether to come back, and under which title, can be asked later.
 func (a *actor) watches(step parley.Step) bool {
 	switch step := step.(type) {
-	case parley.RunChild, parley.StopChild, parley.Evaluate, parley.WatchMission, parley.DeliverPrompt:
+	case parley.RunChild, parley.StopChild, parley.Evaluate, parley.WriteTitle, parley.WatchMission, parley.DeliverPrompt:
 		return true
 	case parley.CallModel:
 		return step.Agent.Remote && a.s.state.Status() == parley.StatusWaiting

@@ -135,6 +135,8 @@ func (a *actor) perform(ctx context.Context, step parley.Step, b *brief) (last p
 		last.Body = a.reportChanges(ctx, step)
 	case parley.Evaluate:
 		last.Body = a.evaluate(ctx, step, b)
+	case parley.WriteTitle:
+		last.Body = a.writeTitle(ctx, step, b)
 	}
 	return last
 }
@@ -162,6 +164,8 @@ func failed(step parley.Step, why string) parley.ReportBody {
 		return parley.ChangesFound{Turns: step.Turns}
 	case parley.Evaluate:
 		return parley.EvaluationEnded{Run: step.Run, Code: parley.CodeInternal, Message: why}
+	case parley.WriteTitle:
+		return parley.TitleWritten{Run: step.Run}
 	}
 	return nil
 }

@@ -124,6 +124,13 @@ func (m *Models) Provider(model string) string {
 	return OpenAI
 }
 
+// OwnAddress reports whether a model is asked at its vendor's own address. A server of the operator's is slower, often
+// answers one question at a time, or is a mock.
+func (m *Models) OwnAddress(model string) bool {
+	name := m.Provider(model)
+	return name != Demo && m.account(name).BaseURL == ""
+}
+
 func (m *Models) account(name string) Account {
 	switch name {
 	case OpenAI:

@@ -43,4 +43,10 @@ var clientBugs = []bug{
 	{"a tag in an answer is a tag of the exported page", "dialect/export.go",
 		`_, _ = w.WriteString("<p>" + html.EscapeString(text) + "</p>\n")`,
 		`_, _ = w.WriteString("<p>" + html.UnescapeString(text) + "</p>\n")`, "./dialect", "TestExportedPageIsData"},
+	{"a model replaces the title that a person chose", "session.go",
+		"s.Title, s.Unnamed, s.Titling = b.Title, false, nil", "s.Title, s.Titling = b.Title, nil",
+		"./engine", "TestATitleIsThePersons"},
+	{"a title that looks like an attack is taken", "engine/title.go",
+		"case a.engine.suspect(title) != nil:", "case a.engine.suspect(title) != nil && agent.Name == title:",
+		"./engine", "TestATitleThatIsAnAttack"},
 }

@@ -135,6 +135,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		Model: model, Remotes: remotes, Log: log, Now: now,
 		Quotas: quotasOf(c), Most: provider.Most, Reached: meter.QuotaReached,
 		Artifacts: removeArtifacts(c, projects),
+		Titles:    titles(c.Titles, models),
 		Idle:      c.Idle, Keep: c.KeepPieces, Window: func(model string) int { return provider.About(model).Window },
 		FileRead: guard.Record.ReadFile, Webhooks: hooks, Told: meter.Delivered,
 		Classifier: newClassifier(c, model), Refusals: guard.Record, Screen: sentinel,

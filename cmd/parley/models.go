@@ -27,6 +27,17 @@ func newModels(c *config.Settings) *provider.Models {
 	})
 }
 
+// titles says which models write titles of conversations.
+func titles(setting string, models *provider.Models) func(model string) bool {
+	switch setting {
+	case "on":
+		return func(string) bool { return true }
+	case "auto":
+		return models.OwnAddress
+	}
+	return nil
+}
+
 // warnOfModels logs which models of these agents cannot be called.
 func warnOfModels(c *config.Settings, models *provider.Models, agents []parley.Agent, log *slog.Logger) {
 	for _, name := range modelsOf(agents, models.Default(), c.Classifier) {

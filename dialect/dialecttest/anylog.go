@@ -177,6 +177,7 @@ func (s *session) input() {
 		in.Busy = parley.Steer
 	}
 	in.Deliver = s.pick("owed", 2) > 0
+	in.Agent.Titles = s.pick("titles", 2) > 0
 	in.Agent.Remote = s.pick("elsewhere", 4) == 0
 	in.Classify = s.pick("classified", 4) == 0
 	if s.pick("flagged", 6) == 0 {
@@ -246,6 +247,9 @@ func (s *session) work() {
 			ended.Code, ended.Message = parley.CodeModel, "The model failed."
 		}
 		s.report(parley.Report{Body: ended})
+	case parley.WriteTitle:
+		title := []string{"", "A title"}[s.pick("titled", 2)]
+		s.report(parley.Report{Body: parley.TitleWritten{Run: step.Run, Title: title, Usage: parley.Usage{Output: 4}}})
 	case parley.Explain:
 		s.report(parley.Report{Run: step.Run, Call: step.Call,
 			Body: parley.ExplanationEnded{Text: "It does " + s.text(), Usage: parley.Usage{Output: 3}}})

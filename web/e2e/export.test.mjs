@@ -1,20 +1,24 @@
-// A conversation as a document: copied as Markdown, and kept as a page that needs nothing and runs nothing.
+// A conversation that the model has named, as a document: copied as Markdown, and kept as a page that needs nothing and runs nothing.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { Chat } from './lib/chat.mjs'
 import { Model, Server, test, Visitor } from './lib/index.mjs'
 
-test('a conversation is copied as Markdown and exported as a page and as JSON lines', async (t) => {
+test('a conversation is named by its model, copied as Markdown and exported as a page and as JSON lines', async (t) => {
   const model = await Model.start(t)
   const hostile = '**bold** <script>window.ran = 1</script> ![pixel](https://example.com/p.png)'
+  model.always('You write titles of conversations', '"A **tag** in an answer"')
   model.script('say something', `A tag:\n\n${hostile}\n\n<img src="https://example.com/q.png" onerror="window.ran = 2">`)
-  const server = await Server.start(t, { env: model.env })
+  const server = await Server.start(t, { env: { ...model.env, PARLEY_TITLES: 'on' } })
   const visitor = await Visitor.come(t, server)
   await visitor.context.grantPermissions(['clipboard-read', 'clipboard-write'])
   const page = await visitor.tab('/')
   const chat = new Chat(page)
   await chat.say('Please say something')
   await chat.ended('A tag:')
+  await page.getByRole('heading', { level: 1, name: 'A **tag** in an answer' }).waitFor()
+  await page.getByRole('link', { name: /A \*\*tag\*\* in an answer/ }).waitFor()
+  assert(!model.asked.some((request) => request.includes('You write titles') && request.includes('"tools"')), 'a title has tools')
   const act = async (name) => {
     await page.getByRole('button', { name: 'Conversation actions' }).click()
     await page.getByRole('menuitem', { name }).click()
@@ -29,6 +33,7 @@ test('a conversation is copied as Markdown and exported as a page and as JSON li
   await act('Copy as Markdown')
   await page.getByText('The conversation is copied as Markdown.').waitFor()
   const copied = await page.evaluate(() => navigator.clipboard.readText())
+  assert.match(copied, /^# A \\\*\\\*tag\\\*\\\* in an answer\n/)
   assert.match(copied, /## You\n\nPlease say something\n/)
   assert(copied.includes(hostile), copied)
   const kept = await download('Export as Markdown')
@@ -37,7 +42,7 @@ test('a conversation is copied as Markdown and exported as a page and as JSON li
 
   const lines = readFileSync((await download('Export all events (JSON lines)')).path, 'utf8').trim().split('\n')
   assert.equal(JSON.parse(lines[0]).type, 'SessionOpened')
-  assert.equal(JSON.parse(lines.at(-1)).type, 'RunFinished')
+  assert.equal(JSON.parse(lines.at(-1)).type, 'SessionRenamed')
 
   const html = await download('Export as a web page')
   assert.match(html.name, /^conversation-[0-9a-f]{8}\.html$/)

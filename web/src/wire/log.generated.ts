@@ -173,6 +173,7 @@ export interface InputReceived {
     compact?: number
     depth?: number
     files?: boolean
+    titles?: boolean
     remote?: boolean
     autonomy?: {
       enabled: boolean
@@ -334,6 +335,7 @@ export interface RunStarted {
     compact?: number
     depth?: number
     files?: boolean
+    titles?: boolean
     remote?: boolean
     autonomy?: {
       enabled: boolean
@@ -382,6 +384,8 @@ export interface SessionOpened {
 
 export interface SessionRenamed {
   title: string
+  agent?: string
+  usage?: { input?: number; output?: number; cached?: number; written?: number; cost_micros?: number }
 }
 
 export interface SessionReopened {
@@ -425,6 +429,7 @@ export interface TimerSet {
     compact?: number
     depth?: number
     files?: boolean
+    titles?: boolean
     remote?: boolean
     autonomy?: {
       enabled: boolean
