@@ -362,3 +362,71 @@ func TestA2AListsTasks(t *testing.T) {
 		}
 	}
 }
+
+// Of two answers to one card at once, one counts. The other client gets an error in its protocol's shape.
+func TestTwoAnswersAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, kinds["sqlite"](t))
+	defer w.stop()
+	ann := visitor{w, "ann", "standard_user"}
+	for name, one := range map[string]struct {
+		path, ask, answer string // with the session; with the session, the card and the decision
+		refused           func(status int, body string) bool
+	}{
+		"openai": {"/v1/responses",
+			`{"model":"helpful-assistant","metadata":{"session_id":"%s"},"input":"write it to a.txt"}`,
+			`{"model":"helpful-assistant","metadata":{"session_id":"%s"},"input":[{"type":"mcp_approval_response",` +
+				`"approval_request_id":"%s","approve":%v}]}`,
+			func(status int, body string) bool {
+				return status == http.StatusConflict && strings.HasPrefix(body, `{"error":{"message":`)
+			}},
+		"agui": {"/api/agui/helpful-assistant",
+			`{"threadId":"%s","runId":"r1","messages":[{"id":"m","role":"user","content":"write it to a.txt"}]}`,
+			`{"threadId":"%s","runId":"r2","messages":[],"resume":[{"interruptId":"%s","status":"resolved",` +
+				`"payload":{"approved":%v}}]}`,
+			func(_ int, body string) bool {
+				return strings.Contains(body, `{"type":"RUN_ERROR",`) && strings.Contains(body, `"code":"closed"`)
+			}},
+		"aisdk": {"/api/aisdk/helpful-assistant",
+			`{"id":"%s","messages":[{"id":"u","role":"user","parts":[{"type":"text","text":"write it to a.txt"}]}]}`,
+			`{"id":"%s","messages":[{"id":"a","role":"assistant","parts":[{"type":"dynamic-tool","toolName":"write_file",` +
+				`"toolCallId":"x","state":"approval-responded","approval":{"id":"%s","approved":%v}}]}]}`,
+			func(status int, body string) bool {
+				return (status == http.StatusConflict || status == http.StatusGone) && !strings.Contains(body, "data:")
+			}},
+	} {
+		session := uuid.NewString()
+		if status, body, _ := ann.post("POST", one.path, fmt.Sprintf(one.ask, session)); status != http.StatusOK {
+			t.Fatalf("%s: %d %s", name, status, body)
+		}
+		_, list, _ := ann.post("GET", "/api/v1/approvals", "")
+		var open struct {
+			Approvals []struct{ ID, Session string }
+		}
+		if err := json.Unmarshal([]byte(list), &open); err != nil || len(open.Approvals) != 1 {
+			t.Fatalf("%s: %s", name, list)
+		}
+		card := open.Approvals[0].ID
+		if name == "openai" {
+			card = "mcpr_" + strings.NewReplacer("-", "", ".", "_").Replace(card)
+		}
+		refused := make([]bool, 2)
+		var wg sync.WaitGroup
+		for i := range refused {
+			wg.Go(func() {
+				status, body, _ := ann.post("POST", one.path, fmt.Sprintf(one.answer, session, card, i == 0))
+				if refused[i] = one.refused(status, body); !refused[i] && status != http.StatusOK {
+					t.Errorf("%s: %d %s", name, status, body)
+				}
+			})
+		}
+		wg.Wait()
+		_, log, _ := ann.post("GET", "/api/v1/sessions/"+session+"/log", "", "Accept", "application/json")
+		if refused[0] == refused[1] || strings.Count(log, `"type":"ApprovalDecided"`) != 1 {
+			t.Errorf("%s: refused were %v, and the log is\n%s", name, refused, log)
+		}
+		if allowed := strings.Contains(log, `"outcome":"succeeded"`); allowed != refused[1] {
+			t.Errorf("%s: the call was made: %v, refused were %v", name, allowed, refused)
+		}
+	}
+}
