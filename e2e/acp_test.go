@@ -294,22 +294,33 @@ func TestEditor(t *testing.T) {
 	if chunks(all, "agent_message_chunk") == "" || result.StopReason != "end_turn" {
 		t.Errorf("%+v", result)
 	}
-	// The server is killed in mid-stream. The editor is shown each character once.
-	as = e.begin("session/prompt", prompting(id, "count to 60"))
+	s = wantNothingTwice(t, s, e, id)
+	wantReplay(t, s, id)
+	wantLateAnswers(t, s)
+}
+
+// wantNothingTwice: the server is killed in mid-stream, and the editor is shown each
+// character once.
+func wantNothingTwice(t *testing.T, s *server, e *acpEditor, id string) *server {
+	t.Helper()
+	as := e.begin("session/prompt", prompting(id, "count to 60"))
 	cut := e.next()
 	for cut.Update.Kind != "agent_message_chunk" {
 		cut = e.next()
 	}
 	s.kill()
 	s = s.again()
-	all, answer = e.until(as)
+	all, answer := e.until(as)
 	if got := cut.text() + chunks(all, "agent_message_chunk"); got != counted(60) || answer.Error != nil {
 		t.Errorf("cut and continued it reads %q, %s", got, answer.raw)
 	}
-	wantReplay(t, s, id)
+	return s
+}
 
-	// An editor that closes its end right after asking is answered. If the run waits
-	// for a person, the answer says so.
+// wantLateAnswers: an editor that closes its end right after asking is answered. If the
+// run waits for a person, the answer says so.
+func wantLateAnswers(t *testing.T, s *server) {
+	t.Helper()
 	for text, want := range map[string]string{"hello": `"stopReason":"end_turn"`,
 		"write x to e.txt": "Answer in the console: http://"} {
 		e := startEditor(t, nil, "--server", "http://"+s.address)

@@ -55,4 +55,5 @@ for await (const line of createInterface({ input: process.stdin })) {
     child.stdin.write(c.raw + '\n');
   }
 }
+await new Promise((written) => setImmediate(written)); // what was asked last
 child.stdin.end();
