@@ -46,6 +46,9 @@ const (
 	AuditTokenMinted     = "token.minted"
 	AuditTicket          = "ticket.issued"
 	auditUserErased      = "user.erased"
+	auditHoldSet         = "hold.set"
+	auditHoldReleased    = "hold.released"
+	auditRetention       = "retention.applied"
 	AuditRevoked         = "principal.revoked"
 	AuditSignedIn        = "user.signed_in" // with a browser
 	AuditSignedOut       = "user.signed_out"

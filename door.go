@@ -81,6 +81,11 @@ type Door interface {
 	// Usage is what was used on the day of a time, today if that is zero. See UsageReport.
 	Usage(ctx context.Context, who Principal, at time.Time) (UsageReport, error)
 
+	// Retain carries out the rules of retention of the tenant now; dry: it only says what they would delete.
+	Retain(ctx context.Context, who Principal, dry bool) (RetentionReport, error)
+	// LegalHolds lists those of the tenant, and Hold changes one.
+	LegalHolds(context.Context, Principal) (LegalHolds, error)
+	Hold(context.Context, Principal, HoldChange) (LegalHold, error)
 	// Erase deletes for good what a user of the principal's tenant has said.
 	Erase(ctx context.Context, who Principal, user PrincipalID) (ErasureReport, error)
 

@@ -13,6 +13,9 @@ type Erasure struct {
 	// Events of other sessions replace those with their session and seq. Writers of these sessions are fenced and read
 	// the log again.
 	Events []Event
+	// Before: if one of the sessions was changed since, or has an open run, all of it is refused with CodeConflict.
+	// Zero: whenever they were changed.
+	Before time.Time
 	User   PrincipalID // whose contexts and tickets go too; empty: nobody's
 	Audit  []Audit
 }

@@ -26,8 +26,9 @@ type Store interface {
 	// Trim deletes the pieces of outputs that were finished before a time,
 	// whose OutputFinished says all of it again; what claims to come from after
 	// now is taken for old, or a clock that once jumped would end retention.
+	// Each tenant has a time of its own; zero: its pieces stay, as do those of sessions under a legal hold.
 	// It does a bounded part of that, and says whether to come back for more.
-	Trim(ctx context.Context, before, now time.Time) (deleted int, more bool, err error)
+	Trim(ctx context.Context, before func(TenantID) time.Time, now time.Time) (deleted int, more bool, err error)
 
 	// IndexEarlier indexes for Search what was appended by a release that did not.
 	// It does a bounded part of that, newest first, and says whether there is more.
@@ -98,6 +99,13 @@ type TenantStore interface {
 
 	// Marks are those of a user on a session.
 	Marks(context.Context, PrincipalID, SessionID) (Marks, error)
+	// LegalHolds lists them, the oldest first.
+	LegalHolds(context.Context) (LegalHolds, error)
+	// Old lists sessions that were not changed since a time, also deleted ones, in order of their ids and after one.
+	// Sub-agents come with the session above them.
+	Old(ctx context.Context, before time.Time, after SessionID, limit int) ([]OldSession, error)
+	// OldChunks is about how many pieces Trim would delete.
+	OldChunks(ctx context.Context, before time.Time) (int, error)
 	// Spent is what the tenant, and what one of its users, has used on a day. What is stored is added up only if
 	// storage is set: that reads a row of every session.
 	Spent(ctx context.Context, day string, user PrincipalID, storage bool) (tenant, own Spent, err error)
@@ -169,6 +177,8 @@ type Batch struct {
 	// Marks, if given, changes what a user has noted about a session of the tenant
 	// that is not deleted.
 	Marks *MarkChange
+	// Hold, if given, sets or releases a legal hold of the tenant.
+	Hold *HoldChange
 
 	// Webhook, if given, replaces the session's; without a target there is none.
 	Webhook *StoredWebhook
@@ -178,7 +188,7 @@ type Batch struct {
 	Revocation *Revocation
 
 	// Audit goes on record in the same transaction. A batch without a session
-	// has nothing but this, a Context, Marks and a Revocation; one without a tenant too
+	// has nothing but this, a Context, Marks, a Hold and a Revocation; one without a tenant too
 	// is of the server's own chain.
 	Audit []Audit
 }

@@ -190,6 +190,30 @@ func (c *Client) Erase(ctx context.Context, user parley.PrincipalID) (report par
 	return report, err
 }
 
+// Retain carries out the rules of retention of the tenant now; dry: it only says what they would delete.
+func (c *Client) Retain(ctx context.Context, dry bool) (report parley.RetentionReport, err error) {
+	r := request{method: http.MethodPost, path: "/retention", body: struct{}{}, answer: &report}
+	if dry {
+		r.method, r.body = http.MethodGet, nil
+	}
+	err = c.do(ctx, r)
+	return report, err
+}
+
+// LegalHolds lists those of the tenant.
+func (c *Client) LegalHolds(ctx context.Context) ([]parley.LegalHold, error) {
+	var answer struct{ Holds []parley.LegalHold }
+	err := c.do(ctx, request{method: http.MethodGet, path: "/holds", answer: &answer})
+	return answer.Holds, err
+}
+
+// Hold sets a legal hold, or releases it.
+func (c *Client) Hold(ctx context.Context, change parley.HoldChange) (held parley.LegalHold, err error) {
+	err = c.do(ctx, request{method: http.MethodPost, path: "/holds", answer: &held, body: fields{"kind": change.Kind,
+		"id": change.ID, "reason": change.Reason, "release": change.Release}})
+	return held, err
+}
+
 // Nodes lists the servers that share the database and are alive.
 func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	var answer struct{ Nodes []Node }

@@ -13,6 +13,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -65,6 +66,7 @@ type Settings struct {
 	Projects    []Project    `kong:"-"` // the workspace, and those of --project or of the file
 	Quotas      Quotas       `kong:"-"` // of the file
 	ForACommand bool         `kong:"-"` // a command started the server for itself, and ends it
+	Retention   Retention    `kong:"-"` // of the file, and --keep-pieces
 }
 
 // Serve is Settings that must make sense, as a kong command.
@@ -81,7 +83,8 @@ func (s *Serve) AfterApply(file fileSettings) error {
 
 // AfterApply is called by kong when every value is known and valid.
 func (s *Settings) AfterApply(file fileSettings) error {
-	s.ToolServers, s.Quotas = file.servers, file.quotas
+	s.ToolServers, s.Quotas, s.Retention = file.servers, file.quotas, file.retention
+	s.Retention.All.Chunks = cmp.Or(s.Retention.All.Chunks, s.KeepPieces)
 	if s.Agents == "" {
 		s.Agents = s.agentsInWorkspace()
 	}

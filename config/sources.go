@@ -158,6 +158,8 @@ type fileSettings struct {
 	servers  toolServers
 	projects fileProjects
 	quotas   Quotas
+
+	retention Retention
 }
 
 // readFile reads the file of --config.
@@ -174,7 +176,8 @@ func readFile(path string, known []string, env Lookup) (file fileSettings, err e
 	for _, e := range doc.entries {
 		switch {
 		case e.key == "mcp" || strings.HasPrefix(e.key, "mcp.") || e.key == "projects",
-			e.key == "quotas" || strings.HasPrefix(e.key, "quotas."):
+			e.key == "quotas" || strings.HasPrefix(e.key, "quotas."),
+			e.key == "retention" || strings.HasPrefix(e.key, "retention."):
 			continue // below
 		case e.key == "config":
 			return file, at(path, e.line, "config cannot name another file")
@@ -194,6 +197,9 @@ func readFile(path string, known []string, env Lookup) (file fileSettings, err e
 	}
 	if err == nil {
 		file.quotas, err = readQuotas(doc)
+	}
+	if err == nil {
+		file.retention, err = readRetention(doc)
 	}
 	return file, err
 }

@@ -84,13 +84,17 @@ type Config struct {
 
 	// Artifacts deletes those of a tenant that have these names, and says how many there were; nil: there are none.
 	Artifacts func(tenant parley.TenantID, names map[string]bool) (int, error)
+	// OldArtifacts deletes those of a tenant that were written before a time, but for some names, and says how many.
+	// dry: it only counts them. nil: there are none.
+	OldArtifacts func(tenant parley.TenantID, before time.Time, keep map[string]bool, dry bool) (int, error)
+	// Retention says how long a tenant keeps its data; nil: everything for ever.
+	Retention func(parley.TenantID) parley.Retention
 
 	Idle     time.Duration // unload an actor that had nothing to do for so long; default a minute
 	CardLife time.Duration // how long a person may take; default a day
 	Retry    time.Duration // load a session that failed again after this; default 2 s
 	Calls    int           // models called at the same time; default 256
 	Snapshot parley.Seq    // events between snapshots of a session; default 200
-	Keep     time.Duration // pieces of finished outputs; default for ever
 }
 
 // Engine is a parley.Door.
@@ -181,7 +185,7 @@ func (e *Engine) Start() {
 	if e.Nodes != nil {
 		e.meet()
 	}
-	if e.Keep > 0 {
+	if e.Retention != nil {
 		e.wg.Go(e.retain)
 	}
 }

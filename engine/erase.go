@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash"
-	"strings"
 
 	"parley"
 )
@@ -15,8 +14,7 @@ import (
 // parley.Door and docs/keeping.md.
 func (e *Engine) Erase(ctx context.Context, who parley.Principal, user parley.PrincipalID) (report parley.ErasureReport,
 	err error) {
-	if err := e.permit(ctx, who, "", parley.ActWriteUsers,
-		parley.Resource{Kind: parley.EverySession, Tenant: who.Tenant}); err != nil {
+	if err := e.mayKeep(ctx, who); err != nil {
 		return report, err
 	}
 	if user == "" {
@@ -26,7 +24,12 @@ func (e *Engine) Erase(ctx context.Context, who parley.Principal, user parley.Pr
 	if err := e.Store.Erase(ctx, who.Tenant, parley.Erasure{}); err != nil {
 		return report, err
 	}
-	x := &eraser{Engine: e, tenant: who.Tenant, user: user, sum: sha256.New(), artifacts: map[string]bool{}}
+	holds, err := e.freeToErase(ctx, who.Tenant, user)
+	if err != nil {
+		return report, err
+	}
+	x := &eraser{Engine: e, holds: holds, tenant: who.Tenant, user: user, sum: sha256.New(),
+		artifacts: map[string]bool{}}
 	if err := x.others(ctx); err != nil { // what is refused is refused before anything is deleted
 		return report, err
 	}
@@ -55,11 +58,43 @@ func (e *Engine) Erase(ctx context.Context, who parley.Principal, user parley.Pr
 	return x.report, err
 }
 
+// freeToErase refuses to erase a user of whom anything is under a legal hold, and lists the holds.
+func (e *Engine) freeToErase(ctx context.Context, tenant parley.TenantID, user parley.PrincipalID) (parley.LegalHolds,
+	error) {
+	logs := e.Store.Tenant(tenant)
+	holds, err := logs.LegalHolds(ctx)
+	if err != nil || len(holds) == 0 {
+		return nil, err
+	}
+	owned, err := logs.Owned(ctx, user)
+	if err != nil {
+		return nil, err
+	}
+	held := holds.On("", user)
+	for _, m := range owned {
+		if held == nil {
+			held = holds.On(m.Root, m.Owner)
+		}
+	}
+	return holds, heldError(held)
+}
+
+// heldError refuses to erase what a hold covers; nil: none does.
+func heldError(held *parley.LegalHold) error {
+	if held == nil {
+		return nil
+	}
+	return parley.Errorf(parley.CodeConflict, "There is %s. Nothing was erased. Release it first, if it no "+
+		"longer holds.",
+		held)
+}
+
 // An eraser is an erasure under way.
 type eraser struct {
 	*Engine
 	tenant    parley.TenantID
 	user      parley.PrincipalID
+	holds     parley.LegalHolds
 	sessions  []parley.SessionID
 	replaced  []parley.Event
 	artifacts map[string]bool // names
@@ -94,6 +129,9 @@ func (x *eraser) others(ctx context.Context) error {
 						"run is "+
 						"open. Cancel it, or wait for its end, and try again. Nothing was erased.", e.Session,
 						st.Summary.Owner)
+				}
+				if held := x.holds.On(st.Summary.Root, st.Summary.Owner); other && held != nil {
+					return heldError(held)
 				}
 				foreign[e.Session] = other
 			}
@@ -159,9 +197,5 @@ func (x *eraser) count(e parley.Event) {
 	fmt.Fprintf(x.sum, "%s %d %s %d %d\n%s\n", e.Session, e.Seq, name, version, len(body), body)
 	x.report.Events++
 	x.report.Bytes += int64(len(body))
-	if text := string(body); strings.Contains(text, "artifact://") {
-		for _, name := range parley.ArtifactsIn(text) {
-			x.artifacts[name] = true
-		}
-	}
+	addArtifactsOf(e, x.artifacts)
 }

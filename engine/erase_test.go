@@ -37,7 +37,8 @@ func TestErasedTextIsInNoFile(t *testing.T) {
 	}
 	// A page of free space holds what was deleted long ago.
 	say(carol, own, "call read a | say "+strings.Repeat(words+" ", 2000), 1)
-	if _, _, err := r.Store.Trim(ctx, time.Now().Add(time.Hour), time.Now().Add(time.Hour)); err != nil {
+	if _, _, err := r.Store.Trim(ctx, func(parley.TenantID) time.Time { return time.Now().Add(time.Hour) },
+		time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	say(bob, foreign, "say "+others, 1)

@@ -1,7 +1,12 @@
 package engine
 
 import (
+	"context"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +19,7 @@ import (
 // session goes on from there as if nothing had happened, also after a restart.
 func TestOldPiecesAreDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, func(c *Config) { c.Keep = time.Hour })
+		r := newRig(t, func(c *Config) { c.Retention = chunksFor(time.Hour) })
 		id := r.open()
 		r.say(id, "say one")
 		whole := r.finished(id, 1)
@@ -42,4 +47,104 @@ func TestOldPiecesAreDeleted(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// chunksFor keeps only chunks for a limited time.
+func chunksFor(d time.Duration) func(parley.TenantID) parley.Retention {
+	return func(parley.TenantID) parley.Retention { return parley.Retention{Chunks: d} }
+}
+
+// TestRetentionPassesOverWhatIsNeeded: a dry run deletes nothing and says what would go. Then old sessions go, but for
+// those with an open run, with an owed timer or under a legal hold, which also keeps them from being erased.
+func TestRetentionPassesOverWhatIsNeeded(t *testing.T) { onEveryStore(t, retentionPasses) }
+
+func retentionPasses(t *testing.T, open func() parley.Store) {
+	var late atomic.Int64
+	removed := map[string]bool{}
+	r := newRig(t, func(c *Config) {
+		c.Now = func() time.Time { return time.Now().Add(time.Duration(late.Load())) }
+		c.Artifacts = func(_ parley.TenantID, names map[string]bool) (int, error) {
+			maps.Copy(removed, names)
+			return len(names), nil
+		}
+		c.CardLife = 1000 * time.Hour
+	})
+	r.stop(true)
+	r.reopen = open
+	r.start()
+	ctx, carol := context.Background(), member("carol", parley.RoleStandardUser)
+	said := func(who parley.Principal, text string) parley.SessionID {
+		t.Helper()
+		id := parley.SessionID(fmt.Sprintf("55555555-5555-4555-8555-%012x", sessions.Add(1)))
+		if code := r.as(who, id, parley.SubmitInput{Open: true, Content: text}); code != "" {
+			t.Fatal(code)
+		}
+		return id
+	}
+	artifact := strings.Repeat("A", 26) + ".txt"
+	old, asks, heldSession, heldUser := said(ann, "say artifact://"+artifact), said(ann, "call write a | say done"),
+		said(ann, "say held"), said(carol, "say of carol")
+	r.until(asks, "it asks", seen[parley.ApprovalRequested](1))
+	for _, id := range []parley.SessionID{old, heldSession, heldUser} {
+		r.finished(id, 1)
+	}
+	hold := func(kind parley.HoldKind, id string, release bool) {
+		t.Helper()
+		if _, err := r.Hold(ctx, ann, parley.HoldChange{LegalHold: parley.LegalHold{Kind: kind, ID: id,
+			Reason: "Case 4711"}, Release: release}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hold(parley.HoldSession, string(heldSession), false)
+	hold(parley.HoldUser, "carol", false)
+	late.Store(int64(48 * time.Hour))
+	recent := said(ann, "say recent")
+	r.finished(recent, 1)
+
+	r.Retention = func(parley.TenantID) parley.Retention { return parley.Retention{Transcripts: 24 * time.Hour} }
+	want := map[parley.SessionID]string{asks: "a run is open", heldSession: "Case 4711", heldUser: "Case 4711"}
+	for _, dry := range []bool{true, false} {
+		report, err := r.Retain(ctx, ann, dry)
+		if err != nil || report.Sessions != 1 || report.Bytes == 0 || len(report.Kept) != len(want) ||
+			report.Note != "" {
+			t.Fatalf("%+v, %v", report, err)
+		}
+		for _, kept := range report.Kept {
+			if reason := want[kept.Session]; reason == "" || !strings.Contains(kept.Reason, reason) {
+				t.Errorf("%+v", kept)
+			}
+		}
+		_, err = r.Session(ctx, ann, old)
+		if gone := parley.CodeOf(err) == parley.CodeNotFound && err != nil; gone == dry || removed[artifact] == dry {
+			t.Errorf("dry %t: %v, artifacts %v", dry, err, removed)
+		}
+	}
+	for _, id := range []parley.SessionID{asks, heldSession, heldUser, recent} {
+		if len(r.log(id)) == 0 {
+			t.Errorf("%s is gone", id)
+		}
+	}
+	rows, err := r.Audited(ctx, ann, parley.AuditQuery{Action: "retention.applied", Limit: 10})
+	if err != nil || len(rows) != 1 || !strings.Contains(string(rows[0].Metadata), string(old)) {
+		t.Errorf("%+v, %v", rows, err)
+	}
+
+	for _, user := range []parley.PrincipalID{"carol", ann.ID} { // by user, and by session
+		if _, err := r.Erase(ctx, ann, user); parley.CodeOf(err) != parley.CodeConflict ||
+			!strings.Contains(parley.MessageOf(err), "Case 4711") {
+			t.Errorf("%s: %v", user, err)
+		}
+	}
+	if _, err := r.Hold(ctx, carol, parley.HoldChange{LegalHold: parley.LegalHold{Kind: parley.HoldUser, ID: "carol"},
+		Release: true}); parley.CodeOf(err) != parley.CodeForbidden {
+		t.Errorf("carol has released the hold: %v", err)
+	}
+	hold(parley.HoldUser, "carol", true)
+	if report, err := r.Retain(ctx, ann, false); err != nil || report.Sessions != 1 || len(report.Kept) != 2 {
+		t.Errorf("%+v, %v", report, err)
+	}
+	r.do(asks, parley.DecideApproval{Card: parley.CardID(seqOf[parley.ApprovalRequested](r.log(asks), 1)),
+		Decision: parley.AllowOnce})
+	r.finished(asks, 1)
+	r.check(asks)
 }

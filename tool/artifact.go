@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"parley"
 	"parley/workspace"
@@ -148,6 +149,33 @@ func RemoveArtifacts(folder string, tenant parley.TenantID, names map[string]boo
 			case !errors.Is(gone, fs.ErrNotExist):
 				err = errors.Join(err, gone)
 			}
+		}
+	}
+	return removed, err
+}
+
+// RemoveOldArtifacts deletes artifacts of a tenant that were written before a time, but for some names, and says how
+// many. dry: it only counts them.
+func RemoveOldArtifacts(folder string, tenant parley.TenantID, before time.Time, keep map[string]bool, dry bool) (
+	removed int, err error) {
+	dir := filepath.Join(folder, string(tenant))
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	for _, e := range entries {
+		info, gone := e.Info()
+		if gone != nil || !artifactName.MatchString(e.Name()) || keep[e.Name()] || !info.ModTime().Before(before) {
+			continue
+		}
+		if !dry {
+			gone = os.Remove(filepath.Join(dir, e.Name()))
+		}
+		switch {
+		case gone == nil:
+			removed++
+		case !errors.Is(gone, fs.ErrNotExist):
+			err = errors.Join(err, gone)
 		}
 	}
 	return removed, err

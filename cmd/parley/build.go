@@ -134,9 +134,9 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		DefaultModel: models.Default(), Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
 		Model: model, Remotes: remotes, Log: log, Now: now,
 		Quotas: quotasOf(c), Most: provider.Most, Reached: meter.QuotaReached,
-		Artifacts: removeArtifacts(c, projects),
 		Titles:    titles(c.Titles, models),
-		Idle:      c.Idle, Keep: c.KeepPieces, Window: func(model string) int { return provider.About(model).Window },
+		Artifacts: removeArtifacts(c, projects), OldArtifacts: oldArtifacts(c, projects), Retention: retentionOf(c),
+		Idle: c.Idle, Window: func(model string) int { return provider.About(model).Window },
 		FileRead: guard.Record.ReadFile, Webhooks: hooks, Told: meter.Delivered,
 		Classifier: newClassifier(c, model), Refusals: guard.Record, Screen: sentinel,
 	})

@@ -92,12 +92,14 @@ type commands struct {
 	Replay       replayCommand       `cmd:"" help:"Run a recorded session again with another model, prompt or agent, and show the differences."`
 	Eval         evalCommand         `cmd:"" help:"Run recorded sessions or inputs again, and check the answers."`
 	Agents       agentsCommand       `cmd:"" help:"List, start and stop agents."`
-	Missions   missionsCommand   `cmd:"" help:"List missions, and end one."`
+	Missions     missionsCommand     `cmd:"" help:"List missions, and end one."`
 	Models       modelsCommand       `cmd:"" help:"List the models of the configured vendors."`
 	Nodes        nodesCommand        `cmd:"" help:"List the servers that share a database."`
 	Usage        usageCommand        `cmd:"" help:"Print the usage of a day and the rest of the quotas."`
 	Erase        eraseCommand        `cmd:"" help:"Erase the data of a user, with a proof in the audit log."`
 	Export       exportCommand       `cmd:"" help:"Write a session as JSON lines or as a document. The server may be running."`
+	Retain       retainCommand       `cmd:"" help:"Delete data that is older than the rules of retention allow, or print which it is."`
+	Hold         holdCommand         `cmd:"" help:"List, set and release legal holds, which keep sessions from deletion."`
 	Import       importCommand       `cmd:"" help:"Import a session that parley export wrote."`
 	Backup       backupCommand       `cmd:"" help:"Copy the database to a file and verify the copy, once or on a schedule. The server may be running."`
 	Migrate      migrateCommand      `cmd:"" help:"Migrate the database to this release, without starting the server."`

@@ -272,6 +272,13 @@ func securityOperations() map[string]dialect.Operation {
 		"POST /api/v1/tickets": {Summary: "A ticket for one connection", Status: created, Body: struct {
 			Agent string `json:"agent,omitempty"`
 		}{}, Answer: ticketInfo{}},
+		"GET /api/v1/retention": {Summary: "Which data retention would delete", Status: ok,
+			Answer: parley.RetentionReport{}},
+		"POST /api/v1/retention": {Summary: "Carry out retention now", Status: ok, Body: noBody{},
+			Answer: parley.RetentionReport{}},
+		"GET /api/v1/holds": {Summary: "Legal holds of the tenant, oldest first", Status: ok, Answer: holdList{}},
+		"POST /api/v1/holds": {Summary: "Set or release a legal hold", Status: ok, Body: holdBody{},
+			Answer: parley.LegalHold{}},
 		"POST /api/v1/users/{id}/erase": {Summary: "Erase what a user has said", Status: ok, Body: noBody{},
 			Answer: parley.ErasureReport{}},
 		"POST /api/v1/users/{id}/revoke": {Summary: "Revoke the tokens of a user", Status: ok, Body: noBody{},

@@ -403,3 +403,15 @@ func projectAt(name string) (parley.Project, error) {
 func (d *door) Erase(_ context.Context, _ parley.Principal, user parley.PrincipalID) (parley.ErasureReport, error) {
 	return parley.ErasureReport{User: user}, nil
 }
+
+func (d *door) Retain(_ context.Context, _ parley.Principal, dry bool) (parley.RetentionReport, error) {
+	return parley.RetentionReport{DryRun: dry}, nil
+}
+
+func (d *door) LegalHolds(context.Context, parley.Principal) (parley.LegalHolds, error) {
+	return nil, nil
+}
+
+func (d *door) Hold(_ context.Context, _ parley.Principal, change parley.HoldChange) (parley.LegalHold, error) {
+	return change.LegalHold, nil
+}

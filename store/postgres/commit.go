@@ -236,6 +236,9 @@ func (t *transaction) add(trip *pgx.Batch, w *waiting, position int64) {
 	if w.Marks != nil {
 		mark(trip, w.Tenant, *w.Marks)
 	}
+	if w.Hold != nil {
+		hold(trip, w.Tenant, *w.Hold)
+	}
 	if w.Revocation != nil {
 		revoke(trip, w.Tenant, *w.Revocation)
 	}

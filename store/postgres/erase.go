@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -42,6 +44,8 @@ const (
 	fenceSession = `UPDATE sessions SET epoch = epoch + 1, holder = '',
 		bytes = bytes + octet_length($4::text) - (SELECT octet_length(body) FROM events
 			WHERE tenant = $1 AND session = $2 AND seq = $3) WHERE tenant = $1 AND id = $2`
+	inTheWay = `SELECT id, ` + isHeld + `, run <> 0, updated_at FROM sessions s
+		WHERE tenant = $1 AND id = ANY($2)`
 	forgetSnapshot = `DELETE FROM snapshots WHERE tenant = $1 AND session = $2`
 	forgetWords    = `DELETE FROM said WHERE tenant = $1 AND session = $2 AND seq = $3`
 	retitleSession = `UPDATE sessions SET title = $3 WHERE tenant = $1 AND id = $2`
@@ -62,6 +66,26 @@ func (s *Store) Erase(ctx context.Context, tenant parley.TenantID, e parley.Eras
 		for _, id := range e.Sessions {
 			ids = append(ids, text(id))
 		}
+		var refusal error
+		trip.Queue(inTheWay, text(tenant), ids).Query(func(rows pgx.Rows) error {
+			var id parley.SessionID
+			var held, open bool
+			var updated time.Time
+			_, err := pgx.ForEachRow(rows, []any{(*text)(&id), &held, &open, &updated}, func() error {
+				switch {
+				case held:
+					refusal = rules.Held(id)
+				case !e.Before.IsZero() && (open || !updated.Before(e.Before)):
+					refusal = rules.Changed(id)
+				}
+				return nil
+			})
+			return err
+		})
+		if err := errors.Join(tx.SendBatch(ctx, trip).Close(), refusal); err != nil {
+			return err
+		}
+		trip = &pgx.Batch{}
 		for _, statement := range eraseSession {
 			trip.Queue(statement, text(tenant), ids)
 		}
@@ -100,6 +124,9 @@ func (s *Store) Erase(ctx context.Context, tenant parley.TenantID, e parley.Eras
 		return &parley.Error{Code: parley.CodeForbidden, Err: err,
 			Message: "The database role of this server may not erase anything. Nothing was erased.",
 			Hint:    "start a server with the role that owns the tables, and erase there"}
+	}
+	if parley.CodeOf(err) == parley.CodeConflict {
+		return err
 	}
 	return unavailable(ctx, err)
 }

@@ -36,6 +36,7 @@ var grants = []struct{ table, may string }{
 	{"contexts", "SELECT, INSERT, UPDATE"},
 	{"webhooks", "SELECT, INSERT, UPDATE, DELETE"},
 	{"inbox", "SELECT, INSERT, UPDATE, DELETE"},
+	{"legal_holds", "SELECT, INSERT, UPDATE, DELETE"},
 	{"usage", "SELECT, INSERT, UPDATE"},
 	{"holds", "SELECT, INSERT, DELETE"},
 	{"key_mark", "SELECT, INSERT"},

@@ -165,9 +165,9 @@ const (
 			e.type AS card_type, e.version AS card_version, e.body AS card_body, coalesce(k.type, e.type) AS call_type,
 			coalesce(k.version, e.version) AS call_version, coalesce(k.body, e.body) AS call_body
 		FROM cards c JOIN sessions s ON s.tenant = c.tenant AND s.id = c.session
-			LEFT JOIN runs r ON r.tenant = c.tenant AND r.session = c.session AND r.run = c.run
+			LEFT JOIN (SELECT * FROM runs WHERE tenant = $1) AS r ON r.session = c.session AND r.run = c.run
 			JOIN events e ON e.tenant = c.tenant AND e.session = c.session AND e.seq = c.seq
-			LEFT JOIN events k ON k.tenant = c.tenant AND k.session = c.session AND k.seq = c.call
+			LEFT JOIN (SELECT * FROM events WHERE tenant = $1) AS k ON k.session = c.session AND k.seq = c.call
 		WHERE c.tenant = $1 AND CASE WHEN c.kind = 'plan' THEN $3::text = 'plan' AND s.root = s.id
 				ELSE r.run IS NOT NULL AND k.seq IS NOT NULL AND ($3::text = '' OR c.kind = $3) END
 			AND ($5::text[] IS NULL OR s.project = ANY($5))`

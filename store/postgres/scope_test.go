@@ -107,7 +107,8 @@ func twoTenants(t *testing.T, s *Store) {
 			parley.Event{Session: b.Session, Seq: 4, Root: b.Session, At: t0, Run: 4, Body: parley.RunStarted{}},
 			parley.Event{Session: b.Session, Seq: 5, Root: b.Session, At: t0, Run: 4, Body: parley.ApprovalRequested{}},
 			parley.Event{Session: b.Session, Seq: 6, Root: b.Session, At: t0, Run: 4, Body: parley.TimerSet{At: t0}},
-			parley.Event{Session: b.Session, Seq: 7, Root: b.Session, At: t0, Body: parley.InputReceived{Content: "hello"}})
+			parley.Event{Session: b.Session, Seq: 7, Root: b.Session, At: t0,
+				Body: parley.InputReceived{Content: "hello"}})
 		b.Trimmed, b.Summary.Head = true, 7
 		b.Receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: b.Session, Command: "c", First: 1, Last: 3}}
 		b.Agent = &parley.Agent{Name: "helper"}
@@ -115,6 +116,7 @@ func twoTenants(t *testing.T, s *Store) {
 		b.Due = &parley.DueChange{Due: parley.Due{At: t0, Reason: "run"}}
 		b.Audit = []parley.Audit{{At: t0, Action: "x", Metadata: []byte(`{}`)}}
 		b.Marks = &parley.MarkChange{User: "ann", Session: b.Session, ReadAt: t0}
+		b.Hold = &parley.HoldChange{LegalHold: parley.LegalHold{Kind: parley.HoldUser, ID: "ann", Reason: "x", At: t0}}
 		b.Context = &parley.UserContext{Agent: "helper", User: "ann", Text: "x", At: t0}
 		b.Webhook = &parley.StoredWebhook{URL: "https://x.example", Hook: parley.HookOf("x.example:443", nil),
 			Sealed: []byte("x"), At: t0}
@@ -412,7 +414,8 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 			`DROP INDEX effects_open`, `DROP INDEX effects_owed`,
 			`CREATE INDEX effects_status ON effects (tenant, session_key, status)`,
 			`ALTER TABLE effects DROP COLUMN target, DROP COLUMN next_attempt_at, DROP COLUMN attempts, DROP COLUMN last_attempt_at, DROP COLUMN leased_until, DROP COLUMN why`, `ALTER TABLE revocations DROP COLUMN sparing_admins`, `ALTER TABLE sessions DROP COLUMN project, DROP COLUMN holder, DROP COLUMN bytes`,
-			`DROP TABLE usage`, `DROP TABLE holds`, `DROP TABLE releases`,
+			`DROP TABLE usage`, `DROP TABLE holds`, `DROP TABLE legal_holds`, `DROP INDEX sessions_children`,
+			`DROP TABLE releases`,
 			`DROP TABLE inbox`, `DROP TABLE key_mark`, `ALTER TABLE tenants DROP COLUMN facts`,
 			`DROP TABLE said`, `DROP TABLE marks`, `ALTER TABLE tenants DROP COLUMN unsearched`,
 			`ALTER TABLE nodes DROP COLUMN since, DROP COLUMN address, DROP COLUMN version, DROP COLUMN agents,

@@ -18,7 +18,8 @@ const behindTenants = `SELECT tenant, trimmed FROM tenants WHERE trimmed < posit
 
 // Trim looks at a page of the first tenant that has one. Nodes that do so at
 // the same time wait for each other at a hole, and find nothing left behind it.
-func (s *Store) Trim(ctx context.Context, before, now time.Time) (deleted int, more bool, err error) {
+func (s *Store) Trim(ctx context.Context, before func(parley.TenantID) time.Time, now time.Time) (deleted int,
+	more bool, err error) {
 	type place struct {
 		tenant  parley.TenantID
 		trimmed int64
@@ -30,7 +31,10 @@ func (s *Store) Trim(ctx context.Context, before, now time.Time) (deleted int, m
 		return 0, false, err
 	}
 	for _, p := range behind {
-		finished, last, err := s.finishedBefore(ctx, p.tenant, p.trimmed, before, now)
+		if before(p.tenant).IsZero() {
+			continue
+		}
+		finished, last, err := s.finishedBefore(ctx, p.tenant, p.trimmed, before(p.tenant), now)
 		if err != nil {
 			return 0, false, err
 		}
@@ -60,14 +64,17 @@ func (s *Store) finishedBefore(ctx context.Context, tenant parley.TenantID, afte
 	rows, err := list(ctx, s, of(tenant), func(r pgx.CollectableRow) (e row, err error) {
 		var name, body string
 		var version int
-		err = r.Scan((*text)(&e.session), (*int64)(&e.seq), &e.position, &e.at, &name, &version, &body)
+		var held bool
+		err = r.Scan((*text)(&e.session), (*int64)(&e.seq), &e.position, &e.at, &name, &version, &body, &held)
 		// One that cannot be decoded could not stand in for its pieces.
-		if b, bad := parley.DecodeBody(name, version, []byte(body)); bad == nil && body != "" {
+		if b, bad := parley.DecodeBody(name, version, []byte(body)); bad == nil && body != "" && !held {
 			e.first = b.(parley.OutputFinished).First
 		}
 		return e, err
-	}, `SELECT session, seq, position, at, type, version, CASE type WHEN 'OutputFinished' THEN body ELSE '' END
-		FROM events WHERE tenant = $1 AND position > $2 ORDER BY position LIMIT $3`, text(tenant), after, trimPage)
+	}, `SELECT e.session, e.seq, e.position, e.at, e.type, e.version,
+			CASE e.type WHEN 'OutputFinished' THEN e.body ELSE '' END, e.type = 'OutputFinished' AND `+isHeld+`
+		FROM events e JOIN sessions s ON s.tenant = e.tenant AND s.id = e.session
+		WHERE e.tenant = $1 AND e.position > $2 ORDER BY e.position LIMIT $3`, text(tenant), after, trimPage)
 	last = after
 	for _, e := range rows {
 		if !e.at.Before(before) && !e.at.After(now) {

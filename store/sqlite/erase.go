@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/store/rules"
 )
 
 // Rewriting a database of this size takes less than the time that appends wait.
@@ -44,6 +45,9 @@ func (w *writer) erase(ctx context.Context, tenant parley.TenantID, e parley.Era
 		return err
 	}
 	h.changed = true
+	if err := w.mayErase(ctx, tenant, e); err != nil {
+		return err
+	}
 	for _, id := range e.Sessions {
 		if err := w.eraseSession(ctx, tenant, id); err != nil {
 			return err
@@ -64,6 +68,25 @@ func (w *writer) erase(ctx context.Context, tenant parley.TenantID, e parley.Era
 		}
 	}
 	return w.audit(ctx, &waiting{Batch: parley.Batch{Tenant: tenant, Audit: e.Audit}})
+}
+
+// mayErase refuses to erase sessions that are under a legal hold, or were changed meanwhile.
+func (w *writer) mayErase(ctx context.Context, tenant parley.TenantID, e parley.Erasure) error {
+	for _, id := range e.Sessions {
+		var held, open bool
+		var updated int64
+		err := w.conn.QueryRowContext(ctx, `SELECT `+isHeld+`, run <> 0, updated_at FROM sessions s
+			WHERE tenant = ? AND id = ?`, tenant, id).Scan(&held, &open, &updated)
+		switch {
+		case ignore(err, sql.ErrNoRows) != nil:
+			return err
+		case held:
+			return rules.Held(id)
+		case !e.Before.IsZero() && (open || updated >= micros(e.Before)):
+			return rules.Changed(id)
+		}
+	}
+	return nil
 }
 
 func (w *writer) eraseSession(ctx context.Context, tenant parley.TenantID, id parley.SessionID) error {

@@ -13,7 +13,8 @@ import (
 // appends waiting.
 const trimPage = 500
 
-func (s *Store) Trim(ctx context.Context, before, now time.Time) (deleted int, more bool, err error) {
+func (s *Store) Trim(ctx context.Context, before func(parley.TenantID) time.Time, now time.Time) (deleted int,
+	more bool, err error) {
 	err = s.also(ctx, func(ctx context.Context, w *writer) (err error) {
 		deleted, more, err = w.trim(ctx, before, now)
 		return err
@@ -22,13 +23,17 @@ func (s *Store) Trim(ctx context.Context, before, now time.Time) (deleted int, m
 }
 
 // trim looks at a page of the first tenant that has one.
-func (w *writer) trim(ctx context.Context, before, now time.Time) (deleted int, more bool, err error) {
+func (w *writer) trim(ctx context.Context, before func(parley.TenantID) time.Time, now time.Time) (deleted int,
+	more bool, err error) {
 	behind, err := w.tenantsToTrim(ctx)
 	if err != nil {
 		return 0, false, err
 	}
 	for tenant, after := range behind {
-		finished, last, err := w.finishedBefore(ctx, tenant, after, before, now)
+		if before(tenant).IsZero() {
+			continue
+		}
+		finished, last, err := w.finishedBefore(ctx, tenant, after, before(tenant), now)
 		if err != nil {
 			return 0, false, err
 		}
@@ -82,7 +87,7 @@ func (w *writer) finishedBefore(ctx context.Context, tenant parley.TenantID, aft
 	list []finished, last int64, err error) {
 	rows, err := w.conn.QueryContext(ctx,
 		`SELECT e.position, e.at, e.session, s.id, e.seq, e.type, e.version, CASE e.type WHEN 'OutputFinished' THEN
-			e.body ELSE '' END
+			e.body ELSE '' END, e.type = 'OutputFinished' AND `+isHeld+`
 		FROM events e JOIN sessions s ON s.no = e.session WHERE e.tenant = ? AND s.tenant = e.tenant AND e.position > ?
 		ORDER BY e.position LIMIT ? + 0`, tenant, after, trimPage)
 	if err != nil {
@@ -95,7 +100,8 @@ func (w *writer) finishedBefore(ctx context.Context, tenant parley.TenantID, aft
 		var f finished
 		var name, body string
 		var version int
-		if err := rows.Scan(&position, &at, &f.session, &f.id, &f.seq, &name, &version, &body); err != nil {
+		var held bool
+		if err := rows.Scan(&position, &at, &f.session, &f.id, &f.seq, &name, &version, &body, &held); err != nil {
 			return nil, after, err
 		}
 		if at >= micros(before) && at <= micros(now) {
@@ -103,7 +109,7 @@ func (w *writer) finishedBefore(ctx context.Context, tenant parley.TenantID, aft
 		}
 		last = position
 		// One that cannot be decoded could not stand in for its pieces.
-		if b, err := parley.DecodeBody(name, version, []byte(body)); err == nil && body != "" {
+		if b, err := parley.DecodeBody(name, version, []byte(body)); err == nil && body != "" && !held {
 			if out := b.(parley.OutputFinished); out.First > 0 {
 				f.first = out.First
 				list = append(list, f)

@@ -256,7 +256,7 @@ func (w *writer) context(ctx context.Context, b *waiting) error {
 
 func (w *writer) add(ctx context.Context, b *waiting) error {
 	if b.Session == "" {
-		return errors.Join(w.context(ctx, b), w.marks(ctx, b), w.revoke(ctx, b), w.audit(ctx, b))
+		return errors.Join(w.context(ctx, b), w.marks(ctx, b), w.hold(ctx, b), w.revoke(ctx, b), w.audit(ctx, b))
 	}
 	no, err := w.move(ctx, b)
 	if err != nil {

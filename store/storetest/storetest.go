@@ -57,6 +57,8 @@ func Run(t *testing.T, fresh func(testing.TB) Reopener) {
 		{"RunsAreRows", runsAreRows},
 		{"UsageIsAddedUp", usageIsAddedUp},
 		{"ErasedSessionsLeaveNothing", erasedSessionsLeaveNothing},
+		{"OldSessionsAreListed", oldSessionsAreListed},
+		{"ChunksUnderAHoldStay", chunksUnderAHoldStay},
 		{"ActivityOfAgents", activityOfAgents},
 		{"ListsOfProjects", listsOfProjects},
 		{"CardsAreRows", cardsAreRows},

@@ -67,7 +67,7 @@ INSERT INTO usage (tenant, day, owner, sessions, calls, input_tokens, output_tok
             parley_number(e.body, 'usage', 'cached') AS cached, parley_number(e.body, 'usage', 'written') AS written,
             parley_number(e.body, 'usage', 'cost_micros') AS cost
         FROM events e JOIN sessions s ON s.tenant = e.tenant AND s.id = e.session
-        WHERE e.type IN ('TurnFinished', 'ApprovalExplained', 'FollowUpEvaluated', 'ContextCompacted')
+        WHERE e.type IN ('TurnFinished', 'ApprovalExplained', 'FollowUpEvaluated', 'ContextCompacted', 'SessionRenamed')
             OR e.type = 'SessionOpened' AND s.id <> '00000000-0000-4000-8000-000000000000' AND NOT parley_child(e.body)) AS u
     WHERE sessions + input + output + cached + written + cost > 0
     GROUP BY tenant, day, owner;

@@ -32,7 +32,7 @@ INSERT INTO usage (tenant, day, owner, sessions, calls, input_tokens, output_tok
             coalesce(json_extract(e.body, '$.usage.cached'), 0) AS cached, coalesce(json_extract(e.body, '$.usage.written'), 0) AS written,
             coalesce(json_extract(e.body, '$.usage.cost_micros'), 0) AS cost
         FROM events e JOIN sessions s ON s.no = e.session
-        WHERE json_valid(e.body) AND (e.type IN ('TurnFinished', 'ApprovalExplained', 'FollowUpEvaluated', 'ContextCompacted')
+        WHERE json_valid(e.body) AND (e.type IN ('TurnFinished', 'ApprovalExplained', 'FollowUpEvaluated', 'ContextCompacted', 'SessionRenamed')
             OR e.type = 'SessionOpened' AND s.id <> '00000000-0000-4000-8000-000000000000' AND json_extract(e.body, '$.parent') IS NULL))
     WHERE sessions + input + output + cached + written + cost > 0
     GROUP BY tenant, day, owner;

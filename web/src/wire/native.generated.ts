@@ -148,11 +148,25 @@ export interface IdleChoice {
   idle_interval_secs?: number
 }
 
+export interface KeptSession {
+  session: string
+  owner: string
+  reason: string
+}
+
 export interface Left {
   sessions?: number
   tokens?: number
   cost_micros?: number
   storage_bytes?: number
+}
+
+export interface LegalHold {
+  kind: string
+  id: string
+  reason: string
+  by: string
+  at: string
 }
 
 export interface Mark {
@@ -298,6 +312,17 @@ export interface RequestTool {
   name: string
   description: string
   parameters: unknown
+}
+
+export interface Retention {
+  dry_run: boolean
+  chunks: number
+  sessions: number
+  bytes: number
+  artifacts: number
+  kept: KeptSession[]
+  more?: number
+  note?: string
 }
 
 export interface Run {

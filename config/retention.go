@@ -1,0 +1,118 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+
+	"parley"
+)
+
+// Retention is how long tenants keep their data, as the key retention of the file of --config says it. A tenant with an
+// entry of its own has exactly what stands there.
+type Retention struct {
+	All     parley.Retention
+	Tenants map[parley.TenantID]parley.Retention
+}
+
+// Of are the rules of a tenant.
+func (r Retention) Of(tenant parley.TenantID) parley.Retention {
+	if own, ok := r.Tenants[tenant]; ok {
+		return own
+	}
+	return r.All
+}
+
+// Any reports whether anything is deleted for anybody.
+func (r Retention) Any() bool {
+	return r.All != (parley.Retention{}) || slices.ContainsFunc(slices.Collect(maps.Values(r.Tenants)),
+		func(t parley.Retention) bool { return t != (parley.Retention{}) })
+}
+
+type (
+	retentionRules struct {
+		Chunks      string `yaml:"chunks"`
+		Transcripts string `yaml:"transcripts"`
+		Artifacts   string `yaml:"artifacts"`
+	}
+	retentionFile struct {
+		Chunks      string                    `yaml:"chunks"`
+		Transcripts string                    `yaml:"transcripts"`
+		Artifacts   string                    `yaml:"artifacts"`
+		Tenants     map[string]retentionRules `yaml:"tenants"`
+	}
+)
+
+// shortestRetention keeps a mistake in the unit from deleting today's work.
+const shortestRetention = time.Hour
+
+// readRetention reads the key retention of a file.
+func readRetention(doc document) (r Retention, err error) {
+	mapping, ok := doc.body.(ast.MapNode)
+	if !ok {
+		return r, nil
+	}
+	var file retentionFile
+	for it := mapping.MapRange(); it.Next(); {
+		if it.Key().GetToken().Value != "retention" {
+			continue
+		}
+		if _, ok := it.Value().(ast.MapNode); !ok {
+			return r, at(doc.path, doc.line("retention"), "retention has chunks:, transcripts:, artifacts: and "+
+				"tenants: "+
+				"under it")
+		}
+		if err := yaml.NodeToValue(it.Value(), &file, yaml.Strict()); err != nil {
+			return r, doc.explain(err)
+		}
+	}
+	if r.All, err = (retentionRules{file.Chunks, file.Transcripts, file.Artifacts}).read(doc,
+		"retention."); err != nil {
+		return r, err
+	}
+	r.Tenants = map[parley.TenantID]parley.Retention{}
+	for _, name := range slices.Sorted(maps.Keys(file.Tenants)) {
+		key := "retention.tenants." + name
+		if !parley.TenantID(name).Valid() {
+			return r, at(doc.path, doc.line(key), "%s is no tenant id; use up to 63 of a-z, 0-9 and -, not beginning "+
+				"with -", name)
+		}
+		if r.Tenants[parley.TenantID(name)], err = file.Tenants[name].read(doc, key+"."); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+func (f retentionRules) read(doc document, prefix string) (r parley.Retention, err error) {
+	for _, rule := range []struct {
+		key, text string
+		into      *time.Duration
+	}{{"chunks", f.Chunks, &r.Chunks}, {"transcripts", f.Transcripts, &r.Transcripts},
+		{"artifacts", f.Artifacts, &r.Artifacts}} {
+		if rule.text == "" {
+			continue
+		}
+		d, bad := daysOrDuration(rule.text)
+		if bad != nil || d < shortestRetention {
+			return r, at(doc.path, doc.line(prefix+rule.key), "%s%s is a time of at least %s, such as 90d or 12h, not "+
+				"%s; leave it out to keep everything", prefix, rule.key, shortestRetention, rule.text)
+		}
+		*rule.into = d
+	}
+	return r, nil
+}
+
+// daysOrDuration reads a duration, which may be in days.
+func daysOrDuration(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	return time.ParseDuration(text)
+}
