@@ -86,8 +86,8 @@ type holdCommand struct {
 }
 
 func (*holdCommand) Help() string {
-	return `A legal hold keeps a session, or all sessions of a user, from retention and erasure. Without --session and --user
-the holds of the tenant are listed.
+	return `A legal hold keeps a session, or all sessions of a user, from retention and erasure. Without --session and
+--user the holds of the tenant are listed.
 
 Example:
 
