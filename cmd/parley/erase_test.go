@@ -80,10 +80,11 @@ func (e *erasureTest) erases(addr, workspace string) {
 	c.post("/api/v1/agents/helpful-assistant/context", `{"context":"I like `+e.word+`"}`)
 	c.say("remember that I like " + e.word)
 	c.until("RunFinished", 1)
-	c.say("run cat long.txt") // so long that it becomes an artifact
-	c.until("RunFinished", 2)
-	c.say("write it to " + e.word + ".txt")
-	c.until("ApprovalRequested", 1)
+	c.say("run cat long.txt") // so long that it becomes an artifact; the model repeats it until the run is erased
+	c.until("ToolCallFinished", 1)
+	waits := open(t, addr)
+	waits.say("write it to " + e.word + ".txt")
+	waits.until("ApprovalRequested", 1)
 	mustRun(t, "", "sessions", "mark", "--pin", "--server", addr, c.session)
 	if e.database != "" {
 		e.checkpoint()
@@ -97,7 +98,7 @@ func (e *erasureTest) erases(addr, workspace string) {
 		t.Error("the word is not in a backup before")
 	}
 	if out := mustRun(t, "", "erase", "--user", "local", "--server", addr); !strings.Contains(out,
-		"local: 1 sessions") {
+		"local: 2 sessions") {
 		t.Errorf("%q", out)
 	}
 }
