@@ -33,6 +33,8 @@ type Store struct {
 	DatabasePool  int             `var:"PARLEY_DATABASE_POOL" default:"8" placeholder:"N" group:"Data" help:"Number of connections to PostgreSQL (default: 8)."`
 	DefaultTenant parley.TenantID `var:"PARLEY_DEFAULT_TENANT" default:"default" group:"Data" help:"Tenant of the agents from files, and of the user in local mode."`
 	ServerKey     Secret          `var:"PARLEY_SERVER_KEY" placeholder:"TEXT" group:"Data" help:"Key of the server, at least 32 bytes; it signs the audit log and seals secrets. Default: a key that is made and kept in the data folder."`
+	MasterKey     Secret          `var:"PARLEY_MASTER_KEY" placeholder:"HEX" group:"Data" help:"Master key that encrypts stored secrets: 32 bytes in hexadecimal. Several are separated by commas; the first one encrypts, the others are being replaced (docs/secrets.md). Default: none."`
+	MasterKeyFile string          `var:"PARLEY_MASTER_KEY_FILE" type:"path" placeholder:"FILE" group:"Data" help:"File with the master keys, one on each line, in place of --master-key."`
 	Config        string          `var:"PARLEY_CONFIG" type:"path" placeholder:"FILE" group:"Configuration file" help:"YAML file with settings, named like the flags of parley serve, and MCP servers."`
 }
 

@@ -46,7 +46,8 @@ func (s *Settings) Check() error {
 
 // Check says what is wrong with how the store is named.
 func (s *Store) Check() error {
-	return errors.Join(s.validateTenant(), s.validateDatabase(), s.validateKey())
+	_, err := s.MasterKeys()
+	return errors.Join(s.validateTenant(), s.validateDatabase(), s.validateKey(), err)
 }
 
 func (s *Settings) validateListen() error {

@@ -27,7 +27,7 @@ import (
 )
 
 // operatorPages are the pages whose commands TestOperatorPages runs.
-var operatorPages = []string{"deploy", "observe", "troubleshooting", "upgrade"}
+var operatorPages = []string{"deploy", "observe", "secrets", "troubleshooting", "upgrade"}
 
 // notRun are the commands that a page may name and a test cannot run, and why. Files of the repository in them must
 // exist, and commands of parley in them must be right.

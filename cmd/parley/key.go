@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -8,11 +9,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"parley"
 	"parley/config"
+	"parley/store/rules"
 )
 
 // keyName is what the server's key is called in the data folder.
@@ -24,35 +26,82 @@ const keyName = "parley.key"
 // none yet, one is made, after the database is complete and never before: see
 // existing.
 func serverKey(s *config.Store) ([]byte, error) {
-	key, err := findServerKey(s)
+	key, current, err := readServerKey(s)
 	if errors.Is(err, fs.ErrNotExist) {
-		made := make([]byte, 32)
-		_, _ = rand.Read(made) // does not fail
-		text := []byte(hex.EncodeToString(made) + "\n")
-		err = writeWhole(keyFile(s), func(part string) error { return os.WriteFile(part, text, 0o600) })
-		key = made
+		key = make([]byte, 32)
+		_, _ = rand.Read(key) // does not fail
+		current, err = false, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("the server's key cannot be kept: %w", err)
+	if err == nil && !current {
+		err = writeServerKey(s, key)
 	}
-	return key, nil
+	if _, told := errors.AsType[*parley.Error](err); err != nil && !told {
+		err = fmt.Errorf("the server's key cannot be kept: %w", err)
+	}
+	return key, err
 }
 
 // findServerKey is serverKey for a command that must not make one.
 func findServerKey(s *config.Store) ([]byte, error) {
+	key, _, err := readServerKey(s)
+	return key, err
+}
+
+// keyPlace is what the vault knows the server's key by.
+const keyPlace = "server key"
+
+// readServerKey also reports whether the key is stored as the settings want it:
+// encrypted with the current master key, if there is one.
+func readServerKey(s *config.Store) (key []byte, current bool, err error) {
 	if s.ServerKey != "" {
-		return []byte(s.ServerKey), nil
+		return []byte(s.ServerKey), true, nil
 	}
 	raw, err := os.ReadFile(keyFile(s))
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	key, err := hex.DecodeString(strings.TrimSpace(string(raw)))
+	vault, err := vaultOf(s)
+	if err != nil {
+		return nil, false, err
+	}
+	stored := bytes.TrimSpace(raw)
+	plain, err := vault.Open(keyPlace, stored)
+	if err != nil {
+		return nil, false, err
+	}
+	key, err = hex.DecodeString(string(plain))
 	if err != nil || len(key) < 32 {
-		return nil, fmt.Errorf("%s does not hold a key of 32 bytes in hexadecimal; move it away to have one made",
-			keyFile(s))
+		return nil, false,
+			fmt.Errorf("%s does not hold a key of 32 bytes in hexadecimal; move it away to have one made",
+				keyFile(s))
 	}
-	return key, nil
+	return key, vault.Current(stored), nil
+}
+
+// writeServerKey replaces the file as a whole: a crash leaves the earlier one.
+func writeServerKey(s *config.Store, key []byte) error {
+	vault, err := vaultOf(s)
+	if err != nil {
+		return err
+	}
+	part := keyFile(s) + ".part"
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	text := append(vault.Seal(keyPlace, []byte(hex.EncodeToString(key))), '\n')
+	if err := os.WriteFile(part, text, 0o600); err != nil {
+		return err
+	}
+	return finish(part, keyFile(s))
+}
+
+// vaultOf encrypts stored secrets with the master keys of the settings.
+func vaultOf(s *config.Store) (rules.Vault, error) {
+	keys, err := s.MasterKeys()
+	if err != nil {
+		return rules.Vault{}, err
+	}
+	return rules.NewVault(keys...)
 }
 
 func keyFile(s *config.Store) string { return filepath.Join(s.Data, keyName) }
@@ -62,6 +111,11 @@ func keyFile(s *config.Store) string { return filepath.Join(s.Data, keyName) }
 // PostgreSQL also takes from its own variables and files.
 func ownSecrets(c *config.Settings, env config.Lookup, key []byte) []string {
 	own := append(config.Secrets(c, env), config.SecretForms(hex.EncodeToString(key))...)
+	if keys, err := c.MasterKeys(); err == nil { // the settings were checked
+		for _, key := range keys {
+			own = append(own, config.SecretForms(key)...)
+		}
+	}
 	if c.DatabaseURL != "" {
 		if db, err := pgconn.ParseConfig(string(c.DatabaseURL)); err == nil {
 			own = append(own, config.SecretForms(db.Password)...)

@@ -107,6 +107,7 @@ type commands struct {
 	Doctor       doctorCommand       `cmd:"" help:"Check the configuration, the database, the models and the machine, and say how to fix problems."`
 	Health       healthCommand       `cmd:"" help:"Ask a running server whether it is well; the exit code is 0 or 1."`
 	Token        tokenCommand        `cmd:"" help:"Print an access token, for a server with --auth jwt and PARLEY_JWT_SECRET."`
+	Keys         keysCommand         `cmd:"" help:"List and rotate the master keys that encrypt stored secrets."`
 	Audit        auditCommand        `cmd:"" help:"Check the audit log."`
 	Timers       timersCommand       `cmd:"" help:"List timers (follow-ups). The server may be running."`
 	Effects      effectsCommand      `cmd:"" help:"List effects: messages and webhooks that were promised, with their delivery. The server may be running."`

@@ -64,11 +64,17 @@ func openStore(
 	if err := s.Check(); err != nil {
 		return nil, nil, err
 	}
+	vault, err := vaultOf(s)
+	if err != nil {
+		return nil, nil, err
+	}
 	if s.DatabaseURL != "" {
-		options = append(options, postgres.WithConnections(s.DatabasePool), postgres.WithRelease(version))
+		options = append(options, postgres.WithConnections(s.DatabasePool), postgres.WithRelease(version),
+			postgres.WithVault(vault))
 		opened, err = postgres.Open(ctx, string(s.DatabaseURL), options...)
 	} else {
-		opened, err = sqlite.Open(ctx, s.Data, holder(purpose), append(existing(s, fresh), sqlite.Release(version))...)
+		opened, err = sqlite.Open(ctx, s.Data, holder(purpose), append(existing(s, fresh), sqlite.Release(version),
+			sqlite.WithVault(vault))...)
 	}
 	if err != nil {
 		return nil, nil, err

@@ -245,7 +245,7 @@ func (t *transaction) add(trip *pgx.Batch, w *waiting, position int64) {
 	if w.Session == "" {
 		return
 	}
-	keepWebhook(trip, w)
+	t.store.keepWebhook(trip, w)
 	tenant, session, last := text(w.Tenant), text(w.Session), w.After
 	for i, e := range w.Events {
 		if w.Trimmed && e.Seq > last+1 {

@@ -40,6 +40,7 @@ var grants = []struct{ table, may string }{
 	{"usage", "SELECT, INSERT, UPDATE"},
 	{"holds", "SELECT, INSERT, DELETE"},
 	{"key_mark", "SELECT, INSERT"},
+	{"secret_keys", "SELECT, INSERT, UPDATE, DELETE"},
 }
 
 // Grant lets a role serve a database that is up to date: it may do with each

@@ -417,6 +417,8 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 			`DROP TABLE usage`, `DROP TABLE holds`, `DROP TABLE legal_holds`, `DROP INDEX sessions_children`,
 			`DROP TABLE releases`,
 			`DROP TABLE inbox`, `DROP TABLE key_mark`, `ALTER TABLE tenants DROP COLUMN facts`,
+			`ALTER TABLE effects DROP COLUMN target, DROP COLUMN next_attempt_at, DROP COLUMN attempts, DROP COLUMN last_attempt_at, DROP COLUMN leased_until, DROP COLUMN why`, `ALTER TABLE revocations DROP COLUMN sparing_admins`, `ALTER TABLE sessions DROP COLUMN project, DROP COLUMN holder`,
+			`DROP TABLE releases`, `DROP TABLE secret_keys`, `DROP TABLE inbox`, `DROP TABLE key_mark`, `ALTER TABLE tenants DROP COLUMN facts`,
 			`DROP TABLE said`, `DROP TABLE marks`, `ALTER TABLE tenants DROP COLUMN unsearched`,
 			`ALTER TABLE nodes DROP COLUMN since, DROP COLUMN address, DROP COLUMN version, DROP COLUMN agents,
 				DROP COLUMN sessions, DROP COLUMN draining, DROP COLUMN projects`,

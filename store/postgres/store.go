@@ -59,6 +59,10 @@ func WithLease(d time.Duration) Option { return func(s *Store) { s.lease = max(d
 // each migration that it applies.
 func WithRelease(name string) Option { return func(s *Store) { s.release = name } }
 
+// WithVault encrypts secrets. Open brings those that are stored under the first
+// key of the vault.
+func WithVault(v rules.Vault) Option { return func(s *Store) { s.vault = v } }
+
 // maxWaiting bounds the batches that wait for a commit.
 const maxWaiting = 1024
 
@@ -68,6 +72,7 @@ type Store struct {
 	timeout     time.Duration
 	lease       time.Duration
 	release     string // see WithRelease
+	vault       rules.Vault
 
 	epoch string
 	node  string        // names this process in due rows
@@ -121,6 +126,9 @@ func Open(ctx context.Context, url string, options ...Option) (_ *Store, err err
 	}
 	if err := s.pulse.QueryRow(ctx, `SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user`).Scan(
 		&s.bypasses); err != nil {
+		return nil, unavailable(ctx, err)
+	}
+	if err := s.vault.Reseal(ctx, secrets{s.pool, s.vault}); err != nil {
 		return nil, unavailable(ctx, err)
 	}
 	if err := s.succeed(ctx); err != nil {

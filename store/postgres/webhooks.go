@@ -19,12 +19,13 @@ const (
 	dropWebhook = `DELETE FROM webhooks WHERE tenant = $1 AND session = $2`
 )
 
-func keepWebhook(trip *pgx.Batch, w *waiting) {
+func (s *Store) keepWebhook(trip *pgx.Batch, w *waiting) {
 	switch h := w.Webhook; {
 	case h == nil:
 	case h.Hook == parley.Hook{}:
 		trip.Queue(dropWebhook, text(w.Tenant), text(w.Session))
 	default:
+		h := s.vault.SealHook(w.Tenant, w.Session, *h)
 		trip.Queue(setWebhook, text(w.Tenant), text(w.Session), text(h.URL), h.Sealed, text(h.Hook.Target),
 			h.Hook.Finished, h.Hook.Needed, h.At)
 	}
@@ -37,6 +38,9 @@ func (t tenant) Webhook(ctx context.Context, id parley.SessionID) (parley.Stored
 			&gone)
 		if h.At = h.At.UTC(); gone != nil {
 			h.Gone = gone.UTC()
+		}
+		if err == nil {
+			h, err = t.s.vault.OpenHook(t.id, id, h)
 		}
 		return h, err
 	}, `SELECT url, sealed, target, finished, needed, set_at, gone_at FROM webhooks WHERE tenant = $1 AND session = $2`,
@@ -95,11 +99,22 @@ func (s *Store) SettleHook(ctx context.Context, d parley.HookDue, until time.Tim
 func (s *Store) HookGone(ctx context.Context, id parley.TenantID, whose parley.SessionID, url string,
 	at time.Time) error {
 	if !parley.IsAgentHook(whose) {
-		_, err := list(ctx, s, of(id), pgx.RowTo[string],
+		// Two ciphertexts of one URL differ, so the one that is stored is looked up first.
+		kept, found, err := one(ctx, s, of(id), pgx.RowTo[text],
+			`SELECT url FROM webhooks WHERE tenant = $1 AND session = $2`, text(id), text(whose))
+		if err != nil || !found {
+			return err
+		}
+		h, err := s.vault.OpenHook(id, whose, parley.StoredWebhook{URL: string(kept)})
+		if err != nil || h.URL != url {
+			return err
+		}
+		_, err = list(ctx, s, of(id), pgx.RowTo[string],
 			`UPDATE webhooks SET gone_at = $4 WHERE tenant = $1 AND session = $2 AND url = $3 RETURNING session`,
-			text(id), text(whose), text(url), at)
+			text(id), text(whose), kept, at)
 		return err
 	}
+	url = s.vault.SealHook(id, whose, parley.StoredWebhook{URL: url}).URL
 	_, err := list(ctx, s, of(id), pgx.RowTo[string],
 		`INSERT INTO webhooks (tenant, session, url, sealed, target, finished, needed, set_at, gone_at)
 			VALUES ($1, $2, $3, '', '', false, false, $4, $4)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"parley"
+	"parley/store/rules"
 )
 
 // An Option changes how a data folder is opened.
@@ -16,6 +17,7 @@ type Option func(*options)
 type options struct {
 	evidence string // name of a file that shows that the folder was in use; empty: the database may be created
 	release  string // of this program; see Release
+	vault    rules.Vault
 }
 
 // MustExist refuses a folder whose database is missing, empty or without
@@ -26,6 +28,10 @@ func MustExist(evidence string) Option { return func(o *options) { o.evidence = 
 // Release names the release of this program, which the database keeps for each
 // migration that it applies.
 func Release(name string) Option { return func(o *options) { o.release = name } }
+
+// WithVault encrypts secrets. Open brings those that are stored under the first
+// key of the vault.
+func WithVault(v rules.Vault) Option { return func(o *options) { o.vault = v } }
 
 func optionsOf(list []Option) (o options) {
 	for _, set := range list {

@@ -396,6 +396,9 @@ func unavailable(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
+	if _, told := errors.AsType[*parley.Error](err); told {
+		return err
+	}
 	if damaged(err) {
 		return &parley.Error{Code: parley.CodeCorrupt, Message: damagedMessage, Err: err, Hint: damagedHint}
 	}

@@ -46,6 +46,7 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 			`DROP TABLE releases`, `DROP TABLE legal_holds`, `DROP INDEX sessions_children`, `DROP TABLE usage`,
 			`ALTER TABLE sessions DROP COLUMN bytes`,
 			`DROP INDEX sessions_listed`, `DROP INDEX sessions_owned`,
+			`DROP INDEX sessions_listed`, `DROP INDEX sessions_owned`, `DROP TABLE releases`, `DROP TABLE secret_keys`,
 			`ALTER TABLE sessions RENAME COLUMN recent TO hour`,
 			`CREATE INDEX sessions_recent ON sessions (tenant, hour DESC)`,
 			`DELETE FROM goose_db_version WHERE version_id >= 6`,

@@ -23,6 +23,7 @@ import (
 	_ "modernc.org/sqlite" // the driver
 
 	"parley"
+	"parley/store/rules"
 )
 
 // Store is a parley.Store.
@@ -30,6 +31,7 @@ type Store struct {
 	lock  *folderLock
 	epoch string
 	lease string // names this process in due rows
+	vault rules.Vault
 
 	writeDB *sql.DB
 	w       *writer
@@ -73,8 +75,13 @@ func Open(ctx context.Context, dir, holder string, options ...Option) (_ *Store,
 		s.reserve.giveUp() // or a server on a full disk could not even start
 		leaves = leastRoom / 2
 	}
-	if s.writeDB, _, s.epoch, err = openUpToDate(ctx, file, optionsOf(options)); err != nil {
+	o := optionsOf(options)
+	if s.writeDB, _, s.epoch, err = openUpToDate(ctx, file, o); err != nil {
 		return nil, err
+	}
+	s.vault = o.vault
+	if err := s.vault.Reseal(ctx, secrets{s.writeDB, s.vault}); err != nil {
+		return nil, unavailable(err)
 	}
 	_ = emptyLog(ctx, s.writeDB) // what keeps it from being emptied shows itself in the next write
 	s.reserve.keep(leaves)
@@ -86,6 +93,7 @@ func Open(ctx context.Context, dir, holder string, options ...Option) (_ *Store,
 	if s.w, err = newWriter(ctx, s.writeDB, s.lease); err != nil {
 		return nil, err
 	}
+	s.w.vault = s.vault
 	if err := s.remember(file, file+"-wal"); err != nil {
 		return nil, err
 	}

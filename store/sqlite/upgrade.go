@@ -30,9 +30,6 @@ func PlanUpgrade(ctx context.Context, dir string) (plan rules.UpgradePlan, err e
 	defer func() { err = errors.Join(err, db.Close()) }()
 	plan, err = planUpgrade(ctx, db)
 	plan.Bytes = info.Size()
-	if _, told := errors.AsType[*parley.Error](err); told {
-		return plan, err
-	}
 	return plan, unavailable(err)
 }
 

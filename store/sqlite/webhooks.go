@@ -31,6 +31,7 @@ func (w *writer) webhook(ctx context.Context, b *waiting) (err error) {
 	case h.Hook == parley.Hook{}:
 		_, err = w.dropWebhook.ExecContext(ctx, b.Tenant, b.Session)
 	default:
+		h := w.vault.SealHook(b.Tenant, b.Session, *h)
 		_, err = w.setWebhook.ExecContext(ctx, b.Tenant, b.Session, h.URL, h.Sealed, h.Hook.Target, h.Hook.Finished,
 			h.Hook.Needed, micros(h.At))
 	}
@@ -47,6 +48,9 @@ func (t tenant) Webhook(ctx context.Context, id parley.SessionID) (h parley.Stor
 		return h, false, nil
 	}
 	h.At, h.Gone = fromMicros(set), fromMicros(gone)
+	if err == nil {
+		h, err = t.s.vault.OpenHook(t.id, id, h)
+	}
 	return h, err == nil, unavailable(err)
 }
 
@@ -128,14 +132,23 @@ func (s *Store) SettleHook(ctx context.Context, d parley.HookDue, until time.Tim
 func (s *Store) HookGone(ctx context.Context, id parley.TenantID, whose parley.SessionID, url string,
 	at time.Time) error {
 	return s.also(ctx, func(ctx context.Context, w *writer) error {
-		res, err := w.conn.ExecContext(ctx,
-			`UPDATE webhooks SET gone_at = ? WHERE tenant = ? AND session = ? AND url = ?`, micros(at), id, whose, url)
-		if err != nil {
-			return err
+		var kept parley.StoredWebhook
+		err := w.conn.QueryRowContext(ctx, `SELECT url FROM webhooks WHERE tenant = ? AND session = ?`, id, whose).Scan(
+			&kept.URL)
+		if err == nil {
+			kept, err = w.vault.OpenHook(id, whose, kept)
 		}
-		if n, err := res.RowsAffected(); err != nil || n > 0 || !parley.IsAgentHook(whose) {
+		switch {
+		case err == nil && kept.URL == url:
+			_, err = w.conn.ExecContext(ctx, `UPDATE webhooks SET gone_at = ? WHERE tenant = ? AND session = ?`,
+				micros(at), id, whose)
 			return err
+		case err != nil && !errors.Is(err, sql.ErrNoRows):
+			return err
+		case !parley.IsAgentHook(whose):
+			return nil
 		}
+		url := w.vault.SealHook(id, whose, parley.StoredWebhook{URL: url}).URL
 		_, err = w.conn.ExecContext(ctx,
 			`INSERT INTO webhooks (tenant, session, url, sealed, target, finished, needed, set_at, gone_at)
 				VALUES (?1, ?2, ?3, '', '', 0, 0, ?4, ?4)

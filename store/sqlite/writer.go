@@ -18,6 +18,7 @@ type writer struct {
 	conn  *sql.Conn
 	lease string
 	key   rules.AuditKey
+	vault rules.Vault
 	heads map[parley.TenantID]*head // of tenants that were written lately
 	moved map[parley.TenantID]*head // those of the transaction under way
 	rows  map[sessionKey]sessionRow // of sessions that were

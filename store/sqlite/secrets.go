@@ -1,0 +1,160 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"parley"
+	"parley/store/rules"
+)
+
+// secrets is a database whose secrets are encrypted again: see rules.Vault.Reseal.
+type secrets struct {
+	db    *sql.DB // of one connection
+	vault rules.Vault
+}
+
+// SecretKeys lists the master keys that secrets of the database in a folder may be
+// encrypted with.
+func SecretKeys(ctx context.Context, dir string) (keys []rules.SecretKey, err error) {
+	db, err := openToRead(dir, readOnly, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if exists, err := hasTable(ctx, db, "secret_keys"); err != nil || !exists {
+		return nil, unavailable(err)
+	}
+	keys, err = secrets{db: db}.SecretKeys(ctx)
+	return keys, unavailable(err)
+}
+
+// Vacuum writes the database in a folder anew, without what was deleted or written
+// over. It holds the folder's lock meanwhile.
+func Vacuum(ctx context.Context, dir, holder string) error {
+	return alone(ctx, dir, holder, options{}, func(db *sql.DB, _ int64) error {
+		if _, err := db.ExecContext(ctx, `VACUUM`); err != nil {
+			return unstorable(err)
+		}
+		return emptyLog(ctx, db)
+	})
+}
+
+func (s secrets) SecretKeys(ctx context.Context) (keys []rules.SecretKey, err error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT id, whole FROM secret_keys ORDER BY id`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var k rules.SecretKey
+		if err := rows.Scan(&k.ID, &k.Whole); err != nil {
+			return nil, err
+		}
+		keys = append(keys, k)
+	}
+	return keys, rows.Err()
+}
+
+func (s secrets) NoteKey(ctx context.Context, id string) error {
+	// What is written over must not stay in free parts of pages.
+	if _, err := s.db.ExecContext(ctx, `PRAGMA secure_delete = ON`); err != nil {
+		return err
+	}
+	return s.inOne(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE secret_keys SET whole = 0`)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, `INSERT INTO secret_keys (id, whole) VALUES (?, 0) ON CONFLICT DO NOTHING`, id)
+		}
+		return err
+	})
+}
+
+// rewriteHooks writes the rows of all webhooks anew. Pages of a table have free
+// parts with what stood there before rows were moved; SQLite clears the pages of a
+// table that is emptied, if secure_delete is on.
+var rewriteHooks = []string{
+	`CREATE TEMP TABLE kept AS SELECT * FROM webhooks`,
+	`DELETE FROM webhooks`,
+	`INSERT INTO webhooks SELECT * FROM kept`,
+	`DROP TABLE kept`,
+}
+
+func (s secrets) WholeKey(ctx context.Context, id string) error {
+	return s.inOne(ctx, func(tx *sql.Tx) error {
+		for _, statement := range rewriteHooks {
+			if _, err := tx.ExecContext(ctx, statement); err != nil {
+				return err
+			}
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE secret_keys SET whole = 1 WHERE id = ?`, id)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, `DELETE FROM secret_keys WHERE id <> ?`, id)
+		}
+		return err
+	})
+}
+
+func (s secrets) SecretTenants(ctx context.Context) (tenants []parley.TenantID, err error) {
+	rows, err := s.db.QueryContext(ctx, listTenants)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id parley.TenantID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		tenants = append(tenants, id)
+	}
+	return tenants, rows.Err()
+}
+
+func (s secrets) ResealTenant(ctx context.Context, tenant parley.TenantID) error {
+	return s.inOne(ctx, func(tx *sql.Tx) error {
+		rows, err := tx.QueryContext(ctx, `SELECT session, url, sealed FROM webhooks WHERE tenant = ?`, tenant)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		old := map[parley.SessionID]parley.StoredWebhook{}
+		for rows.Next() {
+			var id parley.SessionID
+			var h parley.StoredWebhook
+			if err := rows.Scan(&id, &h.URL, &h.Sealed); err != nil {
+				return err
+			}
+			if !s.vault.Current([]byte(h.URL)) || !s.vault.Current(h.Sealed) {
+				old[id] = h
+			}
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			return err
+		}
+		for id, h := range old {
+			if h, err = s.vault.OpenHook(tenant, id, h); err != nil {
+				return err
+			}
+			h = s.vault.SealHook(tenant, id, h)
+			if _, err := tx.ExecContext(ctx, `UPDATE webhooks SET url = ?, sealed = ? WHERE tenant = ? AND session = ?`,
+				h.URL, h.Sealed, tenant, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// inOne does something in one transaction.
+func (s secrets) inOne(ctx context.Context, do func(*sql.Tx) error) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := do(tx); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}

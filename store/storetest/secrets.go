@@ -1,0 +1,158 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"parley"
+	"parley/store/rules"
+)
+
+// A SecretDatabase is one database that is opened again and again.
+type SecretDatabase struct {
+	Open func(rules.Vault) (parley.Store, error)
+	// Beneath is what Vault.Reseal works on, while no store is open.
+	Beneath func(rules.Vault) (db rules.SecretStore, done func())
+}
+
+// MasterKey is one of several master keys, in hexadecimal.
+func MasterKey(n int) string { return strings.Repeat(fmt.Sprintf("%02x", n), 32) }
+
+// vaultOf has master keys by number, the first one encrypts.
+func vaultOf(t *testing.T, numbers ...int) rules.Vault {
+	t.Helper()
+	var keys []string
+	for _, n := range numbers {
+		keys = append(keys, MasterKey(n))
+	}
+	v, err := rules.NewVault(keys...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// errCut ends the work of Reseal in the middle, as the death of its process would.
+var errCut = errors.New("cut off")
+
+// A cutStore does the work of so many tenants.
+type cutStore struct {
+	rules.SecretStore
+	left int
+}
+
+func (c *cutStore) ResealTenant(ctx context.Context, tenant parley.TenantID) error {
+	if c.left--; c.left < 0 {
+		return errCut
+	}
+	return c.SecretStore.ResealTenant(ctx, tenant)
+}
+
+func (c *cutStore) WholeKey(ctx context.Context, id string) error {
+	if c.left <= 0 {
+		return errCut
+	}
+	return c.SecretStore.WholeKey(ctx, id)
+}
+
+// Secrets checks that the secrets of webhooks are encrypted when a master key is given, that they can be brought under
+// another key with interruptions anywhere, and that a store which lacks a key is refused and names it.
+func Secrets(t *testing.T, db SecretDatabase) {
+	ctx := context.Background()
+	tenants := []parley.TenantID{"acme", "rival", "third"}
+	k1, k2, both := vaultOf(t, 1), vaultOf(t, 2), vaultOf(t, 2, 1)
+	id1, id2 := k1.Keys()[0], k2.Keys()[0]
+
+	// reads opens the database and checks that everything can be read.
+	reads := func(v rules.Vault, more func(parley.Store)) {
+		t.Helper()
+		s, err := db.Open(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tenant := range tenants {
+			h, ok, err := s.Tenant(tenant).Webhook(ctx, ID(1))
+			if err != nil || !ok && more == nil || ok && (h.URL != "https://a.example/"+string(tenant) ||
+				string(h.Sealed) != "sealed") {
+				t.Errorf("tenant %s has %+v, %v, %v", tenant, h, ok, err)
+			}
+		}
+		if more != nil {
+			more(s)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refuses := func(v rules.Vault, id string) {
+		t.Helper()
+		s, err := db.Open(v)
+		if err == nil {
+			s.Close()
+		}
+		if parley.CodeOf(err) != parley.CodeForbidden || !strings.Contains(parley.MessageOf(err), "key "+id+",") {
+			t.Errorf("without the key %s: %v", id, err)
+		}
+	}
+	cut := func(v rules.Vault, after int) {
+		t.Helper()
+		beneath, done := db.Beneath(v)
+		defer done()
+		if err := v.Reseal(ctx, &cutStore{beneath, after}); !errors.Is(err, errCut) {
+			t.Fatalf("after %d tenants: %v", after, err)
+		}
+	}
+
+	// Secrets that are stored without a key are read, and encrypted when there is a key.
+	reads(rules.Vault{}, func(s parley.Store) {
+		f := &fixture{t: t, Store: s}
+		for _, tenant := range tenants {
+			b := batch(ID(1), 0, 1)
+			b.Tenant = tenant
+			b.Webhook = &parley.StoredWebhook{URL: "https://a.example/" + string(tenant), Sealed: []byte("sealed"),
+				Hook: parley.HookOf("a.example:443", nil), At: t0}
+			f.mustAppend(b)
+		}
+	})
+	reads(rules.Vault{}, nil)
+	for after := range 4 { // the last time everything is done but the note that it is
+		cut(k1, after)
+		refuses(rules.Vault{}, id1)
+		refuses(k2, id1)
+	}
+	reads(k1, nil)
+
+	// The same with another key. In the middle both are needed.
+	for after := range 4 {
+		cut(both, after)
+		refuses(k2, id1)
+		refuses(k1, id2)
+	}
+	reads(both, nil)
+	refuses(k1, id2)
+	refuses(rules.Vault{}, id2)
+	reads(k2, func(s parley.Store) {
+		hooks := s.(parley.HookStore)
+		for url, gone := range map[string]bool{"https://a.example/other": false, "https://a.example/acme": true} {
+			if err := hooks.HookGone(ctx, "acme", ID(1), url, t0.Add(time.Hour)); err != nil {
+				t.Error(err)
+			}
+			if h, _, err := s.Tenant("acme").Webhook(ctx, ID(1)); err != nil || gone && h.Gone.IsZero() {
+				t.Errorf("%s: %+v, %v", url, h, err)
+			}
+		}
+		agent := parley.SessionID("agent:helper")
+		for range 2 {
+			if err := hooks.HookGone(ctx, "acme", agent, "https://b.example/x", t0); err != nil {
+				t.Error(err)
+			}
+		}
+		if h, ok, err := s.Tenant("acme").Webhook(ctx, agent); err != nil || !ok || h.URL != "https://b.example/x" {
+			t.Errorf("the webhook of an agent is %+v, %v, %v", h, ok, err)
+		}
+	})
+}
