@@ -109,8 +109,11 @@ func (d *doctor) examine() {
 	d.settings()
 	d.dataFolder()
 	d.port()
-	if d.database() && d.migrations() {
-		d.sessions()
+	if d.database() {
+		d.masterKey()
+		if d.migrations() {
+			d.sessions()
+		}
 	}
 	for _, f := range d.folders {
 		d.agents(f)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,6 +99,36 @@ func (d *doctor) clock(ahead time.Duration) {
 			ahead.Abs().Round(time.Millisecond)+time.Millisecond)
 	default:
 		d.say(name, fine, "", "%s", now.UTC().Format(time.RFC3339))
+	}
+}
+
+// masterKey says whether the master keys are given that stored secrets need.
+func (d *doctor) masterKey() {
+	const name = "master key"
+	ctx, cancel := d.within(patience)
+	defer cancel()
+	vault, err := vaultOf(&d.Store)
+	if err != nil {
+		return // said among the settings
+	}
+	needed, err := neededKeys(ctx, &d.Store)
+	if err != nil {
+		d.fail(name, err, "see what is said of the database")
+		return
+	}
+	for _, id := range needed {
+		if !slices.Contains(vault.Keys(), id) {
+			d.fail(name, vault.Missing(id), "")
+			return
+		}
+	}
+	switch {
+	case len(needed) > 0:
+		d.say(name, fine, "", "%s is needed and given", strings.Join(needed, " and "))
+	case len(vault.Keys()) > 0:
+		d.say(name, fine, "", "%s is given; parley serve will use it", vault.Keys()[0])
+	default:
+		d.say(name, fine, "", "none is needed, and none is given")
 	}
 }
 

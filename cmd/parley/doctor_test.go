@@ -66,7 +66,8 @@ func TestDoctorFindsNothing(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			for _, name := range []string{"settings", "data folder", "room", "port", "database", "clock", "migrations",
+			for _, name := range []string{"settings", "data folder", "room", "port", "database", "clock", "master key",
+				"migrations",
 				"sessions", "work", "agents", "models", "sandbox", "open files"} {
 				if f := found[name]; f.Status == problem || f.Status == "" || f.Status == warning &&
 					!slices.Contains(ofTheMachine, name) {

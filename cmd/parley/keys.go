@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -39,7 +40,7 @@ func (c *keysListCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	needed, err := neededKeys(p, &c.Store)
+	needed, err := neededKeys(p.ctx, &c.Store)
 	if err != nil {
 		return err
 	}
@@ -67,8 +68,8 @@ func (c *keysListCommand) Run(p *program) error {
 
 // neededKeys are the ids of the master keys without which stored secrets cannot be
 // read.
-func neededKeys(p *program, s *config.Store) (ids []string, err error) {
-	has, _, err := versions(p.ctx, s)
+func neededKeys(ctx context.Context, s *config.Store) (ids []string, err error) {
+	has, _, err := versions(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -76,9 +77,9 @@ func neededKeys(p *program, s *config.Store) (ids []string, err error) {
 	switch {
 	case has == 0:
 	case s.DatabaseURL != "":
-		noted, err = postgres.SecretKeys(p.ctx, string(s.DatabaseURL))
+		noted, err = postgres.SecretKeys(ctx, string(s.DatabaseURL))
 	default:
-		noted, err = sqlite.SecretKeys(p.ctx, s.Data)
+		noted, err = sqlite.SecretKeys(ctx, s.Data)
 	}
 	for _, k := range noted {
 		ids = append(ids, k.ID)
@@ -134,7 +135,7 @@ func (c *keysRotateCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	before, err := neededKeys(p, &c.Store)
+	before, err := neededKeys(p.ctx, &c.Store)
 	if err != nil {
 		return err
 	}

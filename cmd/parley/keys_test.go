@@ -116,6 +116,13 @@ func TestMasterKeys(t *testing.T) {
 		refuses(store, id1)
 		refuses(under(k2), id1)
 		refused(t, id1, "", with(store, "audit", "verify")...)
+		if found, err := examined(t, store...); err == nil || found["master key"].Status != problem ||
+			!strings.Contains(found["master key"].Message, id1) {
+			t.Errorf("the doctor says %+v, %v", found["master key"], err)
+		}
+		if found, _ := examined(t, under(k1)...); found["master key"].Status != fine {
+			t.Errorf("with the key the doctor says %+v", found["master key"])
+		}
 		mustRun(t, "", slices.Concat([]string{"audit", "verify"}, under(k1))...)
 
 		// Rotation. Until it is done the server needs both keys.
