@@ -24,8 +24,8 @@ import (
 // webhooks get the last of it, and clients are told to come back; then the store
 // is closed.
 var (
-	baseParts = []string{"models", "listener", "profiles", "metrics", "sandbox", "store", "entrance", "remote agents",
-		"nodes", "connections", "http", "mcp clients", "webhooks", "feed", "traces", "mcp servers"}
+	baseParts = []string{"models", "model check", "listener", "profiles", "metrics", "sandbox", "store", "entrance",
+		"remote agents", "nodes", "connections", "http", "mcp clients", "webhooks", "feed", "traces", "mcp servers"}
 	workParts = []string{"engine", "files", "memory", "readiness"}
 )
 
@@ -143,7 +143,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	made.add("engine", door)
 	made.add("files", newWatchers(c, projects, remotes, door, log))
 	made.add("memory", newIdleMemory())
-	warnOfModels(c, models, everyAgent(projects), log)
+	made.add("model check", newModelCheck(c, models, everyAgent(projects), log))
 
 	// The dialects.
 	conns := dialect.NewConns()

@@ -145,9 +145,6 @@ func (d *doctor) fail(name string, err error, do string) {
 	d.say(name, problem, do, "%v", err)
 }
 
-// patience is how long a check may take.
-const patience = 10 * time.Second
-
 func (d *doctor) within(t time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(d.ctx, t)
 }

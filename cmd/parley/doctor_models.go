@@ -30,50 +30,38 @@ func (d *doctor) models() {
 		agents = append(agents, list.List(f.Tenant)...)
 	}
 	wanted := modelsOf(agents, models.Default(), d.Classifier)
-	of := func(vendor string) (names []string) {
-		for _, model := range wanted {
-			if models.Provider(model) == vendor {
-				names = append(names, model)
-			}
-		}
-		return names
-	}
 	reached := models.Reached()
 	doubtful := map[string]bool{} // a warning says why
-	has := map[string][]string{}
-	for _, vendor := range reached {
-		ctx, cancel := d.within(patience)
-		list, err := models.List(ctx, vendor)
-		cancel()
-		if err != nil {
-			do := "correct this"
-			if e, ok := err.(*parley.Error); ok && e.Hint != "" {
-				do = e.Hint
-			}
-			if names := of(vendor); len(names) > 0 {
-				do += "; until then agents cannot use " + strings.Join(names, ", ")
-				for _, model := range names {
-					doubtful[model] = true
-				}
-			}
-			d.say(name, warning, do, "%s does not list its models: %s", vendor, reason(err))
-			continue
-		}
-		has[vendor] = list
-		d.say(name, fine, "", "%s answers, and has %d models", vendor, len(list))
-	}
-	for _, model := range wanted {
-		list, asked := has[models.Provider(model)]
-		if asked && !slices.ContainsFunc(list, func(there string) bool { return listed(there, model) }) {
-			d.say(name, warning, "correct the name in MODEL or in the agent's file", "%s does not list %s",
-				models.Provider(model), model)
+	doubt := func(names ...string) {
+		for _, model := range names {
 			doubtful[model] = true
 		}
+	}
+	for _, vendor := range reached {
+		s := askVendor(d.ctx, models, vendor, wanted)
+		if s.err != nil {
+			do := "correct this"
+			if e, ok := s.err.(*parley.Error); ok && e.Hint != "" {
+				do = e.Hint
+			}
+			if len(s.wanted) > 0 {
+				do += "; until then agents cannot use " + strings.Join(s.wanted, ", ")
+				doubt(s.wanted...)
+			}
+			d.say(name, warning, do, "%s does not list its models: %s", vendor, reason(s.err))
+			continue
+		}
+		d.say(name, fine, "", "%s answers, and has %d models", vendor, len(s.has))
+		for _, model := range s.unlisted {
+			d.say(name, warning, "correct the name in MODEL or in the agent's file", "%s does not list %s", vendor,
+				model)
+		}
+		doubt(s.unlisted...)
 	}
 	for _, model := range wanted {
 		if e, ok := models.Check(model).(*parley.Error); ok {
 			d.say(name, warning, e.Hint, "%s", e.Message)
-			doubtful[model] = true
+			doubt(model)
 		}
 	}
 	ready := slices.DeleteFunc(slices.Clone(wanted), func(model string) bool { return doubtful[model] })

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"parley"
+	"slices"
+	"strings"
+	"time"
+
+	"parley/config"
+	"parley/provider"
+)
+
+// A vendorState is what a vendor said about its models.
+type vendorState struct {
+	vendor   string
+	wanted   []string // models of the vendor that agents use
+	has      []string
+	unlisted []string // wanted models that the vendor does not list
+	err      error    // why it lists none: it cannot be reached, or refuses the key
+}
+
+// askVendor asks a vendor for the list of its models, which costs nothing.
+func askVendor(ctx context.Context, models *provider.Models, vendor string, wanted []string) vendorState {
+	s := vendorState{vendor: vendor}
+	for _, model := range wanted {
+		if models.Provider(model) == vendor {
+			s.wanted = append(s.wanted, model)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if s.has, s.err = models.List(ctx, vendor); s.err != nil {
+		return s
+	}
+	for _, model := range s.wanted {
+		if !slices.ContainsFunc(s.has, func(there string) bool { return listed(there, model) }) {
+			s.unlisted = append(s.unlisted, model)
+		}
+	}
+	return s
+}
+
+// A modelCheck asks the vendors of the models that agents use when the server starts, so that the log says at once
+// that a model server is down or refuses the key. The start does not wait for it.
+type modelCheck struct {
+	models  *provider.Models
+	wanted  []string
+	log     *slog.Logger
+	ctx     context.Context
+	cancel  context.CancelFunc
+	started bool
+	done    chan struct{}
+}
+
+// newModelCheck also logs which models of the agents lack a key.
+func newModelCheck(s *config.Settings, models *provider.Models, agents []parley.Agent, log *slog.Logger) *modelCheck {
+	warnOfModels(s, models, agents, log)
+	c := &modelCheck{models: models, wanted: modelsOf(agents, models.Default(), s.Classifier), log: log,
+		done: make(chan struct{})}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+func (c *modelCheck) Start() {
+	c.started = true
+	go func() {
+		defer close(c.done)
+		for _, vendor := range c.models.Reached() {
+			if slices.ContainsFunc(c.wanted, func(model string) bool { return c.models.Provider(model) == vendor }) {
+				c.report(askVendor(c.ctx, c.models, vendor, c.wanted))
+			}
+		}
+	}()
+}
+
+func (c *modelCheck) report(s vendorState) {
+	names := func(models []string) string { return strings.Join(models, ", ") }
+	switch {
+	case c.ctx.Err() != nil: // the server stops
+	case s.err != nil:
+		c.log.Warn("the model server cannot be used now; agents fail until it can", "vendor", s.vendor,
+			"models", names(s.wanted), "reason", reason(s.err))
+	case len(s.unlisted) > 0:
+		c.log.Warn("the model server does not list a model; correct MODEL or the agent's file, or install the model",
+			"vendor", s.vendor, "models", names(s.unlisted))
+	}
+}
+
+// Close ends the check.
+func (c *modelCheck) Close(ctx context.Context) error {
+	c.cancel()
+	if !c.started {
+		return nil
+	}
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// patience is how long a vendor, or a check of parley doctor, may take.
+const patience = 10 * time.Second
