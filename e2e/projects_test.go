@@ -52,64 +52,89 @@ func TestProjectsAreApart(t *testing.T) {
 		t.Fatalf("%d %s", status, raw)
 	}
 	everything := n.tune(s, "")
-	var sessions [2][]string
-	var asked [2]string // with a question that is open
+	var own, at [2]string
+	var streams [2]*bus
+	var heard [2][]note // everything that the streams have shown
 	for i, folder := range folders {
-		own, other := filepath.Base(folder), filepath.Base(folders[1-i])
-		b := n.tune(s, "?"+rooted(folder))
-		is := func(what, text string) {
-			t.Helper()
-			if !strings.Contains(text, "The color is "+own) || strings.Contains(text, other) {
-				t.Errorf("%s in %s: %s", what, own, text)
-			}
+		own[i], at[i], streams[i] = filepath.Base(folder), "project="+list[i].ID, n.tune(s, "?"+rooted(folder))
+	}
+	is := func(i int, what, text string) {
+		t.Helper()
+		if !strings.Contains(text, "The color is "+own[i]) || strings.Contains(text, own[1-i]) {
+			t.Errorf("%s in %s: %s", what, own[i], text)
 		}
+	}
 
-		// The event bus: the tool reads the file of the project, the messages name it.
+	// The event bus: the tool reads the file of the project, the messages name it. Both projects are at work at once, here
+	// and below: each is asked before either is waited for.
+	var sessions [2][]string
+	for i, folder := range folders {
 		var a accepted
 		n.post(s, "/api/chat", fmt.Sprintf(`{"message":"@painter read color.txt","project_root":%q}`, folder), &a)
-		said := b.until("turn_complete", "")
-		for _, m := range said {
-			if m.Root != folder || m.SessionID != a.SessionID {
-				t.Errorf("the stream of %s shows %s", own, m.raw)
-			}
-		}
-		is("event bus", rawNotes(said))
+		sessions[i] = []string{a.SessionID}
+	}
+	for i := range folders {
+		heard[i] = streams[i].until("turn_complete", "")
+		is(i, "event bus", rawNotes(heard[i]))
 		everything.until("turn_complete", "")
+	}
 
-		// Thread chat and the agent loop are told the project in the address, by id.
-		at := "&project=" + list[i].ID
-		thread := newThread()
-		c := n.dial(s, thread+at)
-		c.thread = thread
-		c.ask("read color.txt")
-		is("thread chat", c.completed().text)
-		l := n.loop(s, "/api/agentloop/ws?project="+list[i].ID)
-		l.input("run cat color.txt")
-		is("agent loop",
-			rawItems(l.items(slices.Concat([]string{"loading", "assistant", "function_call", "function_call_output",
-				"assistant"}, answered)...)))
-		sessions[i] = []string{a.SessionID, thread, l.session()}
-
-		// A card waits in the project of its session.
-		n.post(s, "/api/chat", fmt.Sprintf(`{"message":"@painter ask me","project_root":%q}`, folder), &a)
-		b.until("ask_user", "*")
-		asked[i] = a.SessionID
-
+	// Thread chat and the agent loop are told the project in the address, by id.
+	var threads, loops [2]*socket
+	for i := range folders {
+		id := newThread()
+		threads[i], loops[i] = n.dial(s, id+"&"+at[i]), n.loop(s, "/api/agentloop/ws?"+at[i])
+		threads[i].thread = id
+		threads[i].ask("read color.txt")
+		loops[i].input("run cat color.txt")
+		sessions[i] = append(sessions[i], id)
+	}
+	called := slices.Concat([]string{"loading", "assistant", "function_call", "function_call_output", "assistant"},
+		answered)
+	for i := range folders {
+		is(i, "thread chat", threads[i].completed().text)
+		is(i, "agent loop", rawItems(loops[i].items(called...)))
+		sessions[i] = append(sessions[i], loops[i].session())
 		// Commands see nothing of the other project, whatever they call it.
-		l.input("run cat " + filepath.Join(folders[1-i], "color.txt"))
-		if shown := rawItems(
-			l.items(slices.Concat([]string{"loading", "assistant", "function_call", "function_call_output",
-				"assistant"}, answered)...)); strings.Contains(shown,
-			"The color is") {
-			t.Errorf("a command of %s reads %s: %s", own, other, shown)
+		loops[i].input("run cat " + filepath.Join(folders[1-i], "color.txt"))
+	}
+
+	// A card waits in the project of its session, and a skill is called in its project alone.
+	var asked [2]string // with a question that is open
+	for i, folder := range folders {
+		if shown := rawItems(loops[i].items(called...)); strings.Contains(shown, "The color is") {
+			t.Errorf("a command of %s reads %s: %s", own[i], own[1-i], shown)
 		}
-		for _, path := range []string{"/api/file?path=color.txt&" + rooted(folder), "/api/v1/agents/painter?project=" +
-			at[9:],
-			"/api/v1/skills?project=" + at[9:], "/api/workspace/tree?" + rooted(folder)} {
-			if status, got := n.fetch(s, "GET", path, ""); status != 200 || !strings.Contains(got, own) ||
-				strings.Contains(got, other) {
-				t.Errorf("%s in %s: %d %s", path, own, status, got)
+		var a accepted
+		n.post(s, "/api/chat", fmt.Sprintf(`{"message":"@painter ask me","project_root":%q}`, folder), &a)
+		asked[i] = a.SessionID
+	}
+	for i, folder := range folders {
+		heard[i] = append(heard[i], streams[i].until("ask_user", "*")...)
+		for _, m := range heard[i] {
+			if m.Root != folder || !slices.Contains(append(sessions[i], asked[i]), m.SessionID) {
+				t.Errorf("the stream of %s shows %s", own[i], m.raw)
 			}
+		}
+		for _, path := range []string{"/api/file?path=color.txt&" + rooted(folder), "/api/v1/agents/painter?" + at[i],
+			"/api/v1/skills?" + at[i], "/api/workspace/tree?" + rooted(folder)} {
+			if status, got := n.fetch(s, "GET", path, ""); status != 200 || !strings.Contains(got, own[i]) ||
+				strings.Contains(got, own[1-i]) {
+				t.Errorf("%s in %s: %d %s", path, own[i], status, got)
+			}
+		}
+		for _, name := range own { // the name of the other project's skill is only text
+			threads[i].ask("/mix-" + name)
+			threads[i].completed()
+		}
+		var used []string
+		for _, in := range bodies[parley.InputReceived](s, threads[i].thread) {
+			if in.Skill != nil {
+				used = append(used, in.Skill.Name)
+			}
+		}
+		if !slices.Equal(used, []string{"mix-" + own[i]}) {
+			t.Errorf("the skills that were used in %s are %v", own[i], used)
 		}
 	}
 	for i, folder := range folders {
@@ -118,7 +143,7 @@ func TestProjectsAreApart(t *testing.T) {
 			Repo    string `json:"repo_path"`
 		}
 		status, got := n.fetch(s, "GET", "/api/agent-runs?"+rooted(folder), "")
-		if json.Unmarshal([]byte(got), &runs) != nil || status != 200 || len(runs) != 5 {
+		if json.Unmarshal([]byte(got), &runs) != nil || status != 200 || len(runs) != 7 {
 			t.Fatalf("%d %s", status, got)
 		}
 		for _, r := range runs {
@@ -161,21 +186,25 @@ func TestMissionsOfProjects(t *testing.T) {
 	t.Parallel()
 	folders := twoProjects(t)
 	s, n := startProjects(t, folders, "AUTONOMY_ENABLED=true", "PARLEY_IDLE_PROMPT_INTERVAL=1s"), startNode(t)
+	var streams [2]*bus
 	for i, folder := range folders {
-		own, other := filepath.Base(folder), filepath.Base(folders[1-i])
-		b := n.tune(s, "?"+rooted(folder))
+		streams[i] = n.tune(s, "?"+rooted(folder))
+	}
+	for _, folder := range folders {
 		status, got := n.fetch(s, "POST", "/api/mission", fmt.Sprintf(`{"project_root":%q,"text":"Paint it %s."}`,
-			folder, own))
+			folder, filepath.Base(folder)))
 		if status != 200 {
 			t.Fatalf("%d %s", status, got)
 		}
-		if said := rawNotes(b.until("turn_complete", "")); !strings.Contains(said, "I paint in "+own) ||
+	}
+	for i, folder := range folders {
+		own, other := filepath.Base(folder), filepath.Base(folders[1-i])
+		if said := rawNotes(streams[i].until("turn_complete", "")); !strings.Contains(said, "I paint in "+own) ||
 			strings.Contains(said, other) {
 			t.Errorf("%s hears %s", own, said)
 		}
-		for path, want := range map[string]string{"/api/mission?" + rooted(folder): own,
-			"/api/missions?" + rooted(folder): own} {
-			if status, got := n.fetch(s, "GET", path, ""); status != 200 || !strings.Contains(got, "Paint it "+want) ||
+		for _, path := range []string{"/api/mission?" + rooted(folder), "/api/missions?" + rooted(folder)} {
+			if status, got := n.fetch(s, "GET", path, ""); status != 200 || !strings.Contains(got, "Paint it "+own) ||
 				strings.Contains(got, other) {
 				t.Errorf("%s: %d %s", path, status, got)
 			}

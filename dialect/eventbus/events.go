@@ -83,7 +83,7 @@ type beginning struct {
 // begin places a client behind the last message it has, or else at the end.
 func (h *Handler) begin(ctx context.Context, who parley.Principal, like wish) (*beginning, error) {
 	w := &watcher{door: h.Door, who: who, log: h.Log, root: h.firstRoot(who.Tenant), views: map[parley.SessionID]View{},
-		look: cmp.Or(h.look, lookBack), kinds: like.kinds}
+		look: cmp.Or(h.look, lookBack), kinds: like.kinds, project: like.project.Root}
 	scope, err := h.scope(ctx, w, like)
 	if err != nil {
 		return nil, err

@@ -13,11 +13,13 @@ import (
 
 // A watcher makes messages of what one follower of many sessions sees.
 type watcher struct {
-	door  parley.Door
-	who   parley.Principal
-	log   *slog.Logger
-	root  string // of the tenant's first project
-	after int64  // the seq of the last message the client has
+	door parley.Door
+	who  parley.Principal
+	log  *slog.Logger
+	root string // of the tenant's first project
+	// project is the root of the only project that is shown; empty: all are. Facts of the whole tenant are shown in each.
+	project string
+	after   int64 // the seq of the last message the client has
 
 	// only says which events are shown; nil: all.
 	only func(parley.Event) bool
@@ -48,8 +50,13 @@ func (w *watcher) show(ctx context.Context, i *parley.Item) (out []sent) {
 	for n, f := range frames {
 		m := f.Body.(message)
 		if seq := m.Seq; seq > w.after && w.wants(m.Kind) {
-			if w.isNamed(m) {
+			switch {
+			case w.isNamed(m):
 				out = append(out, sent{seq, dialect.Encode(m.under(w.name))})
+				continue
+			case w.project != "" && m.SessionID == "" && m.ProjectRoot != w.project:
+				m.ProjectRoot = w.project
+				out = append(out, sent{seq, dialect.Encode(m)})
 				continue
 			}
 			out = append(out, sent{seq, dialect.EncodeShared(i, "eventbus", n, f)})
