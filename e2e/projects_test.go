@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -281,6 +282,11 @@ func TestAChatInAProject(t *testing.T) {
 	out, errs, code := runWith(t, nil, "read color.txt\n", "chat", "--server", s.address, "--project", folders[1])
 	if code != 0 || !strings.Contains(out, "The color is indigo.") {
 		t.Errorf("%d %s\n%s", code, out, errs)
+	}
+	here := exec.CommandContext(within(t, patience), binary(t), "chat", "--server", s.address)
+	here.Dir, here.Stdin = folders[1], strings.NewReader("read color.txt\n")
+	if out, err := here.Output(); err != nil || !strings.Contains(string(out), "The color is indigo.") {
+		t.Errorf("in the folder of the second project: %v %s", err, out)
 	}
 	_, errs, code = runWith(t, nil, "hello\n", "chat", "--server", s.address, "--project", "nowhere")
 	if code == 0 || !strings.Contains(errs, folders[0]) || !strings.Contains(errs, folders[1]) {

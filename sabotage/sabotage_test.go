@@ -189,6 +189,14 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 	// I4: the functions are pure.
 	{"folding changes the state it was given", "call.go",
 		"r.Calls = slices.Clone(r.Calls)\n\t\t\tchange(&r.Calls[i])", "change(&r.Calls[i])", ".", "TestFoldIsPure"},
+	{"a chat takes the data folder of a server that comes back", "cmd/parley/connect.go",
+		"c.brief = servesACommand(settings.Data)", "c.brief = true", "./cmd/parley", "TestServersOfCommands"},
+	{"the screen addresses agents of the project before", "tui/pick.go",
+		"if msg.project != m.project() && msg.kind == pickAgent {", "if false {", "./tui",
+		"TestAgentsOfAnotherProject"},
+	{"a mission of a project that is gone stays for ever", "dialect/native/native.go",
+		"if q.gone != nil && (!anywhere || q.project.Root == \"\") {", "if q.gone != nil {", "./cmd/parley",
+		"TestMissionsOfAProjectThatIsGone"},
 	{"the clock of a log goes back", "decide.go",
 		"if at.Before(d.s.LastAt) {", "if false {", ".", "TestClocksGoBackLogsDoNot"},
 

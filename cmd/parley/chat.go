@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -29,7 +28,7 @@ type chatCommand struct {
 	Server  string `placeholder:"URL" help:"Address of the server (default: $PARLEY_SERVER, or the server of this folder, or http://127.0.0.1:8080, or a server that the chat starts for itself)."`
 	Thread  string `placeholder:"UUID" help:"UUID of a thread to continue (default: a new thread)."`
 	Agent   string `placeholder:"NAME" help:"Agent to talk to (default: the first agent of the server)."`
-	Project string `placeholder:"DIR" help:"Project of a new thread: its folder on the server, or its id (default: the first project)."`
+	Project string `placeholder:"DIR" help:"Project of a new thread: its folder on the server, or its id (default: the project of this folder, or the first)."`
 	Token   string `placeholder:"TEXT" help:"Access token, for a server with --auth jwt; parley token prints one. Prefer the variable: other users of the machine can see flags. ($PARLEY_TOKEN)"`
 	Plain   bool   `help:"Print lines instead of using the whole screen. This is the default if standard input or output is not a terminal."`
 }
@@ -47,7 +46,8 @@ func (c chatCommand) Run(p *program) error {
 	if !c.Plain && p.hasScreen() {
 		return c.fullScreen(p)
 	}
-	if c.Thread == "" {
+	begins := c.Thread == "" // an earlier thread has its project
+	if begins {
 		c.Thread = uuid.NewString()
 	}
 	session, err := threadID(c.Thread)
@@ -63,16 +63,14 @@ func (c chatCommand) Run(p *program) error {
 		defer to.close()
 		c.Server = to.Address()
 	}
-	if info, err := os.Stat(c.Project); err == nil && info.IsDir() { // else it is an id, or a folder elsewhere
-		if c.Project, err = filepath.Abs(c.Project); err != nil {
-			return err
-		}
-	}
 	if !strings.Contains(c.Server, "://") {
 		c.Server = "http://" + c.Server
 	}
 	if _, err := url.Parse(c.Server); err != nil {
 		return fmt.Errorf("--server %s is not an address; write it like http://127.0.0.1:8080", c.Server)
+	}
+	if begins || c.Project != "" {
+		c.Project = c.projectHere(p)
 	}
 	ctx, cancel := context.WithCancel(p.ctx)
 	defer cancel()
@@ -103,6 +101,21 @@ func (c chatCommand) Run(p *program) error {
 		err = fmt.Errorf("the last message was not answered: %s", t.failure)
 	}
 	return err
+}
+
+// projectHere is the project of a new thread, as in the full screen. If the server does not say which projects it has,
+// the chat fails or goes on without one.
+func (c chatCommand) projectHere(p *program) string {
+	to, err := p.newClient(c.Server, serverFlags{Token: c.Token})
+	if err != nil {
+		return c.Project
+	}
+	defer to.Close()
+	project, _, err := (&connection{Client: to}).projectHere(p.ctx, c.Project)
+	if err != nil {
+		return c.Project
+	}
+	return project
 }
 
 // isTerminal reports whether a person sits at a stream. Other devices, such as /dev/null, are no terminals.

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -79,9 +80,11 @@ func (c *missionsClear) Run(p *program) error {
 	})
 }
 
-// missionProject is the root of a project that is given as a path, of a folder that may be gone. Other names are ids.
+// missionProject is the root of a project that is given as a folder, or as a path of a folder that is gone. Other names
+// are ids.
 func missionProject(given string) string {
-	if strings.ContainsRune(given, filepath.Separator) || given == "." {
+	info, err := os.Stat(given)
+	if err == nil && info.IsDir() || strings.ContainsRune(given, filepath.Separator) {
 		if root, err := filepath.Abs(given); err == nil {
 			return root
 		}
