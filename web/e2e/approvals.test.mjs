@@ -25,7 +25,7 @@ async function waiting(t, ...names) {
     visitor,
     page,
     rail: new Rail(page),
-    cards: page.getByRole('article', { name: /wants to use/ }),
+    cards: page.getByRole('article', { name: /wants to/ }),
   }
 }
 
@@ -37,7 +37,7 @@ test('everything that waits is answered in one place', async (t) => {
   const two = cards.filter({ hasText: 'two.txt' })
   const other = await visitor.tab('/approvals')
   await other
-    .getByRole('article', { name: /wants to use/ })
+    .getByRole('article', { name: /wants to/ })
     .first()
     .waitFor()
 
@@ -46,7 +46,7 @@ test('everything that waits is answered in one place', async (t) => {
   await until('it ran', () => existsSync(join(server.workspace, 'one.txt')))
   await until(
     'it is gone elsewhere',
-    async () => (await other.getByRole('article', { name: /wants to use/ }).count()) === 1,
+    async () => (await other.getByRole('article', { name: /wants to/ }).count()) === 1,
   )
   await rail.pages.getByRole('link', { name: /Approvals 1/ }).waitFor()
 

@@ -219,7 +219,7 @@ test('who works for an answer is a tree, and asks through it', async (t) => {
   await chat.say('Please get help')
   const tree = chat.log.getByRole('list', { name: 'Sub-agents' })
   await tree.getByText('helper').first().waitFor()
-  await chat.log.getByRole('article', { name: 'helper wants to use shell' }).getByText('sub-agent').waitFor()
+  await chat.log.getByRole('article', { name: 'helper wants to run a command' }).getByText('sub-agent').waitFor()
   await chat.card.getByRole('button', { name: 'Allow once' }).click()
   await chat.ended('Helper did it.')
   assert(existsSync(join(server.workspace, 'made.txt')))

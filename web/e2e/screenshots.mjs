@@ -159,7 +159,7 @@ try {
 
   await server.ask('POST', '/api/chat', { body: { message: 'Clean up what nobody needs' } })
   await page.goto('/approvals')
-  await until('two wait', async () => (await page.getByRole('article', { name: /wants to use/ }).count()) === 2)
+  await until('two wait', async () => (await page.getByRole('article', { name: /wants to/ }).count()) === 2)
   await picture(page, 'approvals')
 
   await page.goto('/agents/coder')

@@ -8,7 +8,7 @@ export class Chat {
     this.field = page.getByLabel(/^Message /)
     this.stop = page.getByRole('button', { name: 'Stop', exact: true })
     this.queued = page.getByRole('list', { name: 'Queued messages' })
-    this.card = this.log.getByRole('article', { name: /wants to use|asks a question|the outcome is unknown/ })
+    this.card = this.log.getByRole('article', { name: /wants to|asks a question|the outcome is unknown/ })
   }
 
   async say(text) {

@@ -81,7 +81,7 @@ it('asks what waits for a person, and lets go of it', async () => {
     expires_at: '2026-01-03T03:04:05Z',
     agent: 'explorer',
   })
-  expect(screen.getByRole('article', { name: 'explorer wants to use shell' }).textContent).toContain('rm old.log')
+  expect(screen.getByRole('article', { name: 'explorer wants to run a command' }).textContent).toContain('rm old.log')
   fireEvent.click(screen.getByRole('button', { name: 'Deny' }))
   expect(FakeSocket.last.sent).toEqual([{ type: 'approval_response', decision: 'deny', id: 's.4' }])
   say(
@@ -93,7 +93,7 @@ it('asks what waits for a person, and lets go of it', async () => {
       questions: [{ question: 'Tea or coffee?', options: [{ label: 'Tea' }] }],
     },
   )
-  expect(screen.queryByRole('article', { name: /wants to use/ })).toBeNull()
+  expect(screen.queryByRole('article', { name: /wants to/ })).toBeNull()
   fireEvent.click(screen.getByLabelText('Tea'))
   fireEvent.click(screen.getByRole('button', { name: 'Answer' }))
   expect(FakeSocket.last.sent.at(-1)).toEqual({ type: 'question_response', answers: [['Tea']], id: 's.5' })

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { RunList } from '../runs/RunList'
+import { AgentGlyph } from '../ui/AgentGlyph'
 import { Button } from '../ui/Button'
 import { Confirm } from '../ui/Confirm'
 import { EmptyState } from '../ui/EmptyState'
@@ -10,12 +11,12 @@ import { PencilIcon, PlayIcon, StopIcon, TrashIcon } from '../ui/icons'
 import { Mono } from '../ui/Mono'
 import { Box, Page, Section } from '../ui/Page'
 import { Spinner } from '../ui/Spinner'
-import { StatusBadge } from '../ui/StatusBadge'
 import { toast } from '../ui/toast'
 import { Problem } from '../wire/api'
 import { useMe } from '../wire/me'
 import type { AgentDetail } from '../wire/native.generated'
 import { AgentChat } from './AgentChat'
+import { AgentStatus } from './AgentStatus'
 import { Definition } from './Definition'
 import { MakeAgent } from './MakeAgent'
 import { agentQuery, useAgentsLive, useDeleteAgent, useSetAgent } from './queries'
@@ -61,7 +62,7 @@ function Shown({ agent }: { agent: AgentDetail }) {
       wide
       title={
         <>
-          {agent.name} <StatusBadge status={agent.status} />
+          <AgentGlyph name={agent.name} large /> {agent.name} <AgentStatus status={agent.status} />
         </>
       }
       lead={agent.description || 'No description.'}

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
+import { AgentGlyph } from '../ui/AgentGlyph'
 import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
@@ -11,6 +12,7 @@ import { Spinner } from '../ui/Spinner'
 import { StatusBadge } from '../ui/StatusBadge'
 import { useMe } from '../wire/me'
 import type { Agent } from '../wire/native.generated'
+import { AgentStatus } from './AgentStatus'
 import { MakeAgent } from './MakeAgent'
 import { agentsQuery, useAgentsLive } from './queries'
 import { classes } from '../ui/classes'
@@ -76,7 +78,8 @@ function Row({ agent }: { agent: Agent }) {
           'px-4 py-3 hover:bg-sunken focus-visible:-outline-offset-2',
         )}
       >
-        <span className="min-w-0 grow basis-64">
+        <AgentGlyph name={agent.name} large />
+        <span className="min-w-0 grow basis-56">
           <span className="flex flex-wrap items-center gap-2 font-medium">
             {agent.name}
             {agent.made && <span className="text-xs font-normal text-ink-soft">created here</span>}
@@ -85,7 +88,7 @@ function Row({ agent }: { agent: Agent }) {
           <span className="block truncate text-sm text-ink-soft">{agent.description || 'No description.'}</span>
         </span>
         <span className="font-mono text-xs text-ink-soft">{agent.model ?? 'default model'}</span>
-        <StatusBadge status={agent.status} />
+        <AgentStatus status={agent.status} />
       </Link>
     </li>
   )

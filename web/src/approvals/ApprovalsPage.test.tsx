@@ -130,16 +130,16 @@ const card = (name: RegExp) => screen.getByRole('article', { name })
 it('shows all that waits, longest first', async () => {
   await shown()
   expect(screen.getAllByRole('article').map((one) => one.dataset.card)).toEqual(['s.5', 's.9', 's.11', 's.13'])
-  expect(card(/shell/).textContent).toContain('It deletes or overwrites files.')
+  expect(card(/run a command/).textContent).toContain('It deletes or overwrites files.')
 })
 
 it('approves exactly what was shown, with a note', async () => {
   await shown()
-  const one = within(card(/write_file/))
+  const one = within(card(/wants to write/))
   fireEvent.change(one.getByLabelText('Note for the agent'), { target: { value: ' thanks ' } })
   server.approvals = [danger]
   fireEvent.click(one.getByRole('button', { name: /Allow once/ }))
-  await waitFor(() => expect(screen.queryByRole('article', { name: /write_file/ })).toBeNull())
+  await waitFor(() => expect(screen.queryByRole('article', { name: /wants to write/ })).toBeNull())
   expect(server.posts).toEqual([['/api/v1/approvals/s.5', { decision: 'allow', note: 'thanks', digest: 'd5' }]])
 })
 
@@ -149,7 +149,7 @@ it.each([
   ['Deny and stop', 'stop'],
 ])('has %s', async (name, decision) => {
   await shown()
-  fireEvent.click(within(card(/shell/)).getByRole('button', { name: new RegExp(`^${name}( |$)(?!and)`) }))
+  fireEvent.click(within(card(/run a command/)).getByRole('button', { name: new RegExp(`^${name}( |$)(?!and)`) }))
   await waitFor(() => expect(server.posts).toEqual([['/api/v1/approvals/s.9', { decision, digest: 'd9' }]]))
 })
 
@@ -157,8 +157,8 @@ it('allows similar calls where a rule is offered', async () => {
   const rule = 'mkdir with other arguments'
   server.approvals = [{ ...danger, similar: rule }]
   await shown()
-  expect(card(/shell/).textContent).toContain(rule)
-  fireEvent.click(within(card(/shell/)).getByRole('button', { name: 'Always similar' }))
+  expect(card(/run a command/).textContent).toContain(rule)
+  fireEvent.click(within(card(/run a command/)).getByRole('button', { name: 'Always similar' }))
   await waitFor(() =>
     expect(server.posts).toEqual([['/api/v1/approvals/s.9', { decision: 'always', scope: 'similar', digest: 'd9' }]]),
   )
@@ -182,15 +182,15 @@ it('answers questions and resolves calls', async () => {
 it('goes from card to card with j and k, with the safe answer at hand where it is dangerous', async () => {
   onTestFinished(listen(document))
   await shown()
-  await waitFor(() => expect(card(/write_file/).dataset.danger).toBeUndefined()) // there is no such file
+  await waitFor(() => expect(card(/wants to write/).dataset.danger).toBeUndefined()) // there is no such file
   const press = (key: string) => fireEvent.keyDown(document.activeElement ?? document.body, { key })
   press('j')
-  expect(document.activeElement).toBe(card(/write_file/))
+  expect(document.activeElement).toBe(card(/wants to write/))
   press('j')
   expect(document.activeElement?.textContent).toMatch(/^Deny/)
   press('k')
   press('k')
-  expect(document.activeElement).toBe(card(/write_file/))
+  expect(document.activeElement).toBe(card(/wants to write/))
   press('Enter')
   await waitFor(() => expect(server.posts).toEqual([['/api/v1/approvals/s.5', { decision: 'allow', digest: 'd5' }]]))
 })
@@ -198,21 +198,21 @@ it('goes from card to card with j and k, with the safe answer at hand where it i
 it('says what writing a file does away with, and has no at hand', async () => {
   server.file = 'one\ntwo\nthree\n'
   await shown()
-  await within(card(/write_file/)).findByText('It replaces all of a.txt, which has 3 lines now.')
-  expect(card(/write_file/).dataset.danger).toBe('true')
-  card(/write_file/).focus()
-  fireEvent.keyDown(card(/write_file/), { key: 'Enter' })
+  await within(card(/wants to write/)).findByText('It replaces all of a.txt, which has 3 lines now.')
+  expect(card(/wants to write/).dataset.danger).toBe('true')
+  card(/wants to write/).focus()
+  fireEvent.keyDown(card(/wants to write/), { key: 'Enter' })
   expect(server.posts).toEqual([])
 })
 
 it('denies with Backspace, but not while something is typed', async () => {
   await shown()
-  fireEvent.keyDown(within(card(/shell/)).getByLabelText('Note for the agent'), { key: 'Backspace' })
+  fireEvent.keyDown(within(card(/run a command/)).getByLabelText('Note for the agent'), { key: 'Backspace' })
   expect(server.posts).toEqual([])
-  card(/shell/).focus()
-  fireEvent.keyDown(card(/shell/), { key: 'Enter' })
+  card(/run a command/).focus()
+  fireEvent.keyDown(card(/run a command/), { key: 'Enter' })
   expect(server.posts).toEqual([])
-  fireEvent.keyDown(card(/shell/), { key: 'Backspace' })
+  fireEvent.keyDown(card(/run a command/), { key: 'Backspace' })
   await waitFor(() => expect(server.posts).toEqual([['/api/v1/approvals/s.9', { decision: 'deny', digest: 'd9' }]]))
 })
 
@@ -223,7 +223,7 @@ it('lets go of a card that was answered elsewhere, and says so', async () => {
     FakeSocket.last.open()
     FakeSocket.last.say({ id: 'x', seq: 8, kind: 'widget_resolved', data: { widget_id: 's.9', resolution: 'deny' } })
   })
-  await waitFor(() => expect(screen.queryByRole('article', { name: /shell/ })).toBeNull())
+  await waitFor(() => expect(screen.queryByRole('article', { name: /run a command/ })).toBeNull())
   expect(current().map((one) => one.text)).toEqual(['The request of coder was answered elsewhere: deny.'])
 })
 
@@ -231,22 +231,22 @@ it('says that an answer came too late', async () => {
   await shown()
   server.status = 410
   server.approvals = [danger]
-  fireEvent.click(within(card(/write_file/)).getByRole('button', { name: /Allow once/ }))
-  await waitFor(() => expect(screen.queryByRole('article', { name: /write_file/ })).toBeNull())
+  fireEvent.click(within(card(/wants to write/)).getByRole('button', { name: /Allow once/ }))
+  await waitFor(() => expect(screen.queryByRole('article', { name: /wants to write/ })).toBeNull())
   expect(current()[0]?.text).toMatch(/answered elsewhere/)
 })
 
 it('keeps the card of an answer that failed', async () => {
   await shown()
   server.status = 409
-  fireEvent.click(within(card(/write_file/)).getByRole('button', { name: /Allow once/ }))
+  fireEvent.click(within(card(/wants to write/)).getByRole('button', { name: /Allow once/ }))
   await screen.findByText('Your answer was not accepted.')
-  expect(card(/write_file/)).toBeTruthy()
+  expect(card(/wants to write/)).toBeTruthy()
 })
 
 it('explains', async () => {
   await shown()
-  fireEvent.click(within(card(/shell/)).getByRole('button', { name: 'Explain' }))
+  fireEvent.click(within(card(/run a command/)).getByRole('button', { name: 'Explain' }))
   await screen.findByText('It deletes x.')
   expect(server.posts).toEqual([]) // it was explained before
 })
@@ -276,7 +276,7 @@ it('offers nothing to who may only look', async () => {
       <ApprovalsPage />
     </QueryClientProvider>,
   )
-  await screen.findByRole('article', { name: /shell/ })
+  await screen.findByRole('article', { name: /run a command/ })
   expect(screen.queryByRole('button', { name: /Allow|Deny|Answer|done/ })).toBeNull()
   expect(screen.getAllByText(/needs agents:message/)).toHaveLength(4)
 })

@@ -59,7 +59,8 @@ export function useCards() {
   )
 
   const more = result.some((one) => full(one.data))
-  return { cards, more, loading: result.some((one) => one.isPending), failed: failed?.error ?? null, refetch, answer, drop }
+  const loading = result.some((one) => one.isPending)
+  return { cards, more, loading, failed: failed?.error ?? null, refetch, answer, drop }
 }
 
 // resolvedBy reads a widget_resolved with care.

@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState, type KeyboardEvent, type ReactNode, type RefObject } from 'react'
+import { AgentGlyph } from '../ui/AgentGlyph'
 import { Button } from '../ui/Button'
 import { ErrorState } from '../ui/ErrorState'
 import { TextInput } from '../ui/Field'
@@ -35,8 +36,9 @@ export interface Explaining {
 }
 
 // Card is one thing that waits for a person, wherever it is shown. Every approval has the same five answers: allow,
-// always, deny, deny and stop, explain; always may cover similar calls, where the server offers a rule. On a card that has the focus Enter allows and
-// Backspace denies; where that is dangerous Enter goes to the answer that changes nothing.
+// always, deny, deny and stop, explain; always may cover similar calls, where the server offers a rule. On a card that
+// has the focus Enter allows and Backspace denies; where that is dangerous Enter goes to the answer that changes
+// nothing.
 export function Card({ id, agent, content, may, closed = false, reply, aside, takesFocus, ...offers }: CardProps) {
   const element = useRef<HTMLElement>(null)
   const danger = useDanger(content)
@@ -78,6 +80,7 @@ export function Card({ id, agent, content, may, closed = false, reply, aside, ta
     >
       <header className="flex flex-wrap items-center gap-x-2 gap-y-1 text-sm">
         <StatusBadge status="waiting">{kindOf(content)}</StatusBadge>
+        {agent !== '' && <AgentGlyph name={agent} />}
         <h2>
           {title.before}
           {title.tool !== '' && <Mono>{title.tool}</Mono>}

@@ -1,3 +1,6 @@
+import { parseDiff } from '../ui/unified'
+import { editOf } from './show'
+
 // A card is something only a person can decide. The chat, the inbox and the debug console are told of it in shapes of
 // their own; they all show it with Card, and send the Reply in the shape that their route takes.
 
@@ -40,15 +43,34 @@ export function kindOf(content: CardContent): string {
   return kinds[content.kind]
 }
 
-// titleOf returns the title of a card in three parts: before the name of the tool, the name, and after it.
+// titleOf returns the title of a card in three parts: before the name of a file or tool, the name, and after it.
 export function titleOf(agent: string, content: CardContent): { before: string; tool: string; after: string } {
   const who = agent || 'The agent'
-  switch (content.kind) {
-    case 'approval':
-      return { before: `${who} wants to use `, tool: content.tool, after: '' }
-    case 'question':
-      return { before: `${who} asks a question`, tool: '', after: '' }
-    case 'call':
-      return { before: `${who} called `, tool: content.tool || 'a tool', after: ', and the outcome is unknown' }
+  if (content.kind === 'question') return { before: `${who} asks a question`, tool: '', after: '' }
+  const does = doing(content.tool, content.kind === 'approval' ? content.show : '')
+  return content.kind === 'approval'
+    ? { before: `${who} wants to ${does.verb}`, tool: does.object, after: '' }
+    : { before: `${who} began to ${does.verb}`, tool: does.object, after: ', and the outcome is unknown' }
+}
+
+// doing says what a call does, in words; the object is a name to be shown exactly. Only a tool that is not known is
+// called by its name.
+function doing(tool: string, show: string): { verb: string; object: string } {
+  const files = parseDiff(editOf(tool, show) ?? '').map(({ from, to }) => to || from)
+  const object = files.length === 1 ? files[0]! : ''
+  switch (tool) {
+    case 'shell':
+      return { verb: 'run a command', object: '' }
+    case 'write_file':
+      return object === '' ? { verb: 'write a file', object } : { verb: 'write ', object }
+    case 'edit_file':
+      return object === '' ? { verb: 'edit a file', object } : { verb: 'edit ', object }
+    case 'apply_patch':
+      if (object !== '') return { verb: 'change ', object }
+      return { verb: files.length > 1 ? `change ${files.length} files` : 'change files', object }
+    case '':
+      return { verb: 'use a tool', object: '' }
+    default:
+      return { verb: 'use ', object: tool }
   }
 }

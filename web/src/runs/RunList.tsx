@@ -1,6 +1,7 @@
 import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { Button } from '../ui/Button'
+import { AgentGlyph } from '../ui/AgentGlyph'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
 import { Exact } from '../ui/Mono'
@@ -101,7 +102,12 @@ function Row({ run, title, agent }: { run: Run; title?: string; agent: boolean }
           <StatusBadge status={statusOf(run)} />
         </span>
         <span className="order-3 col-span-2 min-w-0 truncate sm:order-none sm:col-span-1">
-          {agent && <span className="font-medium">{run.agent}</span>}
+          {agent && (
+            <span className="inline-flex items-center gap-2 font-medium">
+              <AgentGlyph name={run.agent} />
+              {run.agent}
+            </span>
+          )}
           {run.parent !== undefined && <span className="text-xs text-ink-soft"> sub-agent</span>}{' '}
           <bdi className="text-ink-soft">
             <Exact>{run.message ?? title ?? 'Untitled conversation'}</Exact>

@@ -3,6 +3,7 @@ import { Link, useParams } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { InboxCard } from '../approvals/InboxCard'
 import { useCards } from '../approvals/useCards'
+import { AgentGlyph } from '../ui/AgentGlyph'
 import { Button } from '../ui/Button'
 import { CopyButton } from '../ui/CopyButton'
 import { EmptyState } from '../ui/EmptyState'
@@ -94,7 +95,7 @@ function Shown({ run }: { run: Run }) {
       wide
       title={
         <>
-          Run of{' '}
+          <AgentGlyph name={run.agent} large /> Run of{' '}
           <Link to="/agents/$id" params={{ id: run.agent }} className="underline-offset-4 hover:underline">
             {run.agent}
           </Link>

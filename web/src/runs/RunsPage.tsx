@@ -4,6 +4,7 @@ import { useDeferredValue, useMemo, useState } from 'react'
 import { agentsQuery } from '../agents/queries'
 import { projectsQuery } from '../files/queries'
 import { dollars, short } from '../ui/amounts'
+import { AgentGlyph } from '../ui/AgentGlyph'
 import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
@@ -401,7 +402,10 @@ function Row({ run, title, chosen, choose }: { run: Run; title?: string; chosen:
         )}
       </td>
       <td className="hidden whitespace-nowrap px-3 sm:table-cell">
-        {run.agent}
+        <span className="inline-flex items-center gap-2">
+          <AgentGlyph name={run.agent} />
+          {run.agent}
+        </span>
         {run.parent !== undefined && <span className="text-xs text-ink-soft"> sub-agent</span>}
       </td>
       <td className="hidden whitespace-nowrap px-3 text-right text-xs tabular-nums text-ink-soft md:table-cell">

@@ -13,6 +13,8 @@ import {
   SettingsIcon,
   ThemeIcon,
 } from '../ui/icons'
+import { Mark } from '../ui/Brand'
+import { thumb } from '../ui/Button'
 import { SessionList } from './SessionList'
 import { written } from './shortcuts'
 import type { useNotifying } from './notify'
@@ -46,13 +48,15 @@ export function Rail(props: RailProps) {
   return (
     <div className="flex h-full min-h-0 flex-col bg-raised">
       <div className="flex items-center justify-between px-3 pt-3 pb-2">
-        <Link to="/" className="rounded font-semibold tracking-tight">
+        <Link to="/" className="flex items-center rounded font-semibold tracking-tight max-md:min-h-11">
+          <Mark className="mr-2 size-5" />
           Parley
         </Link>
         <button
           className={classes(
             'flex items-center gap-1.5 rounded border',
             'border-line px-1.5 py-0.5 text-xs text-ink-soft hover:text-ink',
+            'max-md:min-h-11',
           )}
           aria-keyshortcuts="Control+K Meta+K"
           onClick={openPalette}
@@ -68,7 +72,7 @@ export function Rail(props: RailProps) {
         <button
           className={classes(
             'mx-2 mb-2 flex items-center gap-2 rounded border',
-            'border-line-strong bg-paper px-2 py-1.5 text-sm hover:bg-sunken',
+            'border-line-strong bg-paper px-2 py-1.5 text-sm hover:bg-sunken max-md:min-h-11',
           )}
           onClick={() => void navigate({ to: '/' })}
         >
@@ -90,7 +94,11 @@ export function Rail(props: RailProps) {
         <span className="grow" />
         {notifications.notifying !== 'impossible' && (
           <button
-            className={classes('rounded p-1 hover:text-ink', notifications.notifying === 'on' ? 'text-accent' : '')}
+            className={classes(
+              'flex items-center justify-center rounded p-1 hover:text-ink',
+              thumb,
+              notifications.notifying === 'on' && 'text-accent',
+            )}
             aria-label="Desktop notifications"
             aria-pressed={notifications.notifying === 'on'}
             title={bell[notifications.notifying]}
@@ -101,7 +109,7 @@ export function Rail(props: RailProps) {
           </button>
         )}
         <button
-          className="rounded p-1 hover:text-ink"
+          className={classes('flex items-center justify-center rounded p-1 hover:text-ink', thumb)}
           aria-label="Keyboard shortcuts"
           title="Keyboard shortcuts (?)"
           onClick={openHelp}
@@ -109,7 +117,7 @@ export function Rail(props: RailProps) {
           <KeyboardIcon className="size-4 shrink-0" />
         </button>
         <button
-          className="rounded p-1 hover:text-ink"
+          className={classes('flex items-center justify-center rounded p-1 hover:text-ink', thumb)}
           aria-label={`Theme: ${theme}. Change to ${nextTheme[theme]}`}
           title={`Theme: ${theme}`}
           onClick={() => setTheme(nextTheme[theme])}
@@ -148,7 +156,7 @@ function Page({
     <li>
       <Link
         to={to}
-        className="flex items-center gap-2 rounded px-1.5 py-1.5 hover:bg-sunken"
+        className={classes('flex items-center gap-2 rounded px-1.5 py-1.5 hover:bg-sunken', thumb)}
         activeProps={{ className: 'bg-accent-soft', 'aria-current': 'page' }}
       >
         {icon}

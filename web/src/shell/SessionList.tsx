@@ -84,7 +84,10 @@ export function SessionList({ editable }: { editable: boolean }) {
       </Rows>
       {search === '' && (
         <button
-          className="mx-2 mb-1 rounded px-1.5 py-1 text-left text-xs text-ink-soft hover:bg-sunken hover:text-ink"
+          className={classes(
+            'mx-2 mb-1 rounded px-1.5 py-1 text-left text-xs text-ink-soft',
+            'hover:bg-sunken hover:text-ink max-md:min-h-11',
+          )}
           aria-pressed={archive}
           onClick={() => {
             setArchive(!archive)

@@ -49,7 +49,7 @@ export function SessionRow({ session, current, editable }: Props) {
         to="/chat/$session"
         params={{ session: session.id }}
         aria-current={current ? 'page' : undefined}
-        className="flex min-w-0 grow items-center gap-1.5 rounded py-1.5 pl-1.5 text-sm"
+        className="flex min-w-0 grow items-center gap-1.5 rounded py-1.5 pl-1.5 text-sm max-md:min-h-11"
       >
         <StatusDot status={session.status === 'idle' && planWaits ? 'waiting' : session.status} />
         <bdi className={classes('truncate', unread ? 'font-semibold' : '')}>
@@ -72,7 +72,7 @@ export function SessionRow({ session, current, editable }: Props) {
         at={session.updated_at}
         short
         className={classes(
-          'mr-8 shrink-0 pl-1 text-xs whitespace-nowrap text-ink-soft',
+          'mr-11 shrink-0 pl-1 text-xs whitespace-nowrap text-ink-soft',
           'md:mr-1.5 md:group-focus-within:opacity-0 md:group-hover:opacity-0',
         )}
       />
@@ -81,7 +81,8 @@ export function SessionRow({ session, current, editable }: Props) {
             ref={menu}
             aria-label={`Actions for ${title}`}
             className={classes(
-              'absolute right-1 rounded p-1 text-ink-soft hover:text-ink',
+              'absolute right-1 flex items-center justify-center rounded p-1 text-ink-soft hover:text-ink',
+              'max-md:right-0 max-md:size-11',
               'focus-visible:opacity-100 data-[state=open]:opacity-100 md:opacity-0 md:group-hover:opacity-100',
             )}
           >

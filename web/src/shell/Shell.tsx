@@ -2,6 +2,7 @@ import { useQuery, useQueryClient, type QueryClient } from '@tanstack/react-quer
 import { Outlet, useNavigate, useRouterState } from '@tanstack/react-router'
 import { Dialog } from 'radix-ui'
 import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
+import { thumb } from '../ui/Button'
 import { Toaster } from '../ui/Toaster'
 import { byCookie, onRefused, Problem } from '../wire/api'
 import { useBus } from '../wire/bus'
@@ -142,19 +143,24 @@ function Frame({ me }: { me: Me }) {
         <Rail {...rail} />
       </header>
       <div className="flex min-w-0 grow flex-col">
-        <div className="flex items-center gap-2 border-b border-line bg-raised px-2 py-1.5 md:hidden">
+        {/* The header of a conversation leaves room for the menu: a phone has one header. */}
+        <div
+          className={classes(
+            'flex items-center gap-1 md:hidden',
+            path.startsWith('/chat/') ? 'absolute top-0.5 left-1 z-20' : 'h-12 shrink-0 border-b border-line px-1',
+          )}
+        >
           <button
             aria-label={waiting > 0 ? `Menu, ${waiting} waiting` : 'Menu'}
-            className="relative rounded p-2"
+            className={classes('relative flex items-center justify-center rounded', thumb)}
             onClick={() => setOpen('drawer')}
           >
             <MenuIcon className="size-4 shrink-0" />
             {waiting > 0 && (
-              <span aria-hidden="true" className="absolute top-1 right-1 size-2 rounded-full bg-waiting" />
+              <span aria-hidden="true" className="absolute top-2 right-2 size-2 rounded-full bg-waiting" />
             )}
           </button>
-          <bdi className="min-w-0 truncate text-sm font-medium">{path.startsWith('/chat/') ? 'Parley' : name}</bdi>{' '}
-          {/* a conversation has its name below */}
+          {!path.startsWith('/chat/') && <bdi className="min-w-0 truncate text-sm font-medium">{name}</bdi>}
         </div>
         {!path.startsWith('/chat/') && <Offline connection={connection} />}{' '}
         {/* a conversation says so itself, of its own socket */}
@@ -237,7 +243,10 @@ function Drawer({ rail, close }: { rail: RailProps; close: () => void }) {
         >
           <Dialog.Title className="sr-only">Menu</Dialog.Title>
           <Rail {...rail} />
-          <Dialog.Close aria-label="Close the menu" className="absolute top-2 -right-11 rounded bg-raised p-2">
+          <Dialog.Close
+            aria-label="Close the menu"
+            className={classes('absolute top-2 -right-12 flex items-center justify-center rounded bg-raised', thumb)}
+          >
             <CrossIcon className="size-4 shrink-0" />
           </Dialog.Close>
         </Dialog.Content>

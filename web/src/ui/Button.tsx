@@ -16,6 +16,9 @@ const common =
   'inline-flex shrink-0 items-center justify-center gap-1.5 rounded-md font-medium transition-colors ' +
   'disabled:cursor-not-allowed disabled:opacity-50 aria-disabled:opacity-60'
 
+// thumb: on a phone whatever can be pressed is 44 pixels high and wide, at least.
+export const thumb = 'max-md:min-h-11 max-md:min-w-11'
+
 interface ButtonProps extends ComponentProps<'button'> {
   kind?: ButtonKind
   small?: boolean
@@ -38,7 +41,7 @@ export function Button({
       type={type}
       disabled={disabled || busy}
       aria-busy={busy || undefined}
-      className={classes(common, kinds[kind], small ? 'min-h-7 px-2 text-xs' : 'min-h-9 px-3 text-sm', className)}
+      className={classes(common, kinds[kind], small ? 'min-h-7 px-2 text-xs' : 'min-h-9 px-3 text-sm', thumb, className)}
       {...rest}
     >
       {children}
@@ -67,7 +70,7 @@ export function IconButton({
       type={type}
       aria-label={label}
       title={label}
-      className={classes(common, kinds[kind], small ? 'size-7 text-sm' : 'size-9 text-base', className)}
+      className={classes(common, kinds[kind], small ? 'size-7 text-sm' : 'size-9 text-base', thumb, className)}
       {...rest}
     >
       {children}

@@ -1,23 +1,29 @@
-import { useMemo, useState } from 'react'
+import { useLayoutEffect, useMemo, useRef, useState, type RefObject } from 'react'
+import type { Piece } from '../chat/model/highlight'
 import { Button } from './Button'
 import { classes } from './classes'
 import { count, parseDiff, sideBySide, titleOf, type FileDiff, type Hunk, type Line, type Mark } from './unified'
-import { Mono } from './Mono'
+import { Coloured, useColours } from './Coloured'
+import { Exact, Mono } from './Mono'
 
-// Diff shows a unified diff, or a patch, side by side; where there is no room for
-// two columns, or when asked, in one.
+const roomForTwo = 760 // pixels; below that two columns cut most lines
+
+// Diff shows a unified diff, or a patch: side by side where there is room, else in one column; or as the reader says.
 export function Diff({ text, label = 'Changes' }: { text: string; label?: string }) {
   const files = useMemo(() => parseDiff(text), [text])
-  const [unified, setUnified] = useState(() => window.innerWidth < 720)
+  const section = useRef<HTMLElement>(null)
+  const narrow = useNarrow(section)
+  const [chosen, choose] = useState<boolean>()
+  const unified = chosen ?? narrow
   const { added, removed } = count(files)
   return (
-    <section aria-label={label} className="overflow-hidden rounded-md border border-line text-xs">
+    <section ref={section} aria-label={label} className="overflow-hidden rounded-md border border-line text-xs">
       <header className="flex items-center gap-3 border-b border-line bg-raised px-3 py-1.5">
         <span className="grow text-ink-soft">
           {files.length === 1 ? '1 file' : `${files.length} files`} <Counts added={added} removed={removed} />
         </span>
         {!files.every(oneSided) && (
-          <Button small kind="quiet" onClick={() => setUnified(!unified)}>
+          <Button small kind="quiet" className="max-sm:hidden" onClick={() => choose(!unified)}>
             {unified ? 'Side by side' : 'One column'}
           </Button>
         )}
@@ -31,6 +37,20 @@ export function Diff({ text, label = 'Changes' }: { text: string; label?: string
   )
 }
 
+// useNarrow measures the element, not the window: a conversation is one column beside others.
+function useNarrow(element: RefObject<HTMLElement | null>): boolean {
+  const [narrow, setNarrow] = useState(true)
+  useLayoutEffect(() => {
+    const measure = () => setNarrow((element.current?.clientWidth ?? 0) < roomForTwo)
+    measure()
+    if (element.current === null || typeof ResizeObserver === 'undefined') return
+    const watch = new ResizeObserver(measure)
+    watch.observe(element.current)
+    return () => watch.disconnect()
+  }, [element])
+  return narrow
+}
+
 export function Counts({ added, removed }: { added: number; removed: number }) {
   return (
     <span className="whitespace-nowrap font-mono">
@@ -39,7 +59,21 @@ export function Counts({ added, removed }: { added: number; removed: number }) {
   )
 }
 
+type Colours = Map<Line, Piece[]>
+
 function File({ file, unified }: { file: FileDiff; unified: boolean }) {
+  const lines = useMemo(() => file.hunks.flatMap((hunk) => hunk.lines), [file])
+  const coloured = useColours(
+    useMemo(() => lines.map((line) => line.text), [lines]),
+    file.to || file.from,
+  )
+  const colours: Colours = useMemo(
+    () => new Map(coloured === null ? [] : lines.map((line, at) => [line, coloured[at] ?? [line.text]])),
+    [lines, coloured],
+  )
+  const one = unified || oneSided(file)
+  const numbered = lines.some((line) => line.before !== undefined || line.after !== undefined)
+  const columns = (one ? 1 : 2) * 2 + (numbered ? 2 : 0)
   return (
     <div className="border-t border-line first:border-t-0">
       <p className="sticky top-0 border-b border-line bg-raised px-3 py-1 font-medium last:border-b-0">
@@ -48,9 +82,16 @@ function File({ file, unified }: { file: FileDiff; unified: boolean }) {
       {file.hunks.length > 0 && (
         <div tabIndex={0} role="region" aria-label={titleOf(file)} className="overflow-x-auto">
           <table className="w-full border-collapse font-mono leading-5">
-            {file.hunks.map((hunk, at) =>
-              unified || oneSided(file) ? <Unified key={at} hunk={hunk} /> : <Beside key={at} hunk={hunk} />,
-            )}
+            {file.hunks.map((hunk, at) => (
+              <tbody key={at}>
+                <Heading hunk={hunk} first={at === 0} across={columns} />
+                {one ? (
+                  <Unified hunk={hunk} colours={colours} numbered={numbered} />
+                ) : (
+                  <Beside hunk={hunk} colours={colours} numbered={numbered} />
+                )}
+              </tbody>
+            ))}
           </table>
         </div>
       )}
@@ -69,15 +110,19 @@ function oneSided(file: FileDiff): boolean {
   return added === 0 || removed === 0
 }
 
-function Heading({ hunk, across }: { hunk: Hunk; across: number }) {
-  const first = hunk.lines[0]
-  const where = first?.before ?? first?.after
-  if (hunk.heading === '' && where === undefined) return null
+// Heading separates a hunk from the one before it, and says where it is, if that is known.
+function Heading({ hunk, first, across }: { hunk: Hunk; first: boolean; across: number }) {
+  const line = hunk.lines[0]
+  const where = line?.before ?? line?.after
+  if (first && hunk.heading === '' && where === undefined) return null
   return (
     <tr className="bg-sunken text-ink-soft">
-      <td colSpan={across} className="px-3 py-0.5">
+      <td colSpan={across} className={classes('px-3 py-0.5', !first && 'border-t border-line')}>
+        <span aria-hidden="true" className="mr-2 select-none">
+          ⋯
+        </span>
         {where !== undefined && `line ${where} `}
-        {hunk.heading}
+        <Exact>{hunk.heading}</Exact>
       </td>
     </tr>
   )
@@ -87,45 +132,70 @@ const looks: Record<Mark, string> = { same: '', add: 'bg-done-soft', remove: 'bg
 const signs: Record<Mark, string> = { same: ' ', add: '+', remove: '−' }
 const spoken: Record<Mark, string | undefined> = { same: undefined, add: 'added', remove: 'removed' }
 
-function Cells({ line, number, half }: { line: Line | undefined; number: number | undefined; half?: boolean }) {
+interface CellsProps {
+  line: Line | undefined
+  numbers: (number | undefined)[] // a column each
+  colours: Colours
+  half?: boolean
+}
+
+function Cells({ line, numbers, colours, half }: CellsProps) {
   const look = line === undefined ? 'bg-raised' : looks[line.mark]
+  const pieces = line === undefined ? undefined : colours.get(line)
   return (
     <>
-      <td className={classes('w-10 select-none px-2 text-right align-top text-ink-soft', look)}>{number}</td>
-      <td className={classes('w-4 select-none align-top', look)}>
-        {line !== undefined && line.mark !== 'same' && <span aria-label={spoken[line.mark]}>{signs[line.mark]}</span>}
+      {numbers.map((number, at) => (
+        <td
+          key={at}
+          className={classes('w-9 min-w-9 border-r border-line px-1.5 text-right align-top text-ink-soft', look)}
+        >
+          <span className="select-none">{number}</span>
+        </td>
+      ))}
+      <td className={classes('w-4 pl-1 align-top select-none', look)}>
+        {line !== undefined && line.mark !== 'same' && (
+          <span role="img" aria-label={spoken[line.mark]}>
+            {signs[line.mark]}
+          </span>
+        )}
       </td>
       <td className={classes('pr-3 align-top', half && 'w-1/2', look)}>
-        {line !== undefined && <Mono bare>{line.text}</Mono>}
+        {line !== undefined &&
+          (pieces === undefined ? (
+            <Mono bare>{line.text}</Mono>
+          ) : (
+            <code
+              dir="ltr"
+              className="font-mono [overflow-wrap:anywhere] break-words whitespace-pre-wrap [unicode-bidi:isolate]"
+            >
+              <Coloured pieces={pieces} />
+            </code>
+          ))}
         {line?.open && <span className="ml-2 text-ink-soft">(no newline at the end)</span>}
       </td>
     </>
   )
 }
 
-function Beside({ hunk }: { hunk: Hunk }) {
-  return (
-    <tbody>
-      <Heading hunk={hunk} across={6} />
-      {sideBySide(hunk.lines).map((row, at) => (
-        <tr key={at}>
-          <Cells line={row.left} number={row.left?.before} half />
-          <Cells line={row.right} number={row.right?.after} half />
-        </tr>
-      ))}
-    </tbody>
-  )
+interface LinesProps {
+  hunk: Hunk
+  colours: Colours
+  numbered: boolean // a patch does not know where its lines are
 }
 
-function Unified({ hunk }: { hunk: Hunk }) {
-  return (
-    <tbody>
-      <Heading hunk={hunk} across={3} />
-      {hunk.lines.map((line, at) => (
-        <tr key={at}>
-          <Cells line={line} number={line.after ?? line.before} />
-        </tr>
-      ))}
-    </tbody>
-  )
+function Beside({ hunk, colours, numbered }: LinesProps) {
+  return sideBySide(hunk.lines).map((row, at) => (
+    <tr key={at}>
+      <Cells line={row.left} numbers={numbered ? [row.left?.before] : []} colours={colours} half />
+      <Cells line={row.right} numbers={numbered ? [row.right?.after] : []} colours={colours} half />
+    </tr>
+  ))
+}
+
+function Unified({ hunk, colours, numbered }: LinesProps) {
+  return hunk.lines.map((line, at) => (
+    <tr key={at}>
+      <Cells line={line} numbers={numbered ? [line.before, line.after] : []} colours={colours} />
+    </tr>
+  ))
 }

@@ -41,7 +41,7 @@ export function Field({
 }
 
 export function TextInput({ className, ...rest }: ComponentProps<'input'>) {
-  return <input className={classes(input, 'min-h-9', className)} {...rest} />
+  return <input className={classes(input, 'min-h-9 max-md:min-h-11', className)} {...rest} />
 }
 
 export function TextArea({ className, ...rest }: ComponentProps<'textarea'>) {
@@ -49,5 +49,5 @@ export function TextArea({ className, ...rest }: ComponentProps<'textarea'>) {
 }
 
 export function Select({ className, ...rest }: ComponentProps<'select'>) {
-  return <select className={classes(box, 'min-h-9 max-w-full', className)} {...rest} />
+  return <select className={classes(box, 'min-h-9 max-w-full max-md:min-h-11', className)} {...rest} />
 }

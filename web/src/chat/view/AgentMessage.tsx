@@ -1,6 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { memo, useState } from 'react'
 import { lasting } from '../../ui/time'
+import { AgentGlyph } from '../../ui/AgentGlyph'
 import { Button, IconButton } from '../../ui/Button'
 import { CopyButton } from '../../ui/CopyButton'
 import { BranchIcon, RetryIcon } from '../../ui/icons'
@@ -28,6 +29,7 @@ export const AgentMessage = memo(function AgentMessage({ message }: { message: C
       className="group/message flex flex-col gap-2"
     >
       <header className="flex items-center gap-2 text-sm">
+        <AgentGlyph name={message.from || 'agent'} />
         <span className="font-semibold">{message.from || 'agent'}</span>
         {message.outcome !== undefined && badEnds.has(message.outcome) && (
           <StatusBadge status={message.outcome}>

@@ -27,7 +27,7 @@ const decided = () =>
 describe('AskUserCard', () => {
   it('is allowed with Enter and denied with Backspace, on the card itself', async () => {
     show(<AskUserCard card={permission(ls)} />)
-    const card = screen.getByRole('article', { name: 'coder wants to use shell' })
+    const card = screen.getByRole('article', { name: 'coder wants to run a command' })
     fireEvent.click(screen.getByRole('button', { name: 'Add a note' }))
     const note = screen.getByLabelText('Note for the agent')
     fireEvent.change(note, { target: { value: 'go on' } })

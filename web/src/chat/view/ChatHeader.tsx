@@ -34,7 +34,7 @@ export function ChatHeader({
   onClear,
 }: ChatHeaderProps) {
   return (
-    <header className="flex h-12 shrink-0 items-center gap-2 border-b border-line px-4">
+    <header className="flex h-12 shrink-0 items-center gap-2 border-b border-line px-4 max-md:pr-1 max-md:pl-13">
       <h1 className="min-w-0 truncate text-sm font-semibold">
         <Exact>{title}</Exact>
       </h1>

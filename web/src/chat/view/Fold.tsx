@@ -23,7 +23,7 @@ export function Fold({ head, children, open = false, className }: FoldProps) {
         aria-controls={shown ? id : undefined}
         onClick={() => setChosen(!shown)}
         className={classes(
-          '-mx-1.5 flex min-h-7 w-[calc(100%+0.75rem)] items-center gap-1.5',
+          '-mx-1.5 flex min-h-7 w-[calc(100%+0.75rem)] items-center gap-1.5 max-md:min-h-11',
           'rounded-md px-1.5 text-left text-sm text-ink-soft hover:bg-sunken hover:text-ink',
         )}
       >

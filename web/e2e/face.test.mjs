@@ -1,0 +1,81 @@
+// The face of the console: its type, its agents, its words, its diffs, and how it fits a thumb.
+import assert from 'node:assert/strict'
+import { Chat } from './lib/chat.mjs'
+import { call, Model, Server, test, until, Visitor } from './lib/index.mjs'
+
+const lines = Array.from({ length: 40 }, (_, at) => `var line${at + 1} = ${at + 1} // of forty`)
+const coder = '---\nname: coder\ndescription: writes code\n---\nWrite code.\n'
+
+test('type, agents, words and diffs are of one hand, and a phone has one header', async (t) => {
+  const model = await Model.start(t)
+  const edit = (at) =>
+    call('edit_file', { path: 'cache.go', old_text: `var line${at} = ${at} //`, new_text: `var line${at} = 0 //` })
+  model.script('fix it', { toolCalls: [edit(3)] }, { toolCalls: [edit(33)] }, 'Both are fixed.')
+  const server = await Server.start(t, {
+    env: model.env,
+    files: { 'agents/coder.md': coder, 'cache.go': `package cache\n${lines.join('\n')}\n` },
+    git: true,
+  })
+  const visitor = await Visitor.come(t, server)
+  const page = await visitor.tab('/agents')
+  const hue = (where) =>
+    where
+      .locator('[data-agent-glyph="coder"]')
+      .first()
+      .evaluate((e) => e.style.getPropertyValue('--hue'))
+  const own = await hue(page)
+  assert.match(own, /^\d+$/)
+  await page.evaluate(() => document.fonts.ready)
+  assert(await page.evaluate(() => document.fonts.check('16px "Inter Variable"')), 'the font has not come')
+  assert.match(await page.evaluate(() => getComputedStyle(document.body).fontFamily), /^"?Inter Variable/)
+
+  await page.goto('/')
+  const chat = new Chat(page)
+  await chat.say('@coder please fix it')
+  await chat.log.getByRole('article', { name: 'coder wants to edit cache.go' }).waitFor()
+  assert.equal(await hue(chat.log), own, 'the agent looks different here')
+  assert(!(await chat.log.innerText()).includes('edit_file'), 'the name of a tool is in the conversation')
+
+  // On a phone.
+  const phone = await Visitor.come(t, server, { width: 390, height: 844 })
+  const small = new Chat(await phone.tab(page.url()))
+  await small.card.waitFor()
+  const tops = await small.page.evaluate(() =>
+    [...document.querySelectorAll('button[aria-label^="Menu"], main h1')].map((e) => {
+      const { top, bottom } = e.getBoundingClientRect()
+      return Math.round((top + bottom) / 2)
+    }),
+  )
+  assert(Math.abs(tops[0] - tops[1]) <= 4, `the menu and the title are at ${tops}`)
+  const little = async () => {
+    const found = await small.page.evaluate(() =>
+      [...document.querySelectorAll('button, select, a[class*="flex"]')]
+        .filter((e) => e.checkVisibility({ opacityProperty: true }) && e.getClientRects().length > 0)
+        .map((e) => [e.getAttribute('aria-label') || e.textContent, e.getBoundingClientRect()])
+        .filter(([, box]) => box.width > 1 && box.height < 43.5)
+        .map(([name, box]) => `${name} (${Math.round(box.height)} px)`),
+    )
+    return `${new URL(small.page.url()).pathname}: ${found.join(', ')}`
+  }
+  const all = [await little()]
+  for (const path of ['/agents', '/approvals', '/runs', '/settings']) {
+    await small.page.goto(path)
+    await small.page.getByRole('heading', { level: 1 }).first().waitFor()
+    all.push(await little())
+  }
+  await small.page.getByRole('button', { name: /^Menu/ }).click()
+  await small.page.getByRole('dialog', { name: 'Menu' }).getByRole('link', { name: 'Agents' }).waitFor()
+  all.push(await little())
+  assert.deepEqual(all.filter((one) => !one.endsWith(': ')), [])
+
+  // Both changes are in one diff, with numbers, colours, and a line between them.
+  for (let i = 0; i < 2; i++) await chat.card.getByRole('button', { name: 'Allow once' }).click()
+  await chat.ended('Both are fixed.')
+  await page.goto('/files?path=cache.go')
+  await page.getByRole('button', { name: 'Show the last change' }).click()
+  const diff = page.getByRole('region', { name: /Changes of cache.go/ })
+  await diff.getByText('⋯').nth(1).waitFor()
+  await diff.getByText('line 31').waitFor()
+  await until('it is coloured', async () => (await diff.locator('code span.text-accent').count()) > 0)
+  assert.equal(await diff.getByRole('img', { name: 'added' }).count(), 2)
+})
