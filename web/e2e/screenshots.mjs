@@ -6,7 +6,7 @@ import { DebugConsole } from './lib/agent.mjs'
 import { closeBrowser, Visitor } from './lib/browser.mjs'
 import { Chat } from './lib/chat.mjs'
 import { call, Model } from './lib/model.mjs'
-import { Server, until } from './lib/server.mjs'
+import { jwt, Server, until } from './lib/server.mjs'
 
 const folder = process.argv[2]
 if (folder === undefined) throw new Error('say where to put them')
@@ -53,7 +53,23 @@ const plan = (first, second, third) =>
   })
 
 async function picture(page, name) {
+  await page.evaluate(() => document.fonts.ready)
+  const resting = page.locator('button[aria-disabled="true"]')
+  await until('its buttons can be pressed', async () => (await resting.count()) === 0)
   await page.screenshot({ path: join(folder, `${name}.png`), animations: 'disabled', caret: 'hide' })
+}
+
+// both takes a view light and dark. ready waits until it can be seen.
+async function both(tabs, name, path, ready) {
+  for (const [page, ending] of [
+    [tabs.light, ''],
+    [tabs.dark, '-dark'],
+  ]) {
+    await page.goto(path)
+    await ready(page)
+    await until('it has loaded', async () => (await page.getByRole('main').getByText(/^Loading/).count()) === 0)
+    await picture(page, name + ending)
+  }
 }
 
 async function fix(page, chat) {
@@ -66,6 +82,16 @@ try {
   const first = await (await Visitor.come(t, fresh)).tab('/')
   await first.getByRole('list', { name: 'Things to try' }).waitFor()
   await picture(first, 'first-run')
+
+  const closed = await Server.start(t, { env: jwt })
+  const doors = {
+    light: await (await Visitor.come(t, closed, { tolerate: [/401/] })).tab('/'),
+    dark: await (await Visitor.come(t, closed, { dark: true, tolerate: [/401/] })).tab('/'),
+  }
+  for (const [look, door] of Object.entries(doors)) {
+    await door.getByLabel('Access token').waitFor()
+    await picture(door, look === 'light' ? 'sign-in' : 'sign-in-dark')
+  }
 
   const model = await Model.start(t)
   model.script(
@@ -115,6 +141,22 @@ try {
     { content: 'There is an old build folder.', toolCalls: [call('shell', { command: ['rm', '-rf', 'build'] })] },
     'Gone.',
   )
+  model.script(
+    'Plan the release',
+    {
+      toolCalls: [
+        call('update_plan', {
+          summary: 'Release 1.4 with the fixed cache',
+          items: [
+            { title: 'Write the changelog', description: 'from the commits since 1.3', status: 'pending' },
+            { title: 'Run all tests with -race', status: 'pending' },
+            { title: 'Tag the release', status: 'pending' },
+          ],
+        }),
+      ],
+    },
+    'This is how I would do it.',
+  )
   const files = {
     'cache.go': cache,
     'cache_test.go': 'package cache\n',
@@ -122,6 +164,10 @@ try {
     'agents/coder.md':
       '---\nname: coder\ndescription: writes and fixes code\n---\n' +
       'You fix code in this project. Explain what you found before you change it.\n',
+    'agents/release-manager.md':
+      '---\nname: release-manager\ndescription: plans releases and writes changelogs\n---\nYou plan releases.\n',
+    'agents/reviewer.md':
+      '---\nname: reviewer\ndescription: reads changes before people do\n---\nYou review changes.\n',
   }
   const server = await Server.start(t, { env: model.env, files, git: true })
   for (const title of ['Release notes', 'Why is CI slow?'])
@@ -158,9 +204,13 @@ try {
   await picture(small.page, 'phone')
 
   await server.ask('POST', '/api/chat', { body: { message: 'Clean up what nobody needs' } })
-  await page.goto('/approvals')
-  await until('two wait', async () => (await page.getByRole('article', { name: /wants to/ }).count()) === 2)
-  await picture(page, 'approvals')
+  await server.ask('POST', '/api/chat', { body: { message: 'Plan the release', mode: 'plan' } })
+  await until('the plan waits', async () => (await server.ask('GET', '/api/v1/plans')).plans.length === 1)
+  const tabs = { light: page, dark: night.page }
+  await both(tabs, 'approvals', '/approvals', async (tab) => {
+    await until('two wait', async () => (await tab.getByRole('article', { name: /wants to/ }).count()) === 2)
+    await tab.getByRole('region', { name: 'Plan' }).waitFor()
+  })
 
   await page.goto('/agents/coder')
   const debug = new DebugConsole(page)
@@ -175,16 +225,28 @@ try {
   const next = await until('the tests want to run', async () =>
     (await server.ask('GET', '/api/v1/approvals')).approvals.find((a) => a.session === edit.session),
   )
-  await server.ask('POST', `/api/v1/approvals/${next.id}`, { body: { decision: 'allow' } })
+  await server.ask('POST', `/api/v1/approvals/${next.id}`, { body: { decision: 'always' } })
   await until(
     'the run has ended',
     async () => (await server.ask('GET', `/api/v1/runs?session=${edit.session}`)).runs[0].outcome,
   )
   const { runs } = await server.ask('GET', `/api/v1/runs?session=${edit.session}`)
-  await page.goto(`/runs/${runs[0].id}`)
-  await page.getByRole('heading', { name: 'Timeline' }).waitFor()
-  await until('the log was read', async () => (await page.getByText('Reading the log').count()) === 0)
-  await picture(page, 'run')
+  await both(tabs, 'run', `/runs/${runs[0].id}`, (tab) => tab.getByRole('heading', { name: 'Model calls' }).waitFor())
+  const heading = (name) => (tab) => tab.getByRole('heading', { name, level: 1 }).first().waitFor()
+  await both(tabs, 'agents', '/agents', (tab) => tab.locator('[data-agent-glyph]').first().waitFor())
+  await both(tabs, 'runs', '/runs', (tab) => tab.locator('[data-agent-glyph]').first().waitFor())
+  await both(tabs, 'files', '/files?path=cache.go', async (tab) => {
+    await tab.getByRole('button', { name: 'Show the last change' }).click()
+    await tab.getByRole('region', { name: /Changes of cache.go/ }).locator('code span').first().waitFor()
+  })
+  await both(tabs, 'settings', '/settings', heading('Settings'))
+  await both(tabs, 'rules', '/settings?#grants', heading('Settings'))
+  await both(tabs, 'webhooks', '/settings?#webhooks', heading('Settings'))
+  await both(tabs, 'autonomy', '/settings?#autonomy', heading('Settings'))
+  await both(tabs, 'audit', '/settings?#audit', (tab) => tab.getByRole('list', { name: 'Audit records' }).waitFor())
+  await small.page.goto('/settings')
+  await heading('Settings')(small.page)
+  await picture(small.page, 'phone-settings')
 } finally {
   for (const undo of endings) await undo()
   await closeBrowser()

@@ -68,6 +68,7 @@ function Planned({ card, plan, may, decided }: InboxCardProps & { plan: Plan }) 
       waits
       decides={may}
       decided={decided}
+      agent={card.agent || undefined}
       title={`${card.agent || 'The agent'} proposes a plan`}
       aside={<Where card={card} />}
     />

@@ -2,6 +2,7 @@ import { useRef, useState, type ReactNode } from 'react'
 import { asText, progress } from '../chat/model/plan'
 import { MarkdownContent } from '../chat/view/MarkdownContent'
 import { Prose } from '../chat/view/Prose'
+import { AgentGlyph } from '../ui/AgentGlyph'
 import { Button } from '../ui/Button'
 import { classes } from '../ui/classes'
 import { Dialog } from '../ui/Dialog'
@@ -20,13 +21,14 @@ interface PlanCardProps {
   decides: boolean // the user may decide it, and it waits
   waits?: boolean
   title?: ReactNode // of the inbox
+  agent?: string // that proposes it
   aside?: ReactNode
   id?: string // of a card in a list that the keyboard moves through
   decided?: () => void
 }
 
 // PlanCard is the plan of an agent, in the conversation and in the inbox. A plan that waits is decided here.
-export function PlanCard({ plan, session, decides, waits, title = 'Plan', aside, id, decided }: PlanCardProps) {
+export function PlanCard({ plan, session, decides, waits, title = 'Plan', agent, aside, id, decided }: PlanCardProps) {
   return (
     <section
       aria-label="Plan"
@@ -36,6 +38,7 @@ export function PlanCard({ plan, session, decides, waits, title = 'Plan', aside,
     >
       <header className="flex flex-wrap items-center gap-x-2 gap-y-1 text-sm">
         {id !== undefined && <StatusBadge status="waiting">Plan</StatusBadge>}
+        {agent !== undefined && <AgentGlyph name={agent} />}
         <h2 className={id === undefined ? 'grow font-semibold' : ''}>{title}</h2>
         {plan.items.length > 0 && id === undefined && (
           <span className="text-xs text-ink-soft tabular-nums">{progress(plan)}</span>

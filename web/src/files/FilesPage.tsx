@@ -250,7 +250,9 @@ function File({ project, path, changes }: { project: Project; path: string; chan
         </span>
       </header>
       {diff && change?.diff !== undefined ? (
-        <Diff text={change.diff} label={`Changes of ${path}`} />
+        <div className="-m-px">
+          <Diff text={change.diff} label={`Changes of ${path}`} />
+        </div>
       ) : error !== null && data === undefined ? (
         <div className="p-4">
           <ErrorState what="This file cannot be shown." error={error} retry={() => void refetch()} />

@@ -319,7 +319,7 @@ function Table({ runs, titleOf }: { runs: Run[]; titleOf: (run: Run) => string |
       <div className="overflow-x-auto rounded-lg border border-line">
         <table className="w-full text-left text-sm">
           <thead className="bg-raised text-xs text-ink-soft">
-            <tr className="border-b border-line">
+            <tr className="h-9 border-b border-line">
               <th scope="col" className="w-8 py-2 pl-3">
                 <span className="sr-only">Compare</span>
               </th>

@@ -166,7 +166,7 @@ function Overview({ parts, choose }: { parts: Part[]; choose: (id: string) => vo
             <li key={id}>
               <button
                 className={classes(
-                  'h-full w-full rounded-lg border border-line bg-raised px-4 py-3 text-left',
+                  'flex h-full w-full flex-col rounded-lg border border-line bg-raised px-4 py-3 text-left',
                   'hover:border-line-strong',
                 )}
                 onClick={() => choose(id)}

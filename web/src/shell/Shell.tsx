@@ -2,6 +2,7 @@ import { useQuery, useQueryClient, type QueryClient } from '@tanstack/react-quer
 import { Outlet, useNavigate, useRouterState } from '@tanstack/react-router'
 import { Dialog } from 'radix-ui'
 import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
+import { Mark } from '../ui/Brand'
 import { thumb } from '../ui/Button'
 import { Toaster } from '../ui/Toaster'
 import { byCookie, onRefused, Problem } from '../wire/api'
@@ -157,10 +158,14 @@ function Frame({ me }: { me: Me }) {
           >
             <MenuIcon className="size-4 shrink-0" />
             {waiting > 0 && (
-              <span aria-hidden="true" className="absolute top-2 right-2 size-2 rounded-full bg-waiting" />
+              <span aria-hidden="true" className="absolute top-2.5 right-2.5 size-2 rounded-full bg-waiting" />
             )}
           </button>
-          {!path.startsWith('/chat/') && <bdi className="min-w-0 truncate text-sm font-medium">{name}</bdi>}
+          {!path.startsWith('/chat/') && (
+            <span className="flex items-center gap-2 text-sm font-semibold tracking-tight">
+              <Mark className="size-5" /> Parley
+            </span>
+          )}
         </div>
         {!path.startsWith('/chat/') && <Offline connection={connection} />}{' '}
         {/* a conversation says so itself, of its own socket */}

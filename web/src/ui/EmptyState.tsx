@@ -11,7 +11,7 @@ export function EmptyState({ title, children, action }: EmptyStateProps) {
     <div className="mx-auto flex max-w-md flex-col items-center gap-2 px-6 py-12 text-center">
       <h2 className="text-base font-semibold">{title}</h2>
       {children !== undefined && <div className="text-sm text-ink-soft">{children}</div>}
-      {action !== undefined && <div className="mt-2">{action}</div>}
+      {action !== undefined && <div className="mt-2 text-sm">{action}</div>}
     </div>
   )
 }
