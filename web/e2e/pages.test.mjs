@@ -68,7 +68,9 @@ for (const [name, look] of Object.entries({
       `/runs/${runs[0].id}`,
       '/files',
       '/settings',
-      ...['general', 'grants', 'tools', 'autonomy', 'webhooks', 'people', 'audit', 'nodes'].map((id) => `/settings#${id}`),
+      ...['general', 'grants', 'tools', 'autonomy', 'webhooks', 'people', 'audit', 'nodes'].map(
+        (id) => `/settings#${id}`,
+      ),
     ]) {
       await page.goto(path)
       await page.getByRole('heading', { level: 1 }).first().waitFor()

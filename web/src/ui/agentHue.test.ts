@@ -21,7 +21,8 @@ function light(l: number, c: number, hue: number): number {
 
 it('an agent can be read on the ground of its hue, light and dark', () => {
   const css = readFileSync(join(import.meta.dirname, '../theme.css'), 'utf8')
-  const rules = [...css.matchAll(/\.agent-hue \{\s*background: oklch\((\S+) (\S+) [^;]*;\s*color: oklch\((\S+) (\S+) /g)]
+  const rule = /\.agent-hue \{\s*background: oklch\((\S+) (\S+) [^;]*;\s*color: oklch\((\S+) (\S+) /g
+  const rules = [...css.matchAll(rule)]
   expect(rules).toHaveLength(2)
   for (const [, ...numbers] of rules) {
     const [bl, bc, il, ic] = numbers.map(Number) as [number, number, number, number]
