@@ -1,11 +1,13 @@
 // Prefixes of a message: commands of the console, skills, and agents.
 
+import type { FileEntry } from '../../wire/bus.generated'
 import type { Agent, Skill } from '../../wire/native.generated'
 
 export interface Suggestion {
   insert: string
   name: string
   about: string
+  file?: string // of the project, that is attached with it
 }
 
 const own: Suggestion[] = [
@@ -40,6 +42,34 @@ export function suggest(text: string, skills: Skill[], agents: Agent[]): Suggest
       .filter((agent) => agent.id.startsWith(at.toLowerCase()))
       .map((agent) => ({ insert: `@${agent.id} `, name: '@' + agent.id, about: agent.description }))
   return []
+}
+
+// A Mention is the name of a file that is being typed at the end of a message: `@src/ma`.
+export interface Mention {
+  before: string // the text in front of the @
+  folder: string // '' is the top of the project
+  prefix: string // of a name in it
+}
+
+export function mentioned(text: string): Mention | undefined {
+  const [, before, path] = /^((?:[\s\S]*\s)?)@([^\s@]*)$/.exec(text) ?? []
+  if (before === undefined || path === undefined) return undefined
+  const slash = path.lastIndexOf('/')
+  return { before, folder: path.slice(0, Math.max(slash, 0)), prefix: path.slice(slash + 1) }
+}
+
+const mostFiles = 20
+
+// suggestFiles lists the entries of the mentioned folder that begin as typed. A folder is completed further.
+export function suggestFiles({ before, prefix }: Mention, entries: FileEntry[]): Suggestion[] {
+  return entries
+    .filter(({ name, path }) => name.toLowerCase().startsWith(prefix.toLowerCase()) && !/\s/.test(path))
+    .slice(0, mostFiles)
+    .map(({ path, isDir }) =>
+      isDir
+        ? { insert: `${before}@${path}/`, name: `@${path}/`, about: 'folder' }
+        : { insert: `${before}@${path} `, name: `@${path}`, about: 'attach this file of the project', file: path },
+    )
 }
 
 type Meant = { do: 'clear' } | { do: 'compact' } | { do: 'help' } | { do: 'say'; message: string; mode?: 'plan' }

@@ -1,3 +1,5 @@
+import { noAttachments, type Attachments } from './files'
+
 // Drafts: text that was typed and not sent, kept over reloads. A draft belongs to one session, or to the first page.
 
 export interface Draft {
@@ -28,5 +30,26 @@ export function writeDraft(key: string, draft: Draft): void {
     else localStorage.setItem(prefix + key, JSON.stringify(draft))
   } catch {
     // full or forbidden: then it lives as long as the page
+  }
+}
+
+// The attachments of a draft are kept apart from its text, which is written with every key.
+
+export function readAttachments(key: string): Attachments {
+  try {
+    const kept = JSON.parse(localStorage.getItem(`${prefix}${key}.files`) ?? 'null') as Attachments | null
+    return kept !== null && Array.isArray(kept.pictures) && Array.isArray(kept.files) ? kept : noAttachments
+  } catch {
+    return noAttachments
+  }
+}
+
+export function writeAttachments(key: string, attachments: Attachments): void {
+  try {
+    localStorage.removeItem(`${prefix}${key}.files`)
+    if (attachments.pictures.length + attachments.files.length > 0)
+      localStorage.setItem(`${prefix}${key}.files`, JSON.stringify(attachments))
+  } catch {
+    // full or forbidden: then they live as long as the page
   }
 }

@@ -233,6 +233,7 @@ export function ChatPanel({ session }: { session: string }) {
           ) : mayMessage ? (
             <Composer
               session={session}
+              project={info?.project}
               agent={agent}
               running={running}
               said={said}

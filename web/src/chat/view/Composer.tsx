@@ -9,17 +9,20 @@ import {
   type KeyboardEvent,
   type ReactNode,
 } from 'react'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { fileQuery, folderQuery } from '../../files/queries'
 import { ask, Problem } from '../../wire/api'
 import type { Started } from '../../wire/bus.generated'
 import { Button, IconButton } from '../../ui/Button'
 import { classes } from '../../ui/classes'
-import { ErrorState } from '../../ui/ErrorState'
+import { ErrorState, why } from '../../ui/ErrorState'
+import { Exact } from '../../ui/Mono'
 import { CrossIcon, PlusIcon, SendIcon, StopIcon } from '../../ui/icons'
-import { commands, meaning, suggest, type Suggestion } from '../model/commands'
+import { commands, meaning, mentioned, suggest, suggestFiles, type Suggestion } from '../model/commands'
 import { Dialog } from '../../ui/Dialog'
 import { writeDraft } from '../model/draft'
-import { useDraft } from './useDraft'
-import { accept, choose, maxImages, type Picture } from '../model/images'
+import { attach, noAttachments, withFiles } from '../model/files'
+import { useAttachments, useDraft } from './useDraft'
 import { AgentPicker } from './AgentPicker'
 import { ModelPicker } from './ModelPicker'
 import type { Card } from '../model/message'
@@ -29,7 +32,7 @@ import { newID } from '../../wire/uuid'
 
 interface ComposerProps {
   session?: string // none: the first message opens one
-  project?: string // of a new conversation; none: the first
+  project?: string // whose files can be mentioned, and that a new conversation is of; none: the first
   agent?: string // who answers, if nobody else is chosen
   running?: boolean
   said?: string[] // what was said before, the latest last
@@ -60,7 +63,10 @@ export function Composer({
   onCompact,
 }: ComposerProps) {
   const [draft, setDraft] = useDraft(session ?? 'new')
-  const [pictures, setPictures] = useState<Picture[]>([])
+  const [attachments, setAttachments] = useAttachments(session ?? 'new')
+  const { pictures, files: texts } = attachments
+  const current = useRef(attachments) // a file may come while the next one is being read
+  current.current = attachments
   const [problems, setProblems] = useState<string[]>([])
   const [sending, setSending] = useState(false)
   const [failure, setFailure] = useState<unknown>(null)
@@ -74,11 +80,17 @@ export function Composer({
   const files = useRef<HTMLInputElement>(null)
   const { data: agents = [] } = useAgents()
   const { data: skills = [] } = useSkills()
+  const queries = useQueryClient()
   const listId = useId()
 
   const text = draft.text
   const setText = (next: string) => setDraft({ ...draft, text: next })
-  const suggestions = dismissed === text ? [] : suggest(text, skills, agents)
+  const mention = mentioned(text)
+  const folder = useQuery({ ...folderQuery(project ?? '', mention?.folder ?? ''), enabled: mention !== undefined })
+  const suggestions =
+    dismissed === text
+      ? []
+      : [...suggest(text, skills, agents), ...(mention === undefined ? [] : suggestFiles(mention, folder.data ?? []))]
   const chosen = Math.min(active, suggestions.length - 1)
   const who = draft.agent ?? agent
   const empty = text.trim() === ''
@@ -97,9 +109,9 @@ export function Composer({
 
   const add = async (list: File[]) => {
     if (list.length === 0) return
-    const { pictures: next, problems: why } = await choose(pictures, list)
-    setPictures(next)
-    setProblems(why)
+    const { attachments: next, problems: rejected } = await attach(current.current, list)
+    setAttachments(next)
+    setProblems(rejected)
   }
 
   const send = async () => {
@@ -123,9 +135,9 @@ export function Composer({
       return
     }
     const body = {
-      message: meant.message,
+      message: withFiles(meant.message, texts),
       session_id: session,
-      project_root: project,
+      project_root: session === undefined ? project : undefined,
       agent_id: who,
       mode: meant.mode,
       model: draft.model,
@@ -149,7 +161,7 @@ export function Composer({
       setDraft({ ...draft, text: '' })
       if (session === undefined && draft.model !== undefined)
         writeDraft(answer.session_id, { text: '', model: draft.model })
-      setPictures([])
+      setAttachments(noAttachments)
       setProblems([])
       onSent(answer)
     } catch (error) {
@@ -159,10 +171,21 @@ export function Composer({
     area.current?.focus()
   }
 
+  // The server reads the file, by the rules of the files page, and at this moment: the message has what it had then.
+  const mentionFile = async (path: string) => {
+    try {
+      const content = await queries.fetchQuery({ ...fileQuery(project ?? '', path), retry: false })
+      await add([new File([content], path)])
+    } catch (error) {
+      setProblems([`${path} was not attached. ${why(error)}`])
+    }
+  }
+
   const pick = (suggestion: Suggestion) => {
     setText(suggestion.insert)
     setActive(0)
     area.current?.focus()
+    if (suggestion.file !== undefined) void mentionFile(suggestion.file)
   }
 
   const goBack = (by: 1 | -1): boolean => {
@@ -181,7 +204,8 @@ export function Composer({
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.nativeEvent.isComposing) return
     if (suggestions.length > 0) {
-      const exact = suggestions[chosen]!.insert.trim() === text.trim()
+      const { insert, file } = suggestions[chosen]!
+      const exact = file === undefined && insert.trim() === text.trim()
       if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
         setActive((chosen + (event.key === 'ArrowDown' ? 1 : suggestions.length - 1)) % suggestions.length)
         return event.preventDefault()
@@ -281,8 +305,8 @@ export function Composer({
             ))}
           </ul>
         )}
-        {pictures.length > 0 && (
-          <ul aria-label="Images to send" className="flex flex-wrap gap-2 px-3 pt-3">
+        {pictures.length + texts.length > 0 && (
+          <ul aria-label="Files to send" className="flex flex-wrap items-center gap-2 px-3 pt-3">
             {pictures.map((picture, at) => (
               <li key={at} className="relative">
                 <img
@@ -295,7 +319,25 @@ export function Composer({
                   kind="plain"
                   label={`Remove ${picture.name}`}
                   className="absolute -top-2 -right-2 size-6 rounded-full"
-                  onClick={() => setPictures(pictures.toSpliced(at, 1))}
+                  onClick={() => setAttachments({ ...attachments, pictures: pictures.toSpliced(at, 1) })}
+                >
+                  <CrossIcon />
+                </IconButton>
+              </li>
+            ))}
+            {texts.map((file, at) => (
+              <li
+                key={`${at} ${file.name}`}
+                className="flex h-8 max-w-60 items-center gap-1 rounded-md border border-line bg-sunken pl-2 text-sm"
+              >
+                <span className="min-w-0 truncate font-mono">
+                  <Exact>{file.name}</Exact>
+                </span>
+                <IconButton
+                  small
+                  kind="plain"
+                  label={`Remove ${file.name}`}
+                  onClick={() => setAttachments({ ...attachments, files: texts.toSpliced(at, 1) })}
                 >
                   <CrossIcon />
                 </IconButton>
@@ -313,7 +355,7 @@ export function Composer({
           aria-activedescendant={suggestions.length > 0 ? `${listId}-${chosen}` : undefined}
           placeholder={
             dropping
-              ? 'Drop images here'
+              ? 'Drop files here'
               : answers
                 ? 'Answer the question…'
                 : `${running ? 'Steer' : 'Message'} ${who ?? 'the agent'}…`
@@ -334,10 +376,9 @@ export function Composer({
           <input
             ref={files}
             type="file"
-            accept={accept}
             multiple
             hidden
-            aria-label="Images"
+            aria-label="Files"
             onChange={(event) => {
               void add([...(event.target.files ?? [])])
               event.target.value = ''
@@ -345,8 +386,7 @@ export function Composer({
           />
           <IconButton
             small
-            label={`Add images (up to ${maxImages}, or paste them)`}
-            disabled={pictures.length >= maxImages}
+            label="Add images or text files (or paste them)"
             onClick={() => files.current?.click()}
           >
             <PlusIcon />
@@ -362,7 +402,7 @@ export function Composer({
             onChoose={(model) => setDraft({ ...draft, model })}
           />
           <span className="hidden text-xs whitespace-nowrap text-ink-soft @2xl:inline">
-            <kbd className="font-mono">/</kbd> commands · <kbd className="font-mono">@</kbd> agents
+            <kbd className="font-mono">/</kbd> commands · <kbd className="font-mono">@</kbd> agents, files
           </span>
           <span className="ml-auto flex items-center gap-2">
             {meter}
@@ -412,6 +452,7 @@ function Help({ open, onClose, list }: { open: boolean; onClose: () => void; lis
         {[
           ...list,
           { insert: '', name: '@agent …', about: 'sends the message to another agent' },
+          { insert: '', name: '@file', about: 'attaches a file of the project' },
           { insert: '', name: '↑ ↓', about: 'your earlier messages' },
           { insert: '', name: 'Shift ↵', about: 'a new line' },
           { insert: '', name: 'Esc Esc', about: 'stops the run' },

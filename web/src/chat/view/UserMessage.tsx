@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router'
-import { memo, useState } from 'react'
+import { memo, useMemo, useState } from 'react'
 import { Button, IconButton } from '../../ui/Button'
 import { classes } from '../../ui/classes'
 import { CopyButton } from '../../ui/CopyButton'
@@ -7,7 +7,9 @@ import { TextArea } from '../../ui/Field'
 import { ChevronLeftIcon, ChevronRightIcon, LinkIcon, PencilIcon } from '../../ui/icons'
 import type { ChatMessage } from '../model/message'
 import { anchorOf } from '../model/anchor'
+import { filesOf } from '../model/files'
 import { useChat } from './chatContext'
+import { Exact } from '../../ui/Mono'
 import { Fold } from './Fold'
 import { InputImage } from './InputImage'
 import { Prose } from './Prose'
@@ -18,7 +20,7 @@ const long = 4000
 export const UserMessage = memo(function UserMessage({ message }: { message: ChatMessage }) {
   const { forks, mayMessage, link } = useChat()
   const [editing, setEditing] = useState(false)
-  const text = message.text
+  const { text, files } = useMemo(() => filesOf(message.text), [message.text])
   const branches = forks?.branchesAt(message)
   const own = message.inputId !== undefined && message.from !== 'parent'
   return (
@@ -53,6 +55,22 @@ export const UserMessage = memo(function UserMessage({ message }: { message: Cha
           )}
         </div>
       )}
+      {!editing &&
+        files.map((file, at) => (
+          <Fold
+            key={`${at} ${file.name}`}
+            className="max-w-[85%] rounded-lg border border-line px-3 py-0.5"
+            head={
+              <span className="font-mono">
+                <Exact>{file.name}</Exact>
+              </span>
+            }
+          >
+            <pre className="max-h-80 overflow-auto py-2 font-mono text-sm">
+              <Exact>{file.text}</Exact>
+            </pre>
+          </Fold>
+        ))}
       {!editing && (
         <footer className="-mt-0.5 -mb-4 flex h-6 items-center gap-1 text-xs text-ink-soft">
           {own && (
@@ -62,7 +80,7 @@ export const UserMessage = memo(function UserMessage({ message }: { message: Cha
                 'group-hover/message:opacity-100 max-sm:opacity-100',
               )}
             >
-              <CopyButton text={text} label="Copy message" />
+              <CopyButton text={message.text} label="Copy message" />
               {link !== undefined && anchorOf(message) !== undefined && (
                 <IconButton small label="Copy the link to this message" onClick={() => link(message)}>
                   <LinkIcon />

@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useState } from 'react'
-import { readDraft, writeDraft, type Draft } from '../model/draft'
+import { readAttachments, readDraft, writeAttachments, writeDraft, type Draft } from '../model/draft'
+import type { Attachments } from '../model/files'
 
 // useDraft is the draft under a key, and how to change it; a change is kept at once.
 export function useDraft(key: string): [Draft, (draft: Draft) => void] {
@@ -13,4 +14,18 @@ export function useDraft(key: string): [Draft, (draft: Draft) => void] {
     [key],
   )
   return [draft, change]
+}
+
+// useAttachments is the same for the files of the draft.
+export function useAttachments(key: string): [Attachments, (attachments: Attachments) => void] {
+  const [attachments, setAttachments] = useState(() => readAttachments(key))
+  useEffect(() => setAttachments(readAttachments(key)), [key])
+  const change = useCallback(
+    (next: Attachments) => {
+      setAttachments(next)
+      writeAttachments(key, next)
+    },
+    [key],
+  )
+  return [attachments, change]
 }
