@@ -279,7 +279,8 @@ section { border-top: 1px solid #8884; margin-top: 1.5rem; padding-top: 1rem; co
 .speaker { font-weight: 600 }
 .you { border-left: 3px solid #8888; padding-left: 1rem }
 section :is(h1, h2, h3, h4, h5, h6) { font-size: 1.05rem; margin: 1rem 0 .25rem }
-pre { overflow: auto; max-height: 30rem; background: #8881; border-radius: .5rem; padding: .75rem 1rem; font-size: .85em }
+pre { overflow: auto; max-height: 30rem; background: #8881; border-radius: .5rem; padding: .75rem 1rem }
+pre { font-size: .85em }
 code { font-family: ui-monospace, monospace; overflow-wrap: normal }
 blockquote { margin: 0; padding-left: 1rem; border-left: 3px solid #8884; color: light-dark(#666, #aaa) }
 table { border-collapse: collapse } td, th { border: 1px solid #8884; padding: .25rem .5rem }

@@ -16,7 +16,8 @@ test('a new conversation loads no code between its first message and its first a
   page.on('request', (request) => isCode(request) && asked.add(request.url()))
   page.on('requestfinished', (request) => asked.has(request.url()) && arrived.add(request.url()))
   await chat.field.fill('Please say hello')
-  const has = (name) => page.evaluate((n) => performance.getEntriesByType('resource').some((e) => e.name.includes(n)), name)
+  const has = (name) =>
+    page.evaluate((n) => performance.getEntriesByType('resource').some((e) => e.name.includes(n)), name)
   await until('the view of a conversation is loaded', async () => (await has('ChatPanel')) && (await has('Markdown')))
   await until('all that was asked for is here', () => asked.size === arrived.size)
   const before = asked.size

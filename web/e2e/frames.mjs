@@ -81,8 +81,8 @@ test('long frames', async (t) => {
   const list = page.locator('nav, aside, div').filter({ has: rail }).filter({ has: page.locator('ul') }).last()
   const box = await list.evaluateHandle((element) => {
     let at = element
-    while (at !== null && !(at.scrollHeight > at.clientHeight + 50 && /auto|scroll/.test(getComputedStyle(at).overflowY)))
-      at = at.parentElement
+    const scrolls = (e) => e.scrollHeight > e.clientHeight + 50 && /auto|scroll/.test(getComputedStyle(e).overflowY)
+    while (at !== null && !scrolls(at)) at = at.parentElement
     return at
   })
   await traced(page, 'scroll 10,000 messages', () => scroll(chat.log, 300, -400))
