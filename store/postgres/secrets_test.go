@@ -11,6 +11,36 @@ import (
 	"parley/store/storetest"
 )
 
+// TestAServerWithTheEarlierKey: what another server has encrypted with the earlier key, after everything was under the
+// new one, is under the new one before the earlier one is no longer given.
+func TestAServerWithTheEarlierKey(t *testing.T) {
+	url, ctx := migrated(t), context.Background()
+	open := func(keys ...int) *Store {
+		var ring []string
+		for _, n := range keys {
+			ring = append(ring, storetest.MasterKey(n))
+		}
+		v, err := rules.NewVault(ring...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(ctx, url, WithVault(v))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	earlier := open(1, 2)
+	open(2, 1)
+	storetest.SetWebhook(t, earlier, "https://a.example/x")
+	open(2, 1)
+	h, ok, err := open(2).Tenant("acme").Webhook(ctx, storetest.ID(1))
+	if err != nil || !ok || h.URL != "https://a.example/x" {
+		t.Errorf("%+v, %v, %v", h, ok, err)
+	}
+}
+
 func TestSecrets(t *testing.T) {
 	url := migrated(t)
 	storetest.Secrets(t, storetest.SecretDatabase{

@@ -182,7 +182,8 @@ func (v Vault) Reseal(ctx context.Context, db SecretStore) error {
 			return v.Missing(k.ID)
 		}
 	}
-	if len(v.ring) == 0 || len(noted) == 1 && noted[0] == (SecretKey{v.ring[0].id, true}) {
+	// While several keys are given, a server that still encrypts with the earlier one may have stored a value since.
+	if len(v.ring) == 0 || len(v.ring) == 1 && len(noted) == 1 && noted[0] == (SecretKey{v.ring[0].id, true}) {
 		return nil
 	}
 	if err := db.NoteKey(ctx, v.ring[0].id); err != nil {

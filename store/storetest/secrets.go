@@ -59,6 +59,15 @@ func (c *cutStore) WholeKey(ctx context.Context, id string) error {
 	return c.SecretStore.WholeKey(ctx, id)
 }
 
+// SetWebhook opens session 1 of tenant acme with a webhook.
+func SetWebhook(t *testing.T, s parley.Store, url string) {
+	t.Helper()
+	b := batch(ID(1), 0, 1)
+	b.Tenant = "acme"
+	b.Webhook = &parley.StoredWebhook{URL: url, Sealed: []byte("sealed"), Hook: parley.HookOf("a.example:443", nil), At: t0}
+	(&fixture{t: t, Store: s}).mustAppend(b)
+}
+
 // Secrets checks that the secrets of webhooks are encrypted when a master key is given, that they can be brought under
 // another key with interruptions anywhere, and that a store which lacks a key is refused and names it.
 func Secrets(t *testing.T, db SecretDatabase) {
