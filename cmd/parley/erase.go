@@ -69,6 +69,12 @@ type eraseRewrite struct{ config.Store }
 
 // Run rewrites a database that no server uses. On PostgreSQL it needs the owner of the tables.
 func (c *eraseRewrite) Run(p *program) error {
+	if has, _, err := versions(p.ctx, &c.Store); err != nil {
+		return err
+	} else if has == 0 {
+		return &parley.Error{Code: parley.CodeNotFound, Message: "There is no database yet, so nothing was rewritten.",
+			Hint: "name the data folder of the server with --data, or its database with --database-url"}
+	}
 	opened, _, err := openStore(p.ctx, &c.Store, "rewriting the database", false)
 	if err != nil {
 		return err
