@@ -20,6 +20,16 @@ type Erasure struct {
 	Audit  []Audit
 }
 
+// Touched are the sessions that it deletes or changes. None of them may be under a legal hold.
+func (e Erasure) Touched() []SessionID {
+	ids := slices.Clone(e.Sessions)
+	for _, event := range e.Events {
+		ids = append(ids, event.Session)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
 // An ErasureReport is what was erased of a person. It is also the record in the audit.
 type ErasureReport struct {
 	User      PrincipalID `json:"user"`
@@ -63,6 +73,14 @@ func WithoutWords(body EventBody) (EventBody, bool) {
 	case SessionRenamed:
 		b.Title = erasedText
 		return b, true
+	case SessionHalted:
+		had := b.Reason != ""
+		b.Reason = erasedText
+		return b, had
+	case ToolCallResolved:
+		had := b.Note != ""
+		b.Note = ""
+		return b, had
 	}
 	return body, false
 }

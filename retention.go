@@ -47,11 +47,14 @@ type HoldChange struct {
 
 // Check says what is wrong with a change.
 func (c HoldChange) Check() error {
+	const maxHeld = 256
 	switch {
 	case c.Kind != HoldSession && c.Kind != HoldUser:
 		return Errorf(CodeInvalid, "A legal hold is on a session or a user, not on %q.", string(c.Kind))
 	case c.ID == "" || SessionID(c.ID) == TenantSession:
 		return Errorf(CodeInvalid, "Say which %s is to be held.", c.Kind)
+	case len(c.ID) > maxHeld || CleanText(c.ID) != c.ID:
+		return Errorf(CodeInvalid, "The id of a %s has at most %d bytes and no control characters.", c.Kind, maxHeld)
 	case !c.Release && IsBlank(c.Reason):
 		return Errorf(CodeInvalid, "A legal hold needs a reason.")
 	case len(c.Reason) > MaxNote:

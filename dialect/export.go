@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"fmt"
 	"html"
@@ -232,9 +233,9 @@ func (x *Export) origin() string {
 }
 
 // Document is the document in a format: "markdown" or "html".
-func (x *Export) Document(format string) ([]byte, error) {
+func (x *Export) Document(ctx context.Context, format string) ([]byte, error) {
 	if format == "html" {
-		return x.html()
+		return x.html(ctx)
 	}
 	return x.markdown(), nil
 }
@@ -291,12 +292,12 @@ img { max-width: 100%% }
 
 // html writes the document as a page that needs nothing else. Tags that people and models wrote are shown as text, and
 // pictures that they link to as links.
-func (x *Export) html() ([]byte, error) {
+func (x *Export) html(ctx context.Context) ([]byte, error) {
 	md := goldmark.New(goldmark.WithExtensions(extension.GFM),
 		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(tagsAsText{}, 1))))
 	var out bytes.Buffer
 	fmt.Fprintf(&out, exportHead, html.EscapeString(x.Title()), html.EscapeString(x.origin()))
-	speaker := ""
+	speaker, marked := "", 0
 	for n, p := range x.parts {
 		if n == 0 || p.speaker != "" && p.speaker != speaker {
 			if n > 0 {
@@ -311,7 +312,12 @@ func (x *Export) html() ([]byte, error) {
 				fmt.Fprintf(&out, "<h2 class=\"speaker\">%s</h2>\n", html.EscapeString(speaker))
 			}
 		}
-		if err := md.Convert([]byte(p.text), &out); err != nil {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if marked += len(p.text); len(p.text) > maxMarked || marked > maxAllMarked {
+			fmt.Fprintf(&out, "<pre>%s</pre>\n", html.EscapeString(p.text))
+		} else if err := md.Convert([]byte(p.text), &out); err != nil {
 			return nil, err
 		}
 		for _, i := range p.images {
@@ -325,6 +331,13 @@ func (x *Export) html() ([]byte, error) {
 	out.WriteString("</html>\n")
 	return out.Bytes(), nil
 }
+
+const (
+	// maxMarked bounds a text that is read as Markdown. Hostile text costs time that grows with the square of its length.
+	maxMarked = 16 << 10
+	// maxAllMarked bounds all such texts of one page together.
+	maxAllMarked = 1 << 20
+)
 
 type tagsAsText struct{}
 

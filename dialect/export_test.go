@@ -1,6 +1,7 @@
 package dialect_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ func document(t *testing.T, format string, bodies ...parley.EventBody) string {
 			t.Fatal(err)
 		}
 	}
-	text, err := x.Document(format)
+	text, err := x.Document(t.Context(), format)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,5 +93,25 @@ func TestExportsAreBounded(t *testing.T) {
 	}
 	if parley.CodeOf(err) != parley.CodeTooLarge {
 		t.Error(err)
+	}
+}
+
+// Text that is dear to read as Markdown is shown as it is, and nobody waits for a page that nobody wants.
+func TestExportOfHostileText(t *testing.T) {
+	var x dialect.Export
+	long := strings.Repeat("[a](", 16<<10)
+	for seq := range parley.Seq(3) {
+		if err := x.Read(parley.Event{Seq: seq + 1, Body: parley.InputReceived{Content: long}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := x.Document(t.Context(), "html")
+	if err != nil || strings.Count(string(page), "<pre>"+long) != 3 {
+		t.Errorf("%v: %.300s", err, page)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := x.Document(gone, "html"); err == nil {
+		t.Error("a page is made for a client that is gone")
 	}
 }

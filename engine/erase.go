@@ -29,7 +29,7 @@ func (e *Engine) Erase(ctx context.Context, who parley.Principal, user parley.Pr
 		return report, err
 	}
 	x := &eraser{Engine: e, holds: holds, tenant: who.Tenant, user: user, sum: sha256.New(),
-		artifacts: map[string]bool{}}
+		artifacts: map[string]bool{}, kept: map[string]bool{}}
 	if err := x.others(ctx); err != nil { // what is refused is refused before anything is deleted
 		return report, err
 	}
@@ -41,15 +41,19 @@ func (e *Engine) Erase(ctx context.Context, who parley.Principal, user parley.Pr
 	}
 	x.report.User, x.report.Digest = user, hex.EncodeToString(x.sum.Sum(nil))
 	x.report.Sessions, x.report.Replaced = len(x.sessions), len(x.replaced)
-	if e.Artifacts != nil { // first: their names are in what is deleted next
-		if x.report.Artifacts, err = e.Artifacts(who.Tenant, x.artifacts); err != nil {
-			return x.report, err
-		}
+	for name := range x.kept {
+		delete(x.artifacts, name)
 	}
+	x.report.Artifacts = len(x.artifacts)
 	err = e.Store.Erase(ctx, who.Tenant, parley.Erasure{Sessions: x.sessions, Events: x.replaced, User: user,
 		Audit: []parley.Audit{x.report.Record(e.Now(), who.ID)}})
 	if err != nil {
 		return x.report, err
+	}
+	if e.Artifacts != nil { // last: what came under a legal hold meanwhile is kept
+		if x.report.Artifacts, err = e.Artifacts(who.Tenant, x.artifacts); err != nil {
+			return x.report, err
+		}
 	}
 	for _, replaced := range x.replaced {
 		e.Feed.Reread(who.Tenant, replaced.Session)
@@ -98,16 +102,17 @@ type eraser struct {
 	sessions  []parley.SessionID
 	replaced  []parley.Event
 	artifacts map[string]bool // names
+	kept      map[string]bool // names that sessions of others have too
 	sum       hash.Hash
 	report    parley.ErasureReport
 }
 
 const erasePage = 500
 
-// others finds the user's words in sessions of others. A session with an open run is in the way: its state is in use.
+// others finds the user's words in sessions of others, and the artifacts that those sessions need. A session with an open run is in the way: its state is in use.
 func (x *eraser) others(ctx context.Context) error {
 	logs := x.Store.Tenant(x.tenant)
-	foreign := map[parley.SessionID]bool{}
+	sessions, wrote := map[parley.SessionID]parley.Stored{}, map[parley.SessionID]bool{}
 	for after := parley.Position(0); ; {
 		page, err := logs.Tree(ctx, "", after, erasePage)
 		if err != nil || len(page) == 0 {
@@ -115,27 +120,36 @@ func (x *eraser) others(ctx context.Context) error {
 		}
 		after = page[len(page)-1].Position
 		for _, e := range page {
-			if e.By != x.user || e.Session == parley.TenantSession {
+			if e.Session == parley.TenantSession {
 				continue
 			}
-			other, known := foreign[e.Session]
+			st, known := sessions[e.Session]
 			if !known {
-				st, err := logs.Session(ctx, e.Session)
-				if err != nil {
+				if st, err = logs.Session(ctx, e.Session); err != nil {
 					return err
 				}
-				if other = st.Summary.Owner != x.user; other && st.Summary.Run != 0 {
+				sessions[e.Session] = st
+			}
+			if st.Summary.Owner == x.user {
+				continue
+			}
+			addArtifactsOf(e, x.kept)
+			if e.By != x.user {
+				continue
+			}
+			if !wrote[e.Session] {
+				if st.Summary.Run != 0 {
 					return parley.Errorf(parley.CodeConflict, "The user has written in session %s of %s, in which a "+
 						"run is "+
 						"open. Cancel it, or wait for its end, and try again. Nothing was erased.", e.Session,
 						st.Summary.Owner)
 				}
-				if held := x.holds.On(st.Summary.Root, st.Summary.Owner); other && held != nil {
+				if held := x.holds.On(st.Summary.Root, st.Summary.Owner); held != nil {
 					return heldError(held)
 				}
-				foreign[e.Session] = other
+				wrote[e.Session] = true
 			}
-			if body, had := parley.WithoutWords(e.Body); other && had {
+			if body, had := parley.WithoutWords(e.Body); had {
 				x.count(e)
 				e.Body = body
 				x.replaced = append(x.replaced, e)

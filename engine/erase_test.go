@@ -41,8 +41,9 @@ func TestErasedTextIsInNoFile(t *testing.T) {
 		time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	say(bob, foreign, "say "+others, 1)
-	say(carol, own, "say artifact://"+strings.Repeat("A", 26)+".txt", 2)
+	shared := "artifact://" + strings.Repeat("B", 26) + ".txt" // that bob's session needs
+	say(bob, foreign, "say "+others+" "+shared, 1)
+	say(carol, own, "say artifact://"+strings.Repeat("A", 26)+".txt "+shared, 2)
 	say(carol, foreign, "think about it; "+words, 2)
 	if err := r.SetContext(ctx, carol, "helper", "I live in "+words, parley.ViaHTTP); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"unsafe"
 
@@ -89,11 +90,11 @@ func inNamespaces() {
 		fail(err)
 	}
 	report.Close() // its end is the command's start
-	gone := make(chan reaped)
-	go reap(gone)
-	for r := range gone {
-		if r.pid == pid {
-			unix.Exit(r.exit) // which ends all other processes of the namespace
+	exit, some := make(chan int, 1), make(chan struct{}, 1)
+	go reap(pid, exit, some, &sync.Mutex{})
+	for range some {
+		if code, ok := received(exit); ok {
+			unix.Exit(code) // which ends all other processes of the namespace
 		}
 	}
 	unix.Exit(125)

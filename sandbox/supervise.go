@@ -66,9 +66,9 @@ func supervise() {
 	}
 	s.orders = orders(in)
 	built, said := s.report.read()
-	gone := make(chan reaped)
-	go reap(gone)
-	s.run(built, said, gone)
+	exit, some := make(chan int, 1), make(chan struct{}, 1)
+	go reap(s.report.pid, exit, some, &s.bury)
+	s.run(built, said, exit, some)
 }
 
 // A supervision is a supervisor at work. Its goroutines end with the process.
@@ -81,6 +81,9 @@ type supervision struct {
 	next *order // one that came while another was carried out
 	over bool   // there are no more orders
 
+	bury   sync.Mutex // held during a pause: dead processes stay, so that what has died since can be seen
+	paused bool       // it is held
+
 	ended   bool // the command, or everything is being ended
 	ending  outcome
 	stopped []process // by the last pause
@@ -88,7 +91,9 @@ type supervision struct {
 }
 
 // run follows orders until everything that the command has started is gone.
-func (s *supervision) run(built <-chan struct{}, said <-chan string, gone <-chan reaped) {
+//
+// It does not hear of every process that is gone: a command may start them faster than all can be looked for.
+func (s *supervision) run(built <-chan struct{}, said <-chan string, exit <-chan int, some <-chan struct{}) {
 	for {
 		if s.next != nil {
 			o := *s.next
@@ -101,6 +106,7 @@ func (s *supervision) run(built <-chan struct{}, said <-chan string, gone <-chan
 			if !s.ended {
 				s.ended, s.ending.Killed = true, true
 			}
+			s.pause(false)
 			sweep()
 		}
 		select {
@@ -111,15 +117,15 @@ func (s *supervision) run(built <-chan struct{}, said <-chan string, gone <-chan
 		case <-built:
 			built = nil
 			s.last.Encode(message{Built: true})
-		case r, more := <-gone:
-			switch {
-			case !more:
+		case _, more := <-some:
+			if code, ok := received(exit); ok && !s.ended {
+				s.ended, s.ending.Exit = true, code
+			}
+			if !more {
 				if words := <-said; words != started {
 					s.ending.Error = s.report.trouble(words)
 				}
 				s.finish(s.ending)
-			case r.pid == s.report.pid && !s.ended:
-				s.ended, s.ending.Exit = true, r.exit
 			}
 			if s.ended {
 				sweep()
@@ -138,9 +144,12 @@ func (s *supervision) follow(o order) {
 	case resume:
 		resumeAll(s.stopped)
 		s.stopped, s.was = nil, nil
+		s.pause(false)
 		return
 	case pause:
+		s.pause(true)
 		s.stopped, s.was, ok = pauseAll(s.abort)
+		s.pause(ok)
 	case check:
 		ok = s.was != nil && stillStopped(s.was)
 	}
@@ -149,6 +158,17 @@ func (s *supervision) follow(o order) {
 	} else {
 		s.last.Encode(message{Failed: o.Number})
 	}
+}
+
+// pause keeps dead processes, or lets them go.
+func (s *supervision) pause(on bool) {
+	switch {
+	case on && !s.paused:
+		s.bury.Lock()
+	case !on && s.paused:
+		s.bury.Unlock()
+	}
+	s.paused = on
 }
 
 // abort reports whether the next order, or the end of orders, has come.
@@ -218,25 +238,58 @@ func inherited(fd int) *os.File {
 
 var descriptors []*os.File
 
-type reaped struct{ pid, exit int }
-
-// reap waits for children until there are none.
-func reap(gone chan<- reaped) {
-	defer close(gone)
+// reap waits for children until there are none, and then closes some. It does not wait for its reader, so that no dead
+// processes pile up: looking at thousands of them would take longer than a command needs for thousands more. exit gets
+// the exit code of the command, which is process pid.
+func reap(pid int, exit chan<- int, some chan<- struct{}, bury *sync.Mutex) {
+	defer close(some)
 	for {
-		var status unix.WaitStatus
-		pid, err := unix.Wait4(-1, &status, 0, nil)
-		switch {
-		case errors.Is(err, unix.EINTR):
+		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if errors.Is(err, unix.EINTR) {
 			continue
-		case err != nil:
+		}
+		if err != nil {
 			return
-		case status.Signaled():
-			gone <- reaped{pid, 128 + int(status.Signal())}
-		default:
-			gone <- reaped{pid, status.ExitStatus()}
+		}
+		bury.Lock()
+		code, exited := buried(pid)
+		bury.Unlock()
+		if exited {
+			exit <- code
+		}
+		select {
+		case some <- struct{}{}:
+		default: // its reader has not looked yet
 		}
 	}
+}
+
+// buried takes away children that are dead, many but not for ever. If one of them is process pid, it returns its exit
+// code.
+func buried(pid int) (code int, exited bool) {
+	for range 1024 {
+		var status unix.WaitStatus
+		gone, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil || gone == 0:
+			return code, exited
+		case gone == pid && status.Signaled():
+			code, exited = 128+int(status.Signal()), true
+		case gone == pid:
+			code, exited = status.ExitStatus(), true
+		}
+	}
+	return code, exited
+}
+
+// received is what a channel holds, if it holds something.
+func received[T any](from <-chan T) (value T, ok bool) {
+	select {
+	case value, ok = <-from:
+	default:
+	}
+	return value, ok
 }
 
 // A starting is a child that reports, by the end of a pipe, whether it got as

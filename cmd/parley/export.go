@@ -119,7 +119,7 @@ func exportDocument(format string) func(context.Context, reader, parley.TenantID
 		if err := eachEvent(ctx, logs, id, head, x.Read); err != nil {
 			return err
 		}
-		document, err := x.Document(format)
+		document, err := x.Document(ctx, format)
 		if err == nil {
 			_, err = to.Write(document)
 		}

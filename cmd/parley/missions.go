@@ -53,13 +53,19 @@ func (c *missionsList) Run(p *program) error {
 
 type missionsClear struct {
 	serverFlags
-	Project string `placeholder:"DIR" help:"Project: its folder, or its id; the server need not have it any more (default: the first project)."`
+	Project string `placeholder:"DIR" help:"Project: its folder, or its id; the server need not have it any more (default: the project of this folder, or the first)."`
 }
 
 // Run clears a mission.
 func (c *missionsClear) Run(p *program) error {
 	return p.with(c.serverFlags, func(to *connection) error {
 		project := missionProject(c.Project)
+		if project == "" {
+			var err error
+			if project, _, err = to.projectHere(p.ctx, ""); err != nil {
+				return err
+			}
+		}
 		list, err := to.Missions(p.ctx, project)
 		if err != nil {
 			return err
@@ -73,9 +79,9 @@ func (c *missionsClear) Run(p *program) error {
 		}
 		gone := ""
 		if list[0].Gone {
-			gone = " The project " + list[0].Project + " is gone: the server does not have it."
+			gone = ", which the server does not have any more"
 		}
-		_, err = fmt.Fprintf(p.stdout, "Cleared: %s.%s\n", clip(list[0].Text, 80), gone)
+		_, err = fmt.Fprintf(p.stdout, "Cleared the mission of %s%s: %s\n", list[0].Project, gone, clip(list[0].Text, 80))
 		return err
 	})
 }

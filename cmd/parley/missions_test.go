@@ -45,7 +45,7 @@ func TestMissionsOfAProjectThatIsGone(t *testing.T) {
 		t.Errorf("the missions of all projects are cleared at once: %d %s", status, body)
 	}
 	cleared := inProcess(t, "", "missions", "clear", "--server", addr, "--project", goes)
-	if want := "Cleared: go green. The project " + goes + " is gone: the server does not have it.\n"; cleared != want {
+	if want := "Cleared the mission of " + goes + ", which the server does not have any more: go green\n"; cleared != want {
 		t.Errorf("printed %q", cleared)
 	}
 	if again := inProcess(t, "", "missions", "clear", "--server", addr, "--project", goes); again !=

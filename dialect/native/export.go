@@ -75,5 +75,5 @@ func (h *Handler) export(r *http.Request, id parley.SessionID, format string) ([
 	if unread != nil {
 		return nil, unread
 	}
-	return x.Document(format)
+	return x.Document(r.Context(), format)
 }

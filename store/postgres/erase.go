@@ -62,12 +62,15 @@ func (s *Store) Erase(ctx context.Context, tenant parley.TenantID, e parley.Eras
 			var id string
 			return row.Scan(&position, &id, &no, &hash)
 		})
-		ids := []text{}
-		for _, id := range e.Sessions {
-			ids = append(ids, text(id))
+		texts := func(ids []parley.SessionID) []text {
+			list := []text{}
+			for _, id := range ids {
+				list = append(list, text(id))
+			}
+			return list
 		}
 		var refusal error
-		trip.Queue(inTheWay, text(tenant), ids).Query(func(rows pgx.Rows) error {
+		trip.Queue(inTheWay, text(tenant), texts(e.Touched())).Query(func(rows pgx.Rows) error {
 			var id parley.SessionID
 			var held, open bool
 			var updated time.Time
@@ -87,7 +90,7 @@ func (s *Store) Erase(ctx context.Context, tenant parley.TenantID, e parley.Eras
 		}
 		trip = &pgx.Batch{}
 		for _, statement := range eraseSession {
-			trip.Queue(statement, text(tenant), ids)
+			trip.Queue(statement, text(tenant), texts(e.Sessions))
 		}
 		for _, event := range e.Events {
 			_, _, body, err := parley.EncodeBody(event.Body)

@@ -4,7 +4,8 @@ import "parley"
 
 // Held refuses to erase a session under a legal hold.
 func Held(id parley.SessionID) error {
-	return parley.Errorf(parley.CodeConflict, "Session %s is under a legal hold. Nothing was erased.", id)
+	return parley.Errorf(parley.CodeConflict, "Session %s came under a legal hold meanwhile. All data is kept; sessions "+
+		"that were ended stay ended.", id)
 }
 
 // Changed refuses to erase a session that was changed meanwhile.

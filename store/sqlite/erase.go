@@ -72,7 +72,7 @@ func (w *writer) erase(ctx context.Context, tenant parley.TenantID, e parley.Era
 
 // mayErase refuses to erase sessions that are under a legal hold, or were changed meanwhile.
 func (w *writer) mayErase(ctx context.Context, tenant parley.TenantID, e parley.Erasure) error {
-	for _, id := range e.Sessions {
+	for _, id := range e.Touched() {
 		var held, open bool
 		var updated int64
 		err := w.conn.QueryRowContext(ctx, `SELECT `+isHeld+`, run <> 0, updated_at FROM sessions s
