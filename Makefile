@@ -77,9 +77,9 @@ NODE_MODULES := $(patsubst %/package.json,%/node_modules/.installed,$(wildcard e
 SLOW := ./e2e ./store/postgres ./cmd/parley ./engine ./sandbox
 JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-# Four tests of a package at a time: most of them wait for child processes and databases.
+# Three tests of a package at a time: most of them wait for child processes and databases.
 # Without the checks of go vet, all of which make lint does.
-GOTEST := go test -vet=off -p $(JOBS) -parallel 4
+GOTEST := go test -vet=off -p $(JOBS) -parallel 3
 
 test: $(NODE_MODULES) web/dist/index.html ## run all tests
 	cd web && npm test --silent
