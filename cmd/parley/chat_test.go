@@ -330,6 +330,20 @@ func TestChatFromAPipeFails(t *testing.T) {
 	}
 }
 
+// TestChatWithAStoppedAgent: the server is there, and says what to do.
+func TestChatWithAStoppedAgent(t *testing.T) {
+	t.Parallel()
+	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir())
+	defer stop()
+	if _, err := run(t, "", "agents", "stop", "helpful-assistant", "--server", addr); err != nil {
+		t.Fatal(err)
+	}
+	out, err := run(t, "say hello\n", "chat", "--server", addr)
+	if err == nil || !strings.Contains(err.Error(), "parley agents start") || strings.Contains(out, "is gone") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+}
+
 // TestChatGoesOnWithAThread that is in the middle of something: from its start,
 // with its card, and without what was before.
 func TestChatGoesOnWithAThread(t *testing.T) {

@@ -74,36 +74,42 @@ func (s *serverClient) request(ctx context.Context, method, path string, header 
 		return response, nil
 	}
 	defer response.Body.Close()
-	said := refusalIn(response)
+	code, said := refusalIn(response)
 	switch response.StatusCode {
 	case http.StatusUnauthorized:
 		said = s.unauthorized(said)
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return nil, s.away(errors.New(said))
+		if code != parley.CodeStopped {
+			return nil, s.away(errors.New(said))
+		}
+		said += "; parley agents start NAME starts it"
 	}
 	return nil, &refusal{response.StatusCode, said}
 }
 
-// refusalIn is the reason that an answer gives, in one sentence.
-func refusalIn(res *http.Response) string {
+// refusalIn is the reason that an answer gives, in one sentence, and its code, if it has one.
+func refusalIn(res *http.Response) (code parley.Code, message string) {
 	var said struct{ Error json.RawMessage }
 	raw, _ := io.ReadAll(io.LimitReader(res.Body, 4096)) // what there is of it
-	message := res.Status
+	message = res.Status
 	if json.Unmarshal(raw, &said) == nil {
 		var reason string
-		var coded struct{ Message string }
+		var coded struct {
+			Code    parley.Code
+			Message string
+		}
 		switch {
 		case json.Unmarshal(said.Error, &reason) == nil && reason != "":
 			message = reason
 		case json.Unmarshal(said.Error, &coded) == nil && coded.Message != "":
-			message = coded.Message
+			code, message = coded.Code, coded.Message
 		}
 	}
 	if wait := res.Header.Get("Retry-After"); wait != "" {
 		message, _, _ = strings.Cut(message, "; come back ") // later, or in a moment
 		message = strings.TrimSuffix(message, ".") + "; come back in " + wait + " s."
 	}
-	return message
+	return code, message
 }
 
 // unauthorized says what is wrong with the token.

@@ -25,7 +25,7 @@ func TestRefusalsAreOneSentence(t *testing.T) {
 		if test.wait != "" {
 			res.Header.Set("Retry-After", test.wait)
 		}
-		if got := refusalIn(res); got != test.want {
+		if _, got := refusalIn(res); got != test.want {
 			t.Errorf("got  %q\nwant %q", got, test.want)
 		}
 	}
