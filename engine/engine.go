@@ -69,11 +69,11 @@ type Config struct {
 	// Told hears that an effect was delivered, and how long it was owed. Nil:
 	// nobody does.
 	Told     func(effect parley.EffectType, owed time.Duration)
-	Refusals Refusals               // nil: each is put on record
+	Refusals Refusals                // nil: each is put on record
 	Titles   func(model string) bool // it may be asked for titles of conversations; nil: none may
-	Window   func(model string) int // tokens it can read; nil or zero: DefaultWindow
-	Autonomy parley.Autonomy        // the most that any agent may do unasked
-	Prompts  parley.IdleLimits      // of idle prompts; zero: DefaultIdleLimits
+	Window   func(model string) int  // tokens it can read; nil or zero: DefaultWindow
+	Autonomy parley.Autonomy         // the most that any agent may do unasked
+	Prompts  parley.IdleLimits       // of idle prompts; zero: DefaultIdleLimits
 
 	// Quotas are those of a tenant; nil: nobody has any. Most is the most that a call of a model can use which is given
 	// so many bytes; nil: a window of it, for nothing. Reached hears that a quota has refused something, of a user or
