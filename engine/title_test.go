@@ -92,10 +92,10 @@ func TestATitleSurvivesACrash(t *testing.T) {
 	}
 	r.noHang = true
 	r.restart(true)
-	log := r.until(id, "the conversation has a title", seen[parley.SessionRenamed](1))
+	r.until(id, "the conversation has a title", seen[parley.SessionRenamed](1))
 	r.restart(true)
 	r.say(id, "say more")
-	log = r.finished(id, 2)
+	log := r.finished(id, 2)
 	if all := all[parley.SessionRenamed](log); len(all) != 1 || all[0].Title != "A title" || all[0].Usage.Output != 2 {
 		t.Errorf("the titles: %+v", all)
 	}
