@@ -76,7 +76,7 @@ export class Model {
     for await (const chunk of request) chunks.push(chunk)
     const body = Buffer.concat(chunks)
     const text = body.toString()
-    this.asked.push(text)
+    if (request.method === 'POST') this.asked.push(text) // else the server looks at the list of models
     const refused = this.refusals.findIndex((r) => lastWords(text).includes(r.user))
     if (refused >= 0) {
       const [{ status, headers, body }] = this.refusals.splice(refused, 1)
