@@ -44,8 +44,8 @@ type Door interface {
 	// by a command to its TenantSession.
 	Settings(context.Context, Principal) (Settings, error)
 
-	// Missions lists those of a project, newest first; the active one, if there
-	// is, is the first. The server need not have the project. EveryProject lists those of all. Override is what was chosen for an agent. Both are
+	// Missions lists the missions of a project, newest first; an active mission is the first. The server need not have
+	// the project. EveryProject lists the missions of all projects. Override is what was chosen for an agent. Both are
 	// changed by commands to the TenantSession.
 	Missions(ctx context.Context, who Principal, project string, limit int) ([]MissionInfo, error)
 	Override(ctx context.Context, who Principal, project, agent string) (Override, error)

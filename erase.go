@@ -53,7 +53,7 @@ func (r ErasureReport) Record(at time.Time, by PrincipalID) Audit {
 // erasedText stands for words that were erased.
 const erasedText = "[erased]"
 
-// WithoutWords is a body without the words of the person who has sent it; false: it has none that can be taken away.
+// WithoutWords is a body without the words of its sender; false: the body has no words that can be removed.
 func WithoutWords(body EventBody) (EventBody, bool) {
 	switch b := body.(type) {
 	case InputReceived:

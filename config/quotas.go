@@ -27,7 +27,7 @@ func (q Quotas) Of(tenant parley.TenantID) parley.Quotas {
 	return q.All
 }
 
-// Any reports whether there is a limit for anybody.
+// Any reports whether a tenant or a user has a limit.
 func (q Quotas) Any() bool {
 	return q.All != (parley.Quotas{}) || slices.ContainsFunc(slices.Collect(maps.Values(q.Tenants)),
 		func(t parley.Quotas) bool { return t != (parley.Quotas{}) })

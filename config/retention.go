@@ -28,7 +28,7 @@ func (r Retention) Of(tenant parley.TenantID) parley.Retention {
 	return r.All
 }
 
-// Any reports whether anything is deleted for anybody.
+// Any reports whether a tenant has a rule.
 func (r Retention) Any() bool {
 	return r.All != (parley.Retention{}) || slices.ContainsFunc(slices.Collect(maps.Values(r.Tenants)),
 		func(t parley.Retention) bool { return t != (parley.Retention{}) })

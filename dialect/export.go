@@ -35,7 +35,7 @@ type Export struct {
 // An exportPart is a piece of the document. Each one is rendered by itself: no text, however it is marked up, changes
 // how the next one looks.
 type exportPart struct {
-	speaker string // empty: a note that nobody said
+	speaker string // empty: a note of the server
 	text    string // Markdown
 	images  []parley.Image
 }

@@ -96,7 +96,7 @@ func TestExportsAreBounded(t *testing.T) {
 	}
 }
 
-// Text that is dear to read as Markdown is shown as it is, and nobody waits for a page that nobody wants.
+// A long text is shown as it is, because Markdown could take minutes. The page is not made once the client is gone.
 func TestExportOfHostileText(t *testing.T) {
 	var x dialect.Export
 	long := strings.Repeat("[a](", 16<<10)

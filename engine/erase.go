@@ -62,7 +62,7 @@ func (e *Engine) Erase(ctx context.Context, who parley.Principal, user parley.Pr
 	return x.report, err
 }
 
-// freeToErase refuses to erase a user of whom anything is under a legal hold, and lists the holds.
+// freeToErase refuses to erase a user if a legal hold is on the user or on one of their sessions. It lists the holds.
 func (e *Engine) freeToErase(ctx context.Context, tenant parley.TenantID, user parley.PrincipalID) (parley.LegalHolds,
 	error) {
 	logs := e.Store.Tenant(tenant)
@@ -109,7 +109,8 @@ type eraser struct {
 
 const erasePage = 500
 
-// others finds the user's words in sessions of others, and the artifacts that those sessions need. A session with an open run is in the way: its state is in use.
+// others finds the user's words in sessions of others, and the artifacts that those sessions need. A session with an
+// open run is in the way: its state is in use.
 func (x *eraser) others(ctx context.Context) error {
 	logs := x.Store.Tenant(x.tenant)
 	sessions, wrote := map[parley.SessionID]parley.Stored{}, map[parley.SessionID]bool{}

@@ -131,7 +131,7 @@ func (w *world) askAbout(r rule, method, path, id, auth string) (int, string) {
 	return w.ask(method, in(path+r.query), auth, in(r.body))
 }
 
-// object makes something new, so that no test spoils it for another.
+// object makes a new object for each request, so that one request does not spoil it for the next.
 func (w *world) object(kind, whose string) string {
 	w.t.Helper()
 	tenant, owner := parley.TenantID("acme"), parley.PrincipalID("ann")
@@ -146,7 +146,7 @@ func (w *world) object(kind, whose string) string {
 		if tenant == "rival" {
 			return "no-such-agent"
 		}
-		if kind == "spare agent" { // that nobody needs
+		if kind == "spare agent" { // no other test needs it
 			return "spare"
 		}
 		return "helpful-assistant"
