@@ -151,17 +151,3 @@ var agentPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
 // ValidAgentName reports whether a name can be an agent's, in files and in URLs.
 func ValidAgentName(name string) bool { return agentPattern.MatchString(name) }
-
-// Agents knows the current definitions. An empty name is the default agent's.
-type Agents interface {
-	Agent(tenant TenantID, name string) (Agent, error)
-	List(tenant TenantID) []Agent
-}
-
-// ProjectAgents knows the agents of every project. Those that it lists itself are of
-// the tenant's first.
-type ProjectAgents interface {
-	Agents
-	// Of is the agents of a project, by its root; empty: the tenant's first.
-	Of(project string) Agents
-}

@@ -18,15 +18,14 @@ type Audit struct {
 	Metadata json.RawMessage
 }
 
-// Actions that are put on record.
+// Actions that are put on record with events.
 const (
 	auditMessage         = "message.sent"     // by HTTP
 	auditMessageWS       = "agent.message.ws" // by WebSocket
 	AuditMessageBlocked  = "message.blocked"
-	AuditAccessDenied    = "access.denied"
-	AuditAuthDenied      = "auth.denied"
 	auditApproval        = "approval.resolved"
 	auditGrantRevoked    = "grant.revoked"
+	auditUndo            = "changes.undone"
 	auditToolStarted     = "tool.started"
 	auditToolExecuted    = "tool.executed"
 	auditToolFailed      = "tool.failed"
@@ -38,31 +37,18 @@ const (
 	auditSessionHalted   = "session.halted"
 	auditSessionReopened = "session.reopened"
 	auditSessionDeleted  = "session.deleted"
-	AuditSessionRead     = "session.read" // by somebody else than its owner
 	auditSessionRenamed  = "session.renamed"
 	auditSessionForked   = "session.forked"
-	AuditSessionExported = "session.exported"
-	AuditFileRead        = "file.read" // of the workspace, by a person
-	AuditTokenMinted     = "token.minted"
-	AuditTicket          = "ticket.issued"
-	auditUserErased      = "user.erased"
-	auditHoldSet         = "hold.set"
-	auditHoldReleased    = "hold.released"
-	auditRetention       = "retention.applied"
-	AuditRevoked         = "principal.revoked"
-	AuditSignedIn        = "user.signed_in" // with a browser
-	AuditSignedOut       = "user.signed_out"
 	auditAgentStarted    = "agent.started"
 	auditAgentStopped    = "agent.stopped"
 	auditAgentMade       = "agent.created" // or changed
 	auditAgentDeleted    = "agent.deleted"
-	AuditContext         = "context.applied"
 	auditMissionSet      = "mission.set"
 	auditMissionCleared  = "mission.cleared"
 	auditOverride        = "agent.overridden"
 	auditWebhookSet      = "webhook.set"
 	auditWebhookRemoved  = "webhook.removed"
-	AuditSealed          = "audit.sealed" // rows before this one were written without a key
+	auditServersChosen   = "tool_servers.chosen" // for one conversation
 )
 
 // Metadata is the JSON object of what else is to be known of a record.
@@ -107,6 +93,10 @@ func AuditOf(in In, events []Event) []Audit {
 			record(auditApproval, "approval", Ref(e.Session, Seq(b.Card)), b.audited(call(b.Call)))
 		case GrantRevoked:
 			record(auditGrantRevoked, "grant", Ref(e.Session, Seq(b.Grant)), map[string]any{})
+		case UndoRequested:
+			record(auditUndo, "run", Ref(e.Session, Seq(b.Run)), map[string]any{})
+		case ToolServersChosen:
+			record(auditServersChosen, "session", string(e.Session), map[string]any{"off": b.Off})
 		case ToolCallStarted:
 			record(auditToolStarted, "tool", call(b.Call), map[string]any{"attempt": b.Attempt})
 		case ToolCallBlocked:
@@ -192,21 +182,4 @@ func (b ApprovalDecided) audited(call string) map[string]any {
 		values["scope"] = b.Scope
 	}
 	return values
-}
-
-// An AuditQuery narrows a list of records. What is empty does not.
-type AuditQuery struct {
-	By                       PrincipalID
-	Action, Resource, Source string
-	After, Before            time.Time
-	Limit                    int
-}
-
-// An AuditRow is a record in the chain of its tenant; the chain of the server
-// itself has no tenant. Rows are numbered 1, 2, 3…
-type AuditRow struct {
-	Tenant TenantID
-	No     int64
-	Audit
-	Hash string // of the row and of the one before it; see package rules
 }

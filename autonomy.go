@@ -166,7 +166,7 @@ func (s State) refuses(agent AgentRef, f FollowUp) string {
 
 // evaluates reports whether somebody is to be asked after a run. Whoever could
 // not set a follow-up anyway is not asked.
-func (s State) evaluates(r *Run, b RunFinished) bool {
+func (s State) evaluates(r *openRun, b RunFinished) bool {
 	probe := FollowUp{Delay: minDelay, Reason: "-"}
 	return r != nil && b.Outcome == Completed && r.Agent.Autonomy.Evaluator != "" && !r.Flagged &&
 		s.refuses(r.Agent, probe) == ""
@@ -187,7 +187,7 @@ func (d *decision) followUp(call CallID, name string, f FollowUp) {
 }
 
 func (d *decision) noFollowUps(call CallID, name string) {
-	n := d.cancelTimers(timerByAgent, func(Timer) bool { return true })
+	n := d.cancelTimers(timerByAgent, func(timerState) bool { return true })
 	d.emit(d.s.Run.ID, ToolCallFinished{Call: call, Name: name, Outcome: CallSucceeded,
 		Result: fmt.Sprintf("%d follow-ups were cancelled.", n)})
 }
@@ -195,7 +195,7 @@ func (d *decision) noFollowUps(call CallID, name string) {
 // personSpoke takes back what was to come unasked: it was thought of before. What
 // a person waits for is left alone, and so is a run that has begun.
 func (d *decision) personSpoke() {
-	d.cancelTimers(timerByMessage, func(Timer) bool { return true })
+	d.cancelTimers(timerByMessage, func(timerState) bool { return true })
 	for _, w := range d.s.Queue {
 		if w.Synthetic && (d.s.Run == nil || d.s.Run.Input != w.ID) {
 			d.withdraw(w, WithdrawnByMessage)

@@ -101,7 +101,7 @@ func (b ToolCallRequested) fold(s State, e Event) State {
 	if b.Client {
 		status = callAwaited
 	}
-	return s.inRun(e, func(r *Run) {
+	return s.inRun(e, func(r *openRun) {
 		r.Calls = append(slices.Clip(r.Calls), Call{ID: CallID(e.Seq), Turn: b.Turn, Name: b.Name, Args: b.Arguments,
 			Class: b.Class, Source: b.source(r.Agent), Status: status, Expires: b.Expires, Key: b.key(), Made: b.Made})
 		r.withCall(b.RerunOf, func(c *Call) { c.Status = callEnded })
@@ -113,7 +113,7 @@ func (b ToolCallBlocked) fold(s State, e Event) State {
 }
 
 func (b ToolCallStarted) fold(s State, e Event) State {
-	return s.inRun(e, func(r *Run) {
+	return s.inRun(e, func(r *openRun) {
 		r.withCall(b.Call, func(c *Call) {
 			c.Status, c.Attempt, c.Output = callStarted, b.Attempt, 0
 			r.Touched = r.Touched || r.touchedBy(*c)
@@ -206,7 +206,7 @@ const (
 // waits reports whether somebody outside has until Expires to end the call or answer its card.
 func (c Call) waits() bool { return c.Card != 0 || c.Status == callAwaited }
 
-func (r *Run) call(id CallID) *Call {
+func (r *openRun) call(id CallID) *Call {
 	for i := range r.Calls {
 		if r.Calls[i].ID == id {
 			return &r.Calls[i]
@@ -216,7 +216,7 @@ func (r *Run) call(id CallID) *Call {
 }
 
 // withCall changes a copy of one call.
-func (r *Run) withCall(id CallID, change func(*Call)) {
+func (r *openRun) withCall(id CallID, change func(*Call)) {
 	for i := range r.Calls {
 		if r.Calls[i].ID == id {
 			r.Calls = slices.Clone(r.Calls)

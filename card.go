@@ -110,7 +110,7 @@ func (b QuestionAnswered) fold(s State, e Event) State {
 
 func (b QuestionAnswered) rowOf(Event) Row { return CardClosed{Seq(b.Card)} }
 
-func (r *Run) card(id CardID) *Call {
+func (r *openRun) card(id CardID) *Call {
 	for i := range r.Calls {
 		if id != 0 && r.Calls[i].Card == id {
 			return &r.Calls[i]
@@ -244,57 +244,6 @@ const (
 	CardCall     CardKind = "call"     // to say what became of a call of unknown outcome
 	CardPlan     CardKind = "plan"     // to decide a proposed plan; it waits after its run, and belongs to none
 )
-
-// A CardQuery narrows a list of what waits for a person. What is empty does not,
-// except that plans are listed only if Kind is CardPlan: they are no cards of a run.
-type CardQuery struct {
-	Owner   PrincipalID
-	Session SessionID
-	Root    SessionID // only those of a tree; not together with Session
-	Kind    CardKind
-	Project Project // only those of it
-	Limit   int
-}
-
-// A CardInfo is something that waits for a person.
-type CardInfo struct {
-	Kind      CardKind    `json:"kind"`
-	Session   SessionID   `json:"session"`
-	Root      SessionID   `json:"root"`
-	Project   string      `json:"project,omitempty"`
-	Run       RunID       `json:"run"`
-	Seq       Seq         `json:"seq"` // by which it is answered: the card's, or the call's
-	Call      CallID      `json:"call"`
-	Agent     string      `json:"agent"`
-	Owner     PrincipalID `json:"owner"`
-	Tool      string      `json:"tool"`
-	Arguments string      `json:"arguments"`
-	Show      string      `json:"show,omitempty"` // exactly what will be done
-	Digest    string      `json:"digest,omitempty"`
-	Why       string      `json:"why,omitempty"`
-	Similar   string      `json:"similar,omitempty"` // the rule for similar calls that may be allowed
-	Questions []Question  `json:"questions,omitempty"`
-	Plan      *Plan       `json:"plan,omitempty"`
-	AskedAt   time.Time   `json:"asked_at"`
-	Expires   time.Time   `json:"expires,omitzero"` // calls wait for ever
-	Position  Position    `json:"-"`                // of the event that Seq names
-}
-
-// Read takes what the log says about the card from the events that made the card
-// and the call; for a call of unknown outcome that is one event.
-func (c *CardInfo) Read(card, call EventBody) {
-	if b, ok := call.(ToolCallRequested); ok {
-		c.Tool, c.Arguments = b.Name, b.Arguments
-	}
-	switch b := card.(type) {
-	case ApprovalRequested:
-		c.Show, c.Digest, c.Why, c.Expires, c.Similar = b.Show, b.Digest, b.Why, b.Expires, b.Similar.Text
-	case QuestionAsked:
-		c.Questions, c.Expires = b.Questions, b.Expires
-	case PlanChanged:
-		c.Plan, c.Agent = &b.Plan, b.Agent
-	}
-}
 
 // CardOpened adds the row of something that waits for a person.
 type CardOpened struct {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Child is the session of a sub-agent that has not returned.
-type Child struct {
+// childState is the session of a sub-agent that has not returned.
+type childState struct {
 	Call    CallID
 	Session SessionID
 	Agent   string
@@ -51,6 +51,7 @@ type (
 		Micros  int64 `json:"micros,omitempty"` // millionths of a US dollar
 		// Hooks are to be told if the child needs a person.
 		Hooks []HookRef `json:"hooks,omitempty"`
+		Off   []string  `json:"off,omitempty"` // tool servers that it does not use
 	}
 	ChildReturned struct {
 		Call    CallID    `json:"call"`
@@ -64,16 +65,16 @@ type (
 )
 
 func (b ChildSpawned) fold(s State, e Event) State {
-	s.Children = append(slices.Clip(s.Children), Child{b.Call, b.Child, b.Agent})
+	s.Children = append(slices.Clip(s.Children), childState{b.Call, b.Child, b.Agent})
 	return s.inCall(e, b.Call, func(c *Call) { c.Status, c.Spawned = callDelegated, e.Seq })
 }
 
 func (b ChildReturned) fold(s State, e Event) State {
-	s.Children = without(s.Children, func(c Child) bool { return c.Session == b.Child })
+	s.Children = without(s.Children, func(c childState) bool { return c.Session == b.Child })
 	if s.Run != nil && e.Run == s.Run.ID {
 		s = s.reading(b.Sources...)
 	}
-	return s.inRun(e, func(r *Run) { r.Usage = r.Usage.Plus(b.Usage) })
+	return s.inRun(e, func(r *openRun) { r.Usage = r.Usage.Plus(b.Usage) })
 }
 
 // ChildEnded: a sub-agent has returned, or was stopped.
@@ -89,7 +90,7 @@ type ChildEnded struct {
 // decide returns the child to its call or, if that is closed, notes that the
 // child is gone.
 func (b ChildEnded) decide(d *decision, _ Report) {
-	i := slices.IndexFunc(d.s.Children, func(c Child) bool { return c.Session == b.Child })
+	i := slices.IndexFunc(d.s.Children, func(c childState) bool { return c.Session == b.Child })
 	if i < 0 {
 		return
 	}
@@ -130,7 +131,7 @@ func (StopChild) step() {}
 
 // share is what a child may use: an equal part of what this turn leaves to the
 // run, so that all children of a turn together do not use more.
-func (r *Run) share(now time.Time, turn Usage, children int) (tokens, seconds, micros int64) {
+func (r *openRun) share(now time.Time, turn Usage, children int) (tokens, seconds, micros int64) {
 	used := r.Usage.Plus(turn)
 	if r.Agent.Tokens > 0 {
 		tokens = max((r.Agent.Tokens-used.Input-used.Output)/int64(children), 1)
@@ -187,7 +188,7 @@ func (d *decision) spawn(call CallID, c CallAsked, turn Usage, children int) {
 		untrusted := d.s.untrusted()
 		d.emit(r.ID, ChildSpawned{Call: call, Child: childID(d.s.ID, call), Agent: v.Agent, Task: v.Task,
 			Depth: d.s.depth() + 1, Sources: d.s.reading(untrusted...).Sources, Untrusted: untrusted,
-			Tokens: tokens, Seconds: seconds, Micros: micros, Hooks: d.s.below()})
+			Tokens: tokens, Seconds: seconds, Micros: micros, Hooks: d.s.below(), Off: d.s.Off})
 		if v.Remote {
 			d.ask(c.card(call), false,
 				slices.DeleteFunc(untrusted, func(s Source) bool { return s == remoteSource(v.Agent) }))
@@ -196,7 +197,7 @@ func (d *decision) spawn(call CallID, c CallAsked, turn Usage, children int) {
 }
 
 // orphan reports whether nobody waits for a child any more.
-func (s State) orphan(c Child) bool {
+func (s State) orphan(c childState) bool {
 	if s.Run == nil {
 		return true
 	}

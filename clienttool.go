@@ -28,8 +28,8 @@ var clientToolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // checkClientTools says what is wrong with the tools of an input.
 func checkClientTools(tools []ClientTool) error {
-	if len(tools) > MaxClientTools {
-		return Errorf(CodeTooLarge, "A message can offer at most %d tools, and this one offers %d.", MaxClientTools,
+	if len(tools) > maxClientTools {
+		return Errorf(CodeTooLarge, "A message can offer at most %d tools, and this one offers %d.", maxClientTools,
 			len(tools))
 	}
 	size, seen := 0, map[string]bool{}

@@ -97,13 +97,3 @@ func (c Command) Check() error {
 	rules.Limits = append([]limit{requestLimit(string(c.ID))}, rules.Limits...)
 	return rules.Check()
 }
-
-// A Receipt is the answer to an accepted command: where in the log its events
-// are. A command repeated under its id gets the first receipt again.
-type Receipt struct {
-	Session  SessionID `json:"session"`
-	Command  CommandID `json:"command,omitempty"`
-	First    Seq       `json:"first,omitempty"` // zero: nothing had to be appended
-	Last     Seq       `json:"last"`            // the head after the command
-	Repeated bool      `json:"repeated,omitempty"`
-}

@@ -59,6 +59,13 @@ type (
 	}
 )
 
+// A PromptDigest identifies the instructions and the tools of a request. The log holds the messages, and not these:
+// with the digests one can tell whether a request that is built again later is still the one that was sent.
+type PromptDigest struct {
+	Instructions string `json:"instructions"`
+	Tools        string `json:"tools"`
+}
+
 func (b ContextMeasured) fold(s State, _ Event) State {
 	s.Context = ContextSize{b.Tokens, b.Limit, b.Messages, b.Estimated}
 	return s

@@ -17,13 +17,6 @@ type MadeAgent struct {
 	Digest string // of its definition
 }
 
-// An AgentProblem is what is wrong with the file of an agent, which keeps the
-// definition it had. Without an Agent it never had one.
-type AgentProblem struct {
-	Agent string
-	Text  string // begins with the file and the line
-}
-
 // AgentChanged: an agent has another definition from now on, or none. Made:
 // somebody of the tenant made it so; else its file says so.
 type AgentChanged struct {
@@ -56,7 +49,7 @@ func (b AgentChanged) fold(s State, e Event) State {
 }
 
 // made finds a custom agent.
-func (t TenantFacts) made(name string) (int, bool) {
+func (t tenantFacts) made(name string) (int, bool) {
 	return slices.BinarySearchFunc(t.Made, name,
 		func(m MadeAgent, name string) int { return strings.Compare(m.Name, name) })
 }

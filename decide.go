@@ -75,6 +75,8 @@ func (d *decision) advance() {
 		return // children of what has ended are still being stopped
 	case d.s.Unreported != 0:
 		return // the changes of the next run would be reported as those of the last
+	case d.s.Undoing != 0:
+		return // the next run would change files that are being restored
 	case r == nil:
 		if len(d.s.Queue) > 0 {
 			w := d.s.Queue[0]

@@ -8,8 +8,8 @@
 //
 // A fourth, Project(view, event), lives in each dialect. None of them reads a
 // clock, draws a random number, blocks or starts a goroutine: time and ids are
-// arguments. Everything that does I/O is behind the interfaces in door.go and
-// port_*.go, and is put together in cmd/parley.
+// arguments. Everything that does I/O is behind the interfaces of package port,
+// and is put together in cmd/parley.
 //
 // Each subject (session, input, run, turn, call, card, plan, timer, …) has one
 // file with its events, commands, reports and steps. Their behaviour is in methods

@@ -61,16 +61,6 @@ func cleanEarlier(list []EarlierMessage) []EarlierMessage {
 	return clean
 }
 
-// EarlierText is what others than the model have said in it, for screening.
-func EarlierText(list []EarlierMessage) (texts []string) {
-	for _, m := range list {
-		if m.Role != EarlierAssistant {
-			texts = append(texts, m.Text)
-		}
-	}
-	return texts
-}
-
 // messagesOf is a conversation as a model is told it, at a seq of the log. Every
 // call is followed by its result, as vendors demand, and a result without its call
 // is left out. Calls get negative ids, which no event has.

@@ -1,7 +1,6 @@
 package parley
 
 import (
-	"encoding/json"
 	"slices"
 	"time"
 )
@@ -44,25 +43,6 @@ func (b EffectCancelled) fold(s State, _ Event) State {
 
 func (b EffectCancelled) rowOf(Event) Row { return EffectClosed{b.Effect, b.Why} }
 
-// An EffectStatus is how far an effect got, in the words of the thread chat protocol. One
-// that is executing is owed as one that is pending is: that somebody has come
-// for it is no claim on it, so there is nothing that a crash could strand.
-type EffectStatus string
-
-const (
-	EffectPending   EffectStatus = "pending"
-	EffectExecuting EffectStatus = "executing" // a socket began at it within EffectLease, and has not reached its end
-	EffectCompleted EffectStatus = "completed"
-	EffectFailed    EffectStatus = "failed"    // why says how
-	EffectGone      EffectStatus = "cancelled" // EffectCancelled
-)
-
-// Why an effect has failed.
-const (
-	EffectExpired  = "expired"  // nobody came for it within EffectLife
-	EffectPoisoned = "poisoned" // it did not get through, however often somebody came
-)
-
 // A Bookmark is an effect that is owed: clients of its session are to be shown a
 // run that they may not have seen the end of.
 type Bookmark struct {
@@ -86,41 +66,6 @@ func (b Bookmark) Rests(now time.Time) bool {
 	pause := min(time.Second<<min(b.Attempts-freeAttempts, 20), longestPause)
 	since := now.Sub(b.LastAttemptAt)
 	return -pause < since && since < pause
-}
-
-// An EffectQuery narrows a list of effects. What is empty does not.
-type EffectQuery struct {
-	Owner   PrincipalID
-	Session SessionID
-	Effect  Seq // of that session
-	Status  EffectStatus
-	Limit   int
-}
-
-// An EffectInfo is what lists of effects show.
-type EffectInfo struct {
-	ID            string       `json:"id"` // Ref of session and seq
-	Session       SessionID    `json:"session"`
-	Effect        Seq          `json:"effect"`
-	Run           RunID        `json:"run"`
-	Owner         PrincipalID  `json:"owner"`
-	Type          EffectType   `json:"type"`
-	Request       string       `json:"request,omitempty"`
-	Hook          *HookPromise `json:"hook,omitempty"` // of a webhook: who is told of what
-	Status        EffectStatus `json:"status"`
-	Why           string       `json:"why,omitempty"` // it was not delivered
-	Attempts      int          `json:"attempts"`
-	LastAttemptAt time.Time    `json:"last_attempt_at,omitzero"`
-	CreatedAt     time.Time    `json:"created_at"`
-	UpdatedAt     time.Time    `json:"updated_at"`
-}
-
-// Read takes from the row what its event says.
-func (e *EffectInfo) Read(payload []byte) error {
-	var b EffectEnqueued
-	err := json.Unmarshal(payload, &b)
-	e.Type, e.Request, e.ID, e.Hook = b.Type, b.Request, Ref(e.Session, e.Effect), b.Hook
-	return err
 }
 
 // EffectClosed says that an effect which is still pending is not owed any

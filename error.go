@@ -56,6 +56,12 @@ type Error struct {
 	Problem string
 }
 
+// A ReachedQuota says which quota refused something.
+type ReachedQuota struct {
+	Of   string // user or tenant
+	What string // sessions, tokens, cost or storage
+}
+
 // A VendorError is what the vendor of a model answered to a request that it refused.
 type VendorError struct {
 	Status  int    `json:"status"`            // of HTTP

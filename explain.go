@@ -24,7 +24,7 @@ type ApprovalExplained struct {
 }
 
 func (b ApprovalExplained) fold(s State, e Event) State {
-	return s.inRun(e, func(r *Run) {
+	return s.inRun(e, func(r *openRun) {
 		r.withCall(b.Call, func(c *Call) { c.Explaining = false })
 		r.Usage = r.Usage.Plus(b.Usage)
 	})

@@ -1,9 +1,14 @@
 package parley
 
-// What tests of this package name and nobody else does.
+// Names that only tests of this package use.
 type (
-	Grant = grant
-	Trust = trust
+	Child  = childState
+	Grant  = grant
+	Output = openOutput
+	Trust  = trust
+	Turn   = openTurn
 )
+
+const MaxClientTools = maxClientTools
 
 var TrustOf = trustOf

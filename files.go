@@ -1,10 +1,5 @@
 package parley
 
-import (
-	"context"
-	"time"
-)
-
 // What a run has done to the files of its project is found out at its end, by
 // comparing them with what they were before its first call that could have
 // changed any. That takes a while and a look at the disk, so it is a step: the
@@ -33,7 +28,7 @@ func (b FilesChanged) fold(s State, e Event) State {
 	if b.After != 0 && b.After == s.Unreported {
 		s.Unreported = 0
 	}
-	return s.inRun(e, func(r *Run) { r.Reported = true })
+	return s.inRun(e, func(r *openRun) { r.Reported = true })
 }
 
 // ChangesFound is what a run has done to files, by the end of so many turns;
@@ -73,43 +68,4 @@ type ReportChanges struct {
 func (ReportChanges) step() {}
 
 // touchedBy reports whether a call may change files that the run has to tell of.
-func (r *Run) touchedBy(c Call) bool { return r.Agent.Files && c.Class != Pure }
-
-// Files shows people the files of a project. Paths are relative to the project,
-// with slashes. A path that leads out of the project, or to something that is
-// not for people, is refused; messages call the argument path.
-type Files interface {
-	// ShowFile is the content of a file, which must be text.
-	ShowFile(ctx context.Context, path string) (string, error)
-	// ShowFolder is the content of a folder: folders first, each kind by name.
-	ShowFolder(ctx context.Context, path string) ([]FileEntry, error)
-	// ShowTree is all of the project, as far as the limits allow.
-	ShowTree(ctx context.Context) (FileTree, error)
-}
-
-// A FileEntry is a file or folder in a folder.
-type FileEntry struct {
-	Name  string
-	Path  string // from the top of the project
-	IsDir bool
-}
-
-// A FileTree is a file, or a folder and what is in it.
-type FileTree struct {
-	Path      string // from the top of the project, which is a dot
-	IsDir     bool
-	Modified  time.Time
-	Children  map[string]FileTree // by name
-	Truncated bool                // there is more in it
-}
-
-// Changes finds out what a run has done to the files of its project.
-type Changes interface {
-	// Note remembers under a name what the files are like now, unless they were
-	// noted under it before. It comes back when nothing may be missed any more.
-	Note(ctx context.Context, name string) error
-	// Since is what has changed since the files were noted, sorted by path and
-	// within MaxFilesChanged and MaxDiff. Nothing: nothing did, or they could
-	// not be noted.
-	Since(ctx context.Context, name string) (FilesChanged, error)
-}
+func (r *openRun) touchedBy(c Call) bool { return r.Agent.Files && c.Class != Pure }

@@ -11,7 +11,7 @@ import (
 type GrantScope string
 
 const (
-	ScopeExact   GrantScope = "exact"   // the very call that was shown
+	scopeExact   GrantScope = "exact"   // the very call that was shown
 	ScopeSimilar GrantScope = "similar" // the rule that the card offered
 )
 
@@ -61,7 +61,7 @@ func (s State) grant(e Event, b ApprovalDecided) State {
 	if c == nil {
 		return s
 	}
-	g := grant{ID: GrantID(e.Seq), Card: b.Card, Scope: ScopeExact, Digest: c.Digest, Despite: c.Despite}
+	g := grant{ID: GrantID(e.Seq), Card: b.Card, Scope: scopeExact, Digest: c.Digest, Despite: c.Despite}
 	if b.Scope == ScopeSimilar {
 		g = grant{ID: g.ID, Card: b.Card, Scope: b.Scope, Digest: c.Similar}
 	}
@@ -72,7 +72,7 @@ func (s State) grant(e Event, b ApprovalDecided) State {
 // checkScope refuses a rule that the card of a call did not offer.
 func (do DecideApproval) checkScope(c *Call) error {
 	switch {
-	case do.Scope == "" || do.Scope == ScopeExact:
+	case do.Scope == "" || do.Scope == scopeExact:
 	case do.Scope != ScopeSimilar:
 		return Errorf(CodeInvalid, "A scope is exact or similar, not %.40q.", do.Scope)
 	case do.Decision != AllowAlways:

@@ -182,7 +182,7 @@ func TestSimilarGrants(t *testing.T) {
 	asks(like("mkdir a", "mkdir"), false, "the same call")
 	end()
 	asks(like("mkdir b", "mkdir"), true, "always without a scope covers exactly what was shown")
-	decide(parley.AllowAlways, parley.ScopeExact)
+	decide(parley.AllowAlways, "exact")
 	asks(like("mkdir c", "mkdir"), true, "always with the exact scope covers exactly what was shown")
 	decide(parley.AllowAlways, parley.ScopeSimilar)
 	asks(like("mkdir d", "mkdir"), false, "a similar call")

@@ -51,12 +51,6 @@ func (c IdleChoice) over(other IdleChoice) IdleChoice {
 	return c
 }
 
-// IdleLimits are the operator's.
-type IdleLimits struct {
-	Interval time.Duration // the least; what is chosen shorter is made this
-	Prompts  int           // to one agent under one mission with no word of a person in between
-}
-
 // An Override is chosen for an agent in a project, whatever the mission.
 type Override struct {
 	Project string `json:",omitempty"`
@@ -65,14 +59,14 @@ type Override struct {
 }
 
 // Override is what was chosen for an agent.
-func (t TenantFacts) Override(project, agent string) Override {
+func (t tenantFacts) Override(project, agent string) Override {
 	if i, there := t.override(project, agent); there {
 		return t.Overrides[i]
 	}
 	return Override{Project: project, Agent: agent}
 }
 
-func (t TenantFacts) override(project, agent string) (int, bool) {
+func (t tenantFacts) override(project, agent string) (int, bool) {
 	return slices.BinarySearchFunc(t.Overrides, Override{Project: project, Agent: agent}, func(a, b Override) int {
 		if order := strings.Compare(a.Project, b.Project); order != 0 {
 			return order
@@ -84,7 +78,7 @@ func (t TenantFacts) override(project, agent string) (int, bool) {
 // Prompting is what an agent is told when it is idle, and after how long. The
 // mission's word counts most, then the override, then the agent's definition. A
 // blank text: it is not prompted.
-func (t TenantFacts) Prompting(m Mission, a Agent) (text string, interval time.Duration) {
+func (t tenantFacts) Prompting(m Mission, a Agent) (text string, interval time.Duration) {
 	var c IdleChoice
 	if i := slices.IndexFunc(m.Agents, func(c MissionAgent) bool { return c.Agent == a.Name }); i >= 0 {
 		c = m.Agents[i].IdleChoice
@@ -189,7 +183,7 @@ func (m Mission) prompted(agent string) (int, bool) {
 }
 
 // withIdle changes how far the prompting of an agent got.
-func (t TenantFacts) withIdle(mission MissionID, agent string, change func(*idlePrompting)) TenantFacts {
+func (t tenantFacts) withIdle(mission MissionID, agent string, change func(*idlePrompting)) tenantFacts {
 	t.Missions = slices.Clone(t.Missions)
 	m := t.ActiveMission(mission)
 	if m == nil {

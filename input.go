@@ -2,6 +2,7 @@ package parley
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -23,10 +24,26 @@ const (
 	WithdrawnByMessage WithdrawReason = "user_message" // nobody waited for it, and somebody wrote
 )
 
-// An Image that somebody shows to the model.
+// An Image that somebody shows to the model, or a PDF document.
 type Image struct {
-	Type string `json:"type"` // image/png, image/jpeg, image/gif or image/webp
+	Type string `json:"type"` // image/png, image/jpeg, image/gif, image/webp or application/pdf
 	Data []byte `json:"data"`
+	// Of a document: its name, and what the server found in it. One without text may be scanned.
+	Name  string `json:"name,omitempty"`
+	Pages int    `json:"pages,omitempty"`
+	Text  string `json:"text,omitempty"`
+}
+
+// TypePDF is the type of documents.
+const TypePDF = "application/pdf"
+
+// AsText is how a model reads a document that cannot read its pages.
+func (i Image) AsText() string {
+	text := i.Text
+	if text == "" {
+		text = "(It has no text. Its pages may be scanned, and cannot be read here.)"
+	}
+	return fmt.Sprintf("File %q, the text of a PDF (pages: %d):\n\n%s", i.Name, i.Pages, text)
 }
 
 // InputReceived is followed, sooner or later, by one InputAdopted or one
@@ -68,7 +85,7 @@ func (b InputReceived) Size() int {
 	const fixed = 256 // of the struct, and its share of maps
 	n := fixed + len(b.Content)
 	for _, i := range b.Images {
-		n += len(i.Data)
+		n += len(i.Data) + len(i.Text)
 	}
 	for _, t := range b.Tools {
 		n += len(t.Name) + len(t.Description) + len(t.Parameters)
@@ -111,7 +128,7 @@ func (b InputAdopted) fold(s State, _ Event) State {
 		return s
 	}
 	w := s.Queue[i]
-	return s.withoutInput(b.Input).withRun(func(r *Run) {
+	return s.withoutInput(b.Input).withRun(func(r *openRun) {
 		if w.ID == r.Input {
 			r.Adopted, r.Approved = true, w.Plan
 		} else {

@@ -50,6 +50,7 @@ const (
 	MaxFollowUps     = 10  // waiting in one session, whatever is configured
 	MostConsecutive  = 100 // the most that max_consecutive can be
 	MaxFilesChanged  = 20  // files in one FilesChanged
+	maxUndone        = 32  // runs of one session that a repeated undo is refused for by the log alone
 	MaxShownEntries  = 5000
 	MaxShownDepth    = 12
 	maxMade          = 100 // custom agents of one tenant
@@ -61,7 +62,7 @@ const (
 	MaxTickets       = 100     // unused, of one principal
 	MaxEndedMissions = 100     // in a list; the log has all
 	maxOverrides     = 100     // of one tenant
-	MaxClientTools   = 128     // that a client offers for one run
+	maxClientTools   = 128     // that a client offers for one run
 	MaxEarlier       = 10_000  // messages that were said before an input
 	maxEarlierCalls  = 1 << 20 // more than a request can hold
 

@@ -128,6 +128,10 @@ func (c *Transcript) Read(e Event) {
 		}
 		c.begin(e.Seq)
 		c.turn.Calls = append(c.turn.Calls, MessageCall{CallID(e.Seq), b.Provider, b.Name, b.Arguments})
+	case ChangesUndone:
+		if b.Problem == "" {
+			c.add(Message{Role: RoleUser, Seq: e.Seq, Text: "(" + b.Summary() + ")"})
+		}
 	case SessionForked:
 		for _, m := range b.messages(e.Seq) {
 			c.add(m)
@@ -239,7 +243,7 @@ func (m Message) size() int {
 		n += fixed + len(c.Name) + len(c.Arguments)
 	}
 	for _, i := range m.Images {
-		n += len(i.Data)
+		n += len(i.Data) + len(i.Text)
 	}
 	if m.Memo != nil {
 		n += len(m.Memo.Data)

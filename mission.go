@@ -44,7 +44,7 @@ type MissionAgent struct {
 }
 
 // Mission is the active one of a project.
-func (t TenantFacts) Mission(project string) *Mission {
+func (t tenantFacts) Mission(project string) *Mission {
 	if i := slices.IndexFunc(t.Missions, func(m Mission) bool { return m.Project == project }); i >= 0 {
 		return &t.Missions[i]
 	}
@@ -52,7 +52,7 @@ func (t TenantFacts) Mission(project string) *Mission {
 }
 
 // ActiveMission is the one of an id, if it is active.
-func (t TenantFacts) ActiveMission(id MissionID) *Mission {
+func (t tenantFacts) ActiveMission(id MissionID) *Mission {
 	if i := slices.IndexFunc(t.Missions, func(m Mission) bool { return m.ID == id }); i >= 0 {
 		return &t.Missions[i]
 	}
@@ -87,7 +87,7 @@ func (b MissionCleared) fold(s State, e Event) State {
 	return s
 }
 
-func (t TenantFacts) endMission(project string, at time.Time) TenantFacts {
+func (t tenantFacts) endMission(project string, at time.Time) tenantFacts {
 	m := t.Mission(project)
 	if m == nil {
 		return t
@@ -177,30 +177,4 @@ func (s State) missionSteps() (steps []Step) {
 		}
 	}
 	return steps
-}
-
-// EveryProject stands for all projects that missions were set in, also those that the server does not have any more.
-const EveryProject = "*"
-
-// A MissionInfo is what lists of missions show.
-type MissionInfo struct {
-	ID      MissionID      `json:"id"`
-	Project string         `json:"project,omitempty"`
-	Gone    bool           `json:"project_gone,omitempty"` // the server does not have the project
-	Text    string         `json:"text"`
-	Agents  []MissionAgent `json:"agents"`
-	By      PrincipalID    `json:"by"`
-	At      time.Time      `json:"created_at"`
-	Ended   time.Time      `json:"ended_at,omitzero"` // zero: it is active
-	// Prompted are agents that were, while it is active.
-	Prompted []PromptedAgent `json:"prompted,omitempty"`
-}
-
-// A PromptedAgent says where an agent is prompted, how often it was since a person
-// spoke, and when it was last.
-type PromptedAgent struct {
-	Agent   string    `json:"agent"`
-	Session SessionID `json:"session"`
-	Count   int       `json:"count"`
-	Last    time.Time `json:"last_at"`
 }

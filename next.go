@@ -28,6 +28,9 @@ func Next(s State, now time.Time) []Step {
 	} else if s.Unreported != 0 && !s.orphans() {
 		steps = append(steps, ReportChanges{Run: s.Unreported})
 	}
+	if s.Undoing != 0 {
+		steps = append(steps, RestoreFiles{s.Undoing})
+	}
 	if s.compactable() {
 		steps = append(steps, Compact{s.Compact.Since, s.Last, s.Compacted.From})
 	}

@@ -61,7 +61,7 @@ type PlanChanged struct {
 func (b PlanChanged) fold(s State, e Event) State {
 	s.Plan = &b.Plan
 	if b.Status == PlanExecuting {
-		return s.inRun(e, func(r *Run) { r.Executes = true })
+		return s.inRun(e, func(r *openRun) { r.Executes = true })
 	}
 	return s
 }

@@ -26,7 +26,7 @@ func (b ProblemReported) fold(s State, e Event) State {
 	if b.Retry == nil {
 		return s
 	}
-	return s.inRun(e, func(r *Run) {
+	return s.inRun(e, func(r *openRun) {
 		if r.Announced = b.Retry.Attempt; b.Retry.GaveUp {
 			r.Announced = gaveUp
 		}

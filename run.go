@@ -33,11 +33,13 @@ type Usage struct {
 	Written int64 `json:"written,omitempty"` // of Input, what it was made to remember, which may cost extra
 	// CostMicros is in millionths of a US dollar; zero if the price is not known.
 	CostMicros int64 `json:"cost_micros,omitempty"`
+	// Estimated: the vendor did not say what was used. Tokens are estimated by length.
+	Estimated bool `json:"estimated,omitempty"`
 }
 
 func (u Usage) Plus(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.Output + v.Output, u.Cached + v.Cached, u.Written + v.Written,
-		u.CostMicros + v.CostMicros}
+		u.CostMicros + v.CostMicros, u.Estimated || v.Estimated}
 }
 
 // CostUSD is for showing. What is added up is CostMicros.
@@ -54,7 +56,7 @@ type RunStarted struct {
 
 func (b RunStarted) fold(s State, e Event) State {
 	s.Last = b.Agent
-	s.Run = &Run{ID: RunID(e.Seq), Input: b.Input, Agent: b.Agent, At: e.At, Mode: b.Mode,
+	s.Run = &openRun{ID: RunID(e.Seq), Input: b.Input, Agent: b.Agent, At: e.At, Mode: b.Mode,
 		Requests: []string{b.Request}}
 	if b.Agent.Remote { // what it says is content from elsewhere, to other agents of the session
 		s = s.reading(remoteSource(b.Agent.Name))
@@ -89,8 +91,8 @@ func (b RunFinished) fold(s State, _ Event) State {
 
 func (b RunFinished) rowOf(e Event) Row { return RunClosed{e.Run, b} }
 
-// A Run that is open.
-type Run struct {
+// An openRun is a run that has not finished.
+type openRun struct {
 	ID       RunID
 	Input    InputID // its trigger
 	Agent    AgentRef
@@ -102,7 +104,7 @@ type Run struct {
 	Adopted  bool      // the trigger is
 	Turns    int       // started
 	Cuts     int
-	Turn     *Turn     // the open one: the model is speaking
+	Turn     *openTurn // the open one: the model is speaking
 	Stop     Stop      // of the last finished turn
 	Calls    []Call    // asked for in the last or open turn
 	Screen   []InputID // that a classifier has to look at before the next turn
@@ -122,7 +124,7 @@ type Run struct {
 }
 
 // status says whether the run can only go on when others have done something.
-func (r *Run) status() Status {
+func (r *openRun) status() Status {
 	status := StatusRunning
 	for _, c := range r.Calls {
 		switch c.Status {
@@ -173,7 +175,7 @@ func (do CancelRun) decide(d *decision, _ Command) error {
 		return Errorf(CodeNotFound, "There is nothing like that to cancel.")
 	}
 	d.endRun(Cancelled, "", "")
-	d.cancelTimers(timerByRun, func(t Timer) bool { return t.Run == r.ID }) // nothing of it is heard any more
+	d.cancelTimers(timerByRun, func(t timerState) bool { return t.Run == r.ID }) // nothing of it is heard any more
 	return nil
 }
 
@@ -273,7 +275,7 @@ func (d *decision) ends() bool {
 }
 
 // spent says which of its limits a run has reached; none: an empty text.
-func (r *Run) spent(now time.Time) string {
+func (r *openRun) spent(now time.Time) string {
 	a, used := r.Agent, r.Usage.Input+r.Usage.Output
 	switch {
 	case a.Tokens > 0 && used >= a.Tokens:
@@ -284,44 +286,6 @@ func (r *Run) spent(now time.Time) string {
 		return fmt.Sprintf("The run took longer than the %d seconds it may take.", a.Seconds)
 	}
 	return ""
-}
-
-// A RunQuery narrows a list of runs. What is empty does not.
-type RunQuery struct {
-	Owner   PrincipalID
-	Session SessionID
-	Agent   string
-	Run     RunID     // of Session
-	Parent  *Origin   // only runs of the children of this run: Session and Run count
-	Open    bool      // only those that have not ended
-	Before  time.Time // only those that started before
-	Project Project   // only those of it
-	Limit   int
-}
-
-// A RunInfo is what lists of runs show.
-type RunInfo struct {
-	Session   SessionID   `json:"session"`
-	Root      SessionID   `json:"root"`
-	Project   string      `json:"project,omitempty"`
-	Run       RunID       `json:"run"`
-	Agent     string      `json:"agent"`
-	Owner     PrincipalID `json:"owner"`
-	Parent    *Origin     `json:"parent,omitempty"`
-	Request   string      `json:"request,omitempty"`
-	Outcome   Outcome     `json:"outcome,omitempty"` // empty: still open
-	Waiting   bool        `json:"waiting,omitempty"` // open, and only a person can make it go on
-	Code      Code        `json:"code,omitempty"`
-	Message   string      `json:"message,omitempty"`
-	Usage     Usage       `json:"usage,omitzero"`
-	StartedAt time.Time   `json:"started_at"`
-	EndedAt   time.Time   `json:"ended_at,omitzero"`
-}
-
-// An Activity is when an agent was last at work.
-type Activity struct {
-	Open bool      // it is
-	Last time.Time // when its last run ended; zero: none did
 }
 
 // RunOpened adds the row of a run.

@@ -25,7 +25,7 @@ type InputScreened struct {
 }
 
 func (b InputScreened) fold(s State, e Event) State {
-	return s.inRun(e, func(r *Run) {
+	return s.inRun(e, func(r *openRun) {
 		r.Screen = without(r.Screen, func(id InputID) bool { return id == b.Input })
 		switch b.Finding.Verdict {
 		case ScreenFlag:

@@ -19,6 +19,7 @@ type (
 		Project   string      `json:"project,omitempty"` // its root; empty: the tenant's first, if there is one
 		Parent    *Origin     `json:"parent,omitempty"`  // of a sub-agent's session
 		Hooks     []HookRef   `json:"hooks,omitempty"`   // of who is above it, to be told if a person is needed
+		Off       []string    `json:"off,omitempty"`     // tool servers that it does not use
 	}
 	SessionRenamed struct {
 		Title string `json:"title"`
@@ -35,7 +36,7 @@ type (
 
 func (b SessionOpened) fold(s State, e Event) State {
 	s.Owner, s.Agent, s.Title, s.Transient, s.OpenedAt = b.Owner, b.Agent, b.Title, b.Transient, e.At
-	s.Root, s.Parent, s.Above, s.Project = e.Root, b.Parent, b.Hooks, b.Project
+	s.Root, s.Parent, s.Above, s.Project, s.Off = e.Root, b.Parent, b.Hooks, b.Project, b.Off
 	return s
 }
 
@@ -55,7 +56,7 @@ func (SessionReopened) fold(s State, _ Event) State {
 }
 
 func (SessionDeleted) fold(s State, _ Event) State {
-	s.Deleted, s.Evaluate, s.Titling, s.Unreported = true, nil, nil, 0
+	s.Deleted, s.Evaluate, s.Titling, s.Unreported, s.Undoing = true, nil, nil, 0, 0
 	return s
 }
 
@@ -85,6 +86,7 @@ type OpenSession struct {
 	Parent *Origin   `json:",omitempty"`
 	Root   SessionID `json:",omitempty"`
 	Hooks  []HookRef `json:",omitempty"`
+	Off    []string  `json:",omitempty"`
 }
 
 func (do OpenSession) Rules() Rules {
@@ -111,7 +113,7 @@ func (do OpenSession) decide(d *decision, c Command) error {
 		d.s.Root = do.Root
 	}
 	d.emit(0, SessionOpened{Owner: c.By, Agent: do.Agent, Title: titleOf(CleanText(do.Title)), Name: CleanText(do.Name),
-		Transient: do.Transient, Project: do.Project, Parent: do.Parent, Hooks: do.Hooks})
+		Transient: do.Transient, Project: do.Project, Parent: do.Parent, Hooks: do.Hooks, Off: do.Off})
 	return nil
 }
 
@@ -172,7 +174,7 @@ func (DeleteSession) decide(d *decision, _ Command) error {
 func (d *decision) halt(reason string) {
 	d.endRun(Halted, CodeClosed, "The session was halted: "+reason+".")
 	d.withdrawAll(WithdrawnByHalt)
-	d.cancelTimers(timerByHalt, func(Timer) bool { return true })
+	d.cancelTimers(timerByHalt, func(timerState) bool { return true })
 	d.stopCompacting()
 	d.emit(0, SessionHalted{reason})
 }
@@ -181,7 +183,7 @@ func (d *decision) halt(reason string) {
 func (d *decision) delete() {
 	d.endRun(Cancelled, "", "")
 	d.withdrawAll(WithdrawnByDelete)
-	d.cancelTimers(timerByDelete, func(Timer) bool { return true })
+	d.cancelTimers(timerByDelete, func(timerState) bool { return true })
 	d.stopCompacting()
 	d.emit(0, SessionDeleted{})
 }
@@ -207,21 +209,6 @@ func titleOf(content string) string {
 func (s State) expires() (at time.Time, does bool) {
 	does = s.Transient && s.Root == s.ID && s.quiet() && len(s.Timers) == 0
 	return s.LastAt.Add(keepTransient), does
-}
-
-// A SessionQuery narrows a list. Owner empty: everybody's.
-type SessionQuery struct {
-	Owner     PrincipalID
-	Search    string    // in the title
-	Transient bool      // list those too
-	Running   bool      // only those that have an open run
-	Root      SessionID // only this one and those below it
-	Project   Project   // only those of it; zero: of every project
-	Limit     int
-
-	Viewer   PrincipalID // whose marks are shown; empty: nobody's
-	Pinned   bool        // only those that the viewer has pinned
-	Archived Archive
 }
 
 // derivedSession is an id that follows from a text. It is a UUID of version 4, as

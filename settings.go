@@ -55,7 +55,7 @@ var modelPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}$`)
 
 // Effective are the settings of a tenant: what it has chosen, and else the defaults. What a
 // later release may have allowed and this one does not know is passed over.
-func (t TenantFacts) Effective() Settings {
+func (t tenantFacts) Effective() Settings {
 	s := defaultSettings()
 	for name, raw := range t.Settings {
 		tried := s

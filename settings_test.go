@@ -70,15 +70,17 @@ func TestSettings(t *testing.T) {
 	want.Approval, want.Model = "full-auto", ""
 	effective(want)
 	a.do(change(t, `{"approval":null,"turns":null,"compact_at":null,"max_delegation_depth":null}`))
-	effective(parley.TenantFacts{}.Effective())
+	effective(parley.State{}.Facts.Effective())
 
 	for _, do := range []parley.CommandBody{parley.OpenSession{}, parley.SubmitInput{Content: "hi", Open: true,
 		Agent: helper}, parley.DeleteSession{}} {
 		a.refused(do, parley.CodeNotFound)
 	}
 	newTale(t).refused(change(t, `{"turns":7}`), parley.CodeNotFound)
-	odd := parley.TenantFacts{Settings: map[string]json.RawMessage{"turns": json.RawMessage(`-1`),
-		"later": json.RawMessage(`1`), "approval": json.RawMessage(`"auto-edit"`)}}.Effective()
+	var tenant parley.State
+	tenant.Facts.Settings = map[string]json.RawMessage{"turns": json.RawMessage(`-1`), "later": json.RawMessage(`1`),
+		"approval": json.RawMessage(`"auto-edit"`)}
+	odd := tenant.Facts.Effective()
 	if odd.Turns != 50 || odd.Approval != "auto-edit" {
 		t.Errorf("%+v", odd)
 	}

@@ -33,12 +33,14 @@ type State struct {
 
 	Titling *titling `json:",omitempty"` // wanted
 
-	Children []Child // that have not returned
+	Children []childState // that have not returned
 
 	Queue []waiting // received and neither adopted nor withdrawn, oldest first
-	Run   *Run      // the open run
+	Run   *openRun  // the open run
 	// Unreported is a run that was ended from outside, until its changes of files are reported.
-	Unreported RunID `json:",omitempty"`
+	Unreported RunID   `json:",omitempty"`
+	Undoing    RunID   `json:",omitempty"` // the run whose changes are being undone
+	Undone     []RunID `json:",omitempty"` // the last runs whose changes were undone
 
 	Always []grant  // what people allowed for the rest of the session, oldest first
 	Recent []string // the ends of the last inputs: attacks come in parts
@@ -46,19 +48,21 @@ type State struct {
 	// told, also as a summary, so none of them is ever taken away.
 	Sources []Source `json:",omitempty"`
 
-	Timers         []Timer     `json:",omitempty"` // that neither fired nor were cancelled, in the order they were set
-	Autonomous     int         `json:",omitempty"` // messages that came unasked since somebody wrote
-	LastAutonomous time.Time   `json:",omitzero"`  // when the last one came
-	Stamp          int64       `json:",omitempty"` // that names it
-	Owed           []Seq       `json:",omitempty"` // effects of such messages that may still be undelivered
-	Evaluate       *evaluation `json:",omitempty"` // wanted
+	Timers         []timerState `json:",omitempty"` // that neither fired nor were cancelled, in the order they were set
+	Autonomous     int          `json:",omitempty"` // messages that came unasked since somebody wrote
+	LastAutonomous time.Time    `json:",omitzero"`  // when the last one came
+	Stamp          int64        `json:",omitempty"` // that names it
+	Owed           []Seq        `json:",omitempty"` // effects of such messages that may still be undelivered
+	Evaluate       *evaluation  `json:",omitempty"` // wanted
 
 	Hook  Hook      `json:",omitzero"`  // the session's webhook
 	Above []HookRef `json:",omitempty"` // hooks of who is above it
 
+	Off []string `json:",omitempty"` // tool servers that it does not use, sorted
+
 	Plan *Plan // the last one
 
-	Facts TenantFacts `json:",omitzero"` // of a tenant's session
+	Facts tenantFacts `json:",omitzero"` // of a tenant's session
 }
 
 // NewState is the state of a session with an empty log.
@@ -92,33 +96,6 @@ func (s State) Status() Status {
 	return StatusRunning
 }
 
-// A Summary is what lists of sessions show, kept in a row beside the log.
-type Summary struct {
-	ID        SessionID   `json:"id"`
-	Root      SessionID   `json:"root"`
-	Owner     PrincipalID `json:"owner"`
-	Agent     string      `json:"agent"`
-	Title     string      `json:"title"`
-	Status    Status      `json:"status"`
-	Run       RunID       `json:"run,omitempty"` // the open one
-	Transient bool        `json:"transient"`
-	Project   string      `json:"project,omitempty"`
-	Deleted   bool        `json:"-"`
-	Head      Seq         `json:"head"`
-	OpenedAt  time.Time   `json:"opened_at"`
-	UpdatedAt time.Time   `json:"updated_at"`
-	Marks                 // of the user who asks, in lists
-}
-
-func (s State) Summary() Summary {
-	var run RunID
-	if s.Run != nil {
-		run = s.Run.ID
-	}
-	return Summary{s.ID, s.Root, s.Owner, s.Agent, s.Title, s.Status(), run, s.Transient, s.Project, s.Deleted, s.Head, s.OpenedAt,
-		s.LastAt, Marks{}}
-}
-
 // Fold is the state after an event. It accepts every event that Decide makes
 // and ignores what an event says about things that are not open.
 func Fold(s State, e Event) State {
@@ -128,7 +105,7 @@ func Fold(s State, e Event) State {
 
 // inRun changes a copy of the run that an event is of. If that run is not open,
 // the event is late evidence and changes nothing.
-func (s State) inRun(e Event, change func(*Run)) State {
+func (s State) inRun(e Event, change func(*openRun)) State {
 	if s.Run == nil || e.Run != s.Run.ID {
 		return s
 	}
@@ -137,11 +114,11 @@ func (s State) inRun(e Event, change func(*Run)) State {
 
 // inCall changes a copy of one call of the run that an event is of.
 func (s State) inCall(e Event, id CallID, change func(*Call)) State {
-	return s.inRun(e, func(r *Run) { r.withCall(id, change) })
+	return s.inRun(e, func(r *openRun) { r.withCall(id, change) })
 }
 
 // withRun changes a copy of the open run.
-func (s State) withRun(change func(*Run)) State {
+func (s State) withRun(change func(*openRun)) State {
 	if s.Run != nil {
 		r := *s.Run
 		change(&r)
@@ -152,7 +129,7 @@ func (s State) withRun(change func(*Run)) State {
 
 // quiet reports whether a session may begin something by itself.
 func (s State) quiet() bool {
-	return s.Run == nil && s.Unreported == 0 && len(s.Queue) == 0 && s.Owner != "" && !s.Deleted && s.Halted == "" &&
+	return s.Run == nil && s.Unreported == 0 && s.Undoing == 0 && len(s.Queue) == 0 && s.Owner != "" && !s.Deleted && s.Halted == "" &&
 		!s.orphans()
 }
 

@@ -12,9 +12,9 @@ import (
 // read agents may read it.
 const TenantSession SessionID = "00000000-0000-4000-8000-000000000000"
 
-// TenantFacts are what the log of a TenantSession amounts to. Those of other
+// tenantFacts are what the log of a TenantSession amounts to. Those of other
 // sessions are empty.
-type TenantFacts struct {
+type tenantFacts struct {
 	Stopped   []string                     `json:",omitempty"` // agents, as stopKey names them, sorted
 	Made      []MadeAgent                  `json:",omitempty"` // custom agents, by name
 	Settings  map[string]json.RawMessage   `json:",omitempty"` // that were changed
@@ -27,17 +27,17 @@ type TenantFacts struct {
 
 // IsStopped reports whether a person has stopped an agent of a project, or the
 // agents of that name in every project.
-func (t TenantFacts) IsStopped(project, agent string) bool {
+func (t tenantFacts) IsStopped(project, agent string) bool {
 	return t.hasStopped("", agent) || t.hasStopped(project, agent)
 }
 
-func (t TenantFacts) hasStopped(project, agent string) bool {
+func (t tenantFacts) hasStopped(project, agent string) bool {
 	_, stopped := slices.BinarySearch(t.Stopped, stopKey(project, agent))
 	return stopped
 }
 
 // StoppedIn lists the agents that are stopped in a project, by name.
-func (t TenantFacts) StoppedIn(project string) (names []string) {
+func (t tenantFacts) StoppedIn(project string) (names []string) {
 	for _, key := range t.Stopped {
 		name, at, _ := strings.Cut(key, "@")
 		if at == "" || at == project {

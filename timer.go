@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// A Timer is a durable promise to wake a session: a follow-up that its agent has
+// timerState is a timer, a durable promise to wake a session: a follow-up that its agent has
 // set and that has neither fired nor been cancelled. Nothing but the clock fires
 // it, at most once, and only while nothing else goes on in the session.
-type Timer struct {
+type timerState struct {
 	ID    TimerID
 	At    time.Time
 	Run   RunID    // in which it was set; zero: after one
@@ -78,7 +78,7 @@ type TimerCancelled struct {
 
 func (b TimerSet) fold(s State, e Event) State {
 	text := FollowUp{Reason: b.Reason, Message: b.Message}.text()
-	s.Timers = append(slices.Clip(s.Timers), Timer{TimerID(e.Seq), b.At, e.Run, b.Agent, text})
+	s.Timers = append(slices.Clip(s.Timers), timerState{TimerID(e.Seq), b.At, e.Run, b.Agent, text})
 	return s
 }
 
@@ -97,7 +97,7 @@ func (b TimerFired) fold(s State, _ Event) State {
 func (b TimerCancelled) fold(s State, _ Event) State { return s.withoutTimer(b.Timer) }
 
 func (s State) withoutTimer(id TimerID) State {
-	s.Timers = without(s.Timers, func(t Timer) bool { return t.ID == id })
+	s.Timers = without(s.Timers, func(t timerState) bool { return t.ID == id })
 	return s
 }
 
@@ -142,7 +142,7 @@ func (do FireTimer) decide(d *decision, _ Command) error {
 	case !d.s.quiet():
 		return Errorf(CodeConflict, "Something else goes on in the session.")
 	}
-	var due []Timer
+	var due []timerState
 	for _, other := range d.s.Timers {
 		if other.Agent.Name == t.Agent.Name && !d.at.Before(other.At) {
 			due = append(due, other)
@@ -193,7 +193,7 @@ func (d *decision) setTimer(run RunID, call CallID, agent AgentRef, by timerSour
 		By: by, Agent: agent, Call: call})
 }
 
-func (d *decision) cancelTimers(why TimerEnd, which func(Timer) bool) (n int) {
+func (d *decision) cancelTimers(why TimerEnd, which func(timerState) bool) (n int) {
 	for _, t := range d.s.Timers {
 		if which(t) {
 			d.emit(0, TimerCancelled{t.ID, why})
@@ -216,15 +216,15 @@ func together(texts []string) string {
 	return b.String()
 }
 
-func (s State) timer(id TimerID) *Timer {
-	if i := slices.IndexFunc(s.Timers, func(t Timer) bool { return t.ID == id }); i >= 0 {
+func (s State) timer(id TimerID) *timerState {
+	if i := slices.IndexFunc(s.Timers, func(t timerState) bool { return t.ID == id }); i >= 0 {
 		return &s.Timers[i]
 	}
 	return nil
 }
 
 // nextTimer is the one that is due first.
-func (s State) nextTimer() *Timer {
+func (s State) nextTimer() *timerState {
 	if len(s.Timers) == 0 || !s.quiet() {
 		return nil
 	}
@@ -264,45 +264,10 @@ const (
 	TimerGone    TimerStatus = "cancelled"
 )
 
-// A TimerQuery narrows a list of timers. What is empty does not.
-type TimerQuery struct {
-	Owner   PrincipalID
-	Session SessionID
-	Timer   TimerID // of that session
-	Status  TimerStatus
-	Limit   int
-}
-
-// A TimerInfo is what lists of timers show.
-type TimerInfo struct {
-	ID        string      `json:"id"` // Ref of session and seq
-	Session   SessionID   `json:"session"`
-	Timer     TimerID     `json:"timer"`
-	Run       RunID       `json:"run,omitempty"`
-	Agent     string      `json:"agent"`
-	Owner     PrincipalID `json:"owner"`
-	By        timerSource `json:"by"`
-	Reason    string      `json:"reason"`
-	Message   string      `json:"message,omitempty"`
-	Status    TimerStatus `json:"status"`
-	Why       TimerEnd    `json:"why,omitempty"` // it was cancelled, or waits for longer
-	FireAt    time.Time   `json:"fire_at"`
-	CreatedAt time.Time   `json:"created_at"`
-	UpdatedAt time.Time   `json:"updated_at"`
-}
-
 // Payload is what a row of a timer keeps of what it says.
 type timerPayload struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
-}
-
-// Read takes it back from the row.
-func (t *TimerInfo) Read(payload []byte) error {
-	var p timerPayload
-	err := json.Unmarshal(payload, &p)
-	t.Reason, t.Message, t.ID = p.Reason, p.Message, Ref(t.Session, Seq(t.Timer))
-	return err
 }
 
 // TimerOpened adds the row of a timer.

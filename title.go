@@ -11,7 +11,7 @@ type titling struct {
 }
 
 // titles is the titling that a finished run leads to; nil: none.
-func (s State) titles(r *Run, b RunFinished) *titling {
+func (s State) titles(r *openRun, b RunFinished) *titling {
 	if r == nil || b.Outcome != Completed || !r.Agent.Titles || r.Flagged || !s.Unnamed || s.Titling != nil {
 		return s.Titling
 	}

@@ -1,30 +1,9 @@
 package parley
 
 import (
-	"encoding/json"
 	"maps"
 	"regexp"
 )
-
-// A ToolServer is a program outside that offers tools, as a tenant sees it.
-type ToolServer struct {
-	Name      string       `json:"name"`
-	Transport string       `json:"transport"` // stdio or http
-	Status    string       `json:"status"`    // stopped, starting, running or failed
-	Problem   string       `json:"problem,omitempty"`
-	Trusted   bool         `json:"trusted"`
-	Tools     []ServerTool `json:"tools"` // as it last listed them
-}
-
-type ServerTool struct {
-	Name        string          `json:"name"`   // as models know it
-	Status      string          `json:"status"` // available, waiting (to be accepted) or unusable
-	Reason      string          `json:"reason,omitempty"`
-	Description string          `json:"description"`
-	Parameters  json.RawMessage `json:"parameters,omitempty"`
-	Digest      string          `json:"digest"`             // of what the server says of it now
-	Accepted    string          `json:"accepted,omitempty"` // of what was accepted
-}
 
 // Tools of servers outside are accepted by what is said of them: one that says
 // something else later (of what it does, or of its arguments) is another tool,

@@ -33,9 +33,9 @@ type TurnStarted struct {
 }
 
 func (TurnStarted) fold(s State, e Event) State {
-	return s.inRun(e, func(r *Run) {
+	return s.inRun(e, func(r *openRun) {
 		r.Turns++
-		r.Turn, r.Calls, r.Stop, r.Reported = &Turn{ID: TurnID(e.Seq)}, nil, "", false
+		r.Turn, r.Calls, r.Stop, r.Reported = &openTurn{ID: TurnID(e.Seq)}, nil, "", false
 	})
 }
 
@@ -54,7 +54,7 @@ type TurnFinished struct {
 }
 
 func (b TurnFinished) fold(s State, e Event) State {
-	return s.inRun(e, func(r *Run) {
+	return s.inRun(e, func(r *openRun) {
 		r.Turn, r.Stop, r.Code, r.Message, r.Vendor = nil, b.Stop, b.Code, b.Message, b.Vendor
 		r.Usage = r.Usage.Plus(b.Usage)
 		switch {
@@ -94,14 +94,14 @@ type (
 )
 
 func (b OutputStarted) fold(s State, e Event) State {
-	return s.inRun(e, func(r *Run) {
-		r.Turn = &Turn{ID: b.Turn, Shown: true, Output: &Output{ID: OutputID(e.Seq), Kind: b.Kind}}
+	return s.inRun(e, func(r *openRun) {
+		r.Turn = &openTurn{ID: b.Turn, Shown: true, Output: &openOutput{ID: OutputID(e.Seq), Kind: b.Kind}}
 		r.Announced = 0
 	})
 }
 
 func (b OutputAppended) fold(s State, e Event) State {
-	return s.inRun(e, func(r *Run) {
+	return s.inRun(e, func(r *openRun) {
 		if r.Turn == nil || r.Turn.Output == nil || r.Turn.Output.ID != b.Output {
 			return
 		}
@@ -110,14 +110,14 @@ func (b OutputAppended) fold(s State, e Event) State {
 			o.First = e.Seq
 		}
 		o.text = o.text.plus(b.Text)
-		r.Turn = &Turn{ID: r.Turn.ID, Shown: true, Output: &o}
+		r.Turn = &openTurn{ID: r.Turn.ID, Shown: true, Output: &o}
 	})
 }
 
 func (OutputFinished) fold(s State, e Event) State {
-	return s.inRun(e, func(r *Run) {
+	return s.inRun(e, func(r *openRun) {
 		if r.Turn != nil {
-			r.Turn = &Turn{ID: r.Turn.ID, Shown: true}
+			r.Turn = &openTurn{ID: r.Turn.ID, Shown: true}
 		}
 	})
 }
@@ -131,18 +131,18 @@ type ModelFellBack struct {
 }
 
 func (ModelFellBack) fold(s State, e Event) State {
-	return s.inRun(e, func(r *Run) { r.Announced = 0 }) // attempts with this model are counted anew
+	return s.inRun(e, func(r *openRun) { r.Announced = 0 }) // attempts with this model are counted anew
 }
 
-// A Turn that is open.
-type Turn struct {
+// An openTurn is a turn that has not finished.
+type openTurn struct {
 	ID     TurnID
-	Output *Output // the open one
-	Shown  bool    // something of it was shown
+	Output *openOutput // the open one
+	Shown  bool        // something of it was shown
 }
 
-// An Output that is open.
-type Output struct {
+// An openOutput is a text that has not finished.
+type openOutput struct {
 	ID    OutputID
 	Kind  OutputKind
 	First Seq

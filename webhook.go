@@ -1,10 +1,7 @@
 package parley
 
 import (
-	"context"
 	"slices"
-	"strings"
-	"time"
 )
 
 // A webhook is a URL that is told when a run ends or a person is needed: a
@@ -49,17 +46,6 @@ func (h Hook) Events() []HookEvent {
 	return events
 }
 
-// CheckHookEvents says which of them there is not.
-func CheckHookEvents(events []HookEvent) error {
-	for i, e := range events {
-		if e != HookFinished && e != HookNeeded || slices.Contains(events[:i], e) {
-			return Errorf(CodeInvalid, "A webhook is told of %s and %s, each named once; there is no %q.", HookFinished,
-				HookNeeded, e)
-		}
-	}
-	return nil
-}
-
 // A HookRef says whose hook it is: a session's, or that of an agent by the digest
 // of its definition.
 type HookRef struct {
@@ -89,15 +75,6 @@ type SetWebhook struct {
 	Hook   Hook
 	URL    string
 	Sealed []byte // the secret
-}
-
-// A StoredWebhook is the webhook of a session as it is kept, beside the log.
-type StoredWebhook struct {
-	URL    string
-	Sealed []byte // the secret
-	Hook   Hook
-	At     time.Time // when it was set
-	Gone   time.Time // when the receiver said that it wants no more; zero: it did not
 }
 
 func (b WebhookChanged) fold(s State, _ Event) State {
@@ -184,79 +161,4 @@ type HookPromise struct {
 	About Seq       `json:"about"` // of the event that says the rest
 	Run   RunID     `json:"run"`
 	HookRef
-}
-
-// A HookStore finds the webhooks that are to be told, of every tenant, and keeps
-// how far that got. What is being told is claimed until a time: who made the
-// claim may be dead by then, and somebody else makes another.
-type HookStore interface {
-	// DueHooks lists those whose time has come, soonest first, without those of
-	// whom is busy, and says when the next one's will be (zero: there is none).
-	// Those whose time is further off than any retry are due, and listed last.
-	DueHooks(ctx context.Context, now time.Time, except HooksBusy, limit int) (due []HookDue, next time.Time, err error)
-	// ClaimHook claims one as it was listed, and is false if somebody else has.
-	ClaimHook(ctx context.Context, due HookDue, now, until time.Time) (bool, error)
-	// SettleHook says what came of one. Whoever's claim has run out changes
-	// nothing any more, unless it was told.
-	SettleHook(ctx context.Context, due HookDue, until time.Time, fate HookFate) error
-	// HookGone notes that a receiver wants no more, of a session or of
-	// AgentHook; it holds as long as the URL is this one.
-	HookGone(ctx context.Context, tenant TenantID, whose SessionID, url string, at time.Time) error
-}
-
-// HooksBusy are those who have enough under way.
-type HooksBusy struct {
-	Targets []string
-	Tenants []TenantID
-}
-
-// AgentHook is the place of an agent's webhook among those of sessions.
-func AgentHook(agent string) SessionID { return SessionID("agent:" + agent) }
-
-// A HookDue is an effect that tells a webhook.
-type HookDue struct {
-	Tenant   TenantID
-	Session  SessionID
-	Effect   Seq
-	Attempts int // made so far
-	Made     time.Time
-	Next     time.Time // when it is to be tried
-	HookPromise
-}
-
-// A HookFate is what came of an attempt. One that is still pending is tried again
-// at Next.
-type HookFate struct {
-	Status EffectStatus
-	Why    string
-	At     time.Time
-	Next   time.Time
-}
-
-// IsAgentHook reports whether a place is an agent's.
-func IsAgentHook(whose SessionID) bool { return strings.HasPrefix(string(whose), "agent:") }
-
-// Webhooks judges URLs, and seals secrets.
-type Webhooks interface {
-	// Check says what is wrong with a URL, and who is told by it, as host:port.
-	Check(url string) (target string, err error)
-	// Seal makes a secret, unless one is given, and seals it for its place.
-	Seal(tenant TenantID, session SessionID, secret string) (plain string, sealed []byte, err error)
-}
-
-// A WebhookAsk is what an owner wants.
-type WebhookAsk struct {
-	URL    string
-	Events []HookEvent // none: all
-	Secret string      // empty: one is made
-}
-
-// A WebhookInfo is what is shown of a session's webhook.
-type WebhookInfo struct {
-	URL    string      `json:"url"`
-	Events []HookEvent `json:"events"`
-	Status string      `json:"status"`           // active, or gone: the receiver wants no more
-	Secret string      `json:"secret,omitempty"` // told once, to who sets it
-	SetAt  time.Time   `json:"set_at"`
-	GoneAt time.Time   `json:"gone_at,omitzero"`
 }

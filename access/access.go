@@ -10,11 +10,12 @@ import (
 	"slices"
 
 	"parley"
+	"parley/port"
 )
 
 // Local is who everybody is in local mode, where only this machine can connect.
-func Local(tenant parley.TenantID) parley.Principal {
-	return parley.Principal{ID: "local", Tenant: tenant, Roles: []parley.UserRole{parley.RoleLocal}}
+func Local(tenant parley.TenantID) port.Principal {
+	return port.Principal{ID: "local", Tenant: tenant, Roles: []parley.UserRole{parley.RoleLocal}}
 }
 
 type role struct {
@@ -43,14 +44,14 @@ func (r role) permits(action parley.Action) bool {
 		action == parley.ActMessage && slices.Contains(r.actions, parley.ActAdmin)
 }
 
-// Rules is a parley.Authorizer.
+// Rules is a port.Authorizer.
 type Rules struct{}
 
 // Permit denies across tenants as if nothing were there. Within a tenant it asks
 // for a role that permits the action, and without one forbids it whatever it is
 // about: so the answer does not tell what exists. Who has such a role does not
 // find sessions of others, unless the role is for everybody's.
-func (Rules) Permit(who parley.Principal, action parley.Action, on parley.Resource) error {
+func (Rules) Permit(who port.Principal, action parley.Action, on port.Resource) error {
 	if who.ID == "" || who.Tenant == "" || who.Tenant != on.Tenant {
 		return parley.Errorf(parley.CodeNotFound, "There is no such session.")
 	}
@@ -65,19 +66,19 @@ func (Rules) Permit(who parley.Principal, action parley.Action, on parley.Resour
 		return parley.Errorf(parley.CodeForbidden, "You may not do this: it needs %s.", action)
 	}
 	switch on.Kind {
-	case parley.OwnSessions, parley.WholeTenant:
+	case port.OwnSessions, port.WholeTenant:
 		return nil
-	case parley.OneSession:
+	case port.OneSession:
 		if everybody || on.Owner == who.ID {
 			return nil
 		}
 		return parley.Errorf(parley.CodeNotFound, "There is no such session.")
-	case parley.EverySession:
+	case port.EverySession:
 		if everybody {
 			return nil
 		}
 		return parley.Errorf(parley.CodeForbidden, "You may do this only with your own sessions.")
-	case parley.OneAgent:
+	case port.OneAgent:
 		if everybody || action == parley.ActRead || admits(on.Allow, who) {
 			return nil
 		}
@@ -87,12 +88,12 @@ func (Rules) Permit(who parley.Principal, action parley.Action, on parley.Resour
 }
 
 // Administers reports whether a principal has a role above all others.
-func Administers(who parley.Principal) bool {
+func Administers(who port.Principal) bool {
 	return slices.ContainsFunc(who.Roles, func(name parley.UserRole) bool { return roles[name].everybody })
 }
 
 // Permissions are the actions that somebody's roles permit, on something.
-func Permissions(who parley.Principal) []parley.Action {
+func Permissions(who port.Principal) []parley.Action {
 	list := []parley.Action{}
 	for _, action := range everything {
 		if slices.ContainsFunc(who.Roles, func(name parley.UserRole) bool { return roles[name].permits(action) }) {
@@ -103,7 +104,7 @@ func Permissions(who parley.Principal) []parley.Action {
 }
 
 // admits reports whether an agent's allow names a principal or one of their roles.
-func admits(allow *parley.AgentAllow, who parley.Principal) bool {
+func admits(allow *parley.AgentAllow, who port.Principal) bool {
 	return allow == nil || slices.Contains(allow.Users, who.ID) || overlap(allow.Roles, who.Roles)
 }
 
@@ -121,4 +122,4 @@ type subject struct {
 	id     parley.PrincipalID
 }
 
-func subjectOf(who parley.Principal) subject { return subject{who.Tenant, who.ID} }
+func subjectOf(who port.Principal) subject { return subject{who.Tenant, who.ID} }

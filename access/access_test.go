@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley"
+	"parley/port"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -65,23 +66,23 @@ func TestEveryCell(t *testing.T) {
 	actions := append([]parley.Action{"", "*", "agents:dream"}, everything...)
 	cells := 0
 	for _, name := range append([]parley.UserRole{"", "king"}, allRoles...) {
-		who := parley.Principal{ID: "ann", Tenant: "acme", Roles: []parley.UserRole{name}}
+		who := port.Principal{ID: "ann", Tenant: "acme", Roles: []parley.UserRole{name}}
 		for _, action := range actions {
 			has := slices.Contains(strings.Fields(promised[name]), string(action))
 			for _, c := range []struct {
-				on   parley.Resource
+				on   port.Resource
 				want parley.Code // of who has the permission
 				wide parley.Code // of who has it for everybody's
 			}{
-				{on: parley.Resource{Kind: parley.OwnSessions}},
-				{on: parley.Resource{Kind: parley.OneSession, Owner: "ann"}},
-				{on: parley.Resource{Kind: parley.OneSession, Owner: "bob"}, want: parley.CodeNotFound},
-				{on: parley.Resource{Kind: parley.OneSession, Owner: ""}, want: parley.CodeNotFound},
-				{on: parley.Resource{Kind: parley.EverySession}, want: parley.CodeForbidden},
-				{on: parley.Resource{Kind: parley.OneAgent, Agent: "coder"}},
-				{on: parley.Resource{Kind: parley.WholeTenant}},
-				{on: parley.Resource{}, want: parley.CodeForbidden, wide: parley.CodeForbidden},
-				{on: parley.Resource{Kind: 99, Owner: "ann"}, want: parley.CodeForbidden, wide: parley.CodeForbidden},
+				{on: port.Resource{Kind: port.OwnSessions}},
+				{on: port.Resource{Kind: port.OneSession, Owner: "ann"}},
+				{on: port.Resource{Kind: port.OneSession, Owner: "bob"}, want: parley.CodeNotFound},
+				{on: port.Resource{Kind: port.OneSession, Owner: ""}, want: parley.CodeNotFound},
+				{on: port.Resource{Kind: port.EverySession}, want: parley.CodeForbidden},
+				{on: port.Resource{Kind: port.OneAgent, Agent: "coder"}},
+				{on: port.Resource{Kind: port.WholeTenant}},
+				{on: port.Resource{}, want: parley.CodeForbidden, wide: parley.CodeForbidden},
+				{on: port.Resource{Kind: 99, Owner: "ann"}, want: parley.CodeForbidden, wide: parley.CodeForbidden},
 			} {
 				want := c.want
 				if wide[name] {
@@ -110,13 +111,13 @@ func expect(t *testing.T, what string, err error, want parley.Code) {
 }
 
 func TestNobodyMayDoNothing(t *testing.T) {
-	for _, who := range []parley.Principal{
+	for _, who := range []port.Principal{
 		{}, {Roles: []parley.UserRole{parley.RoleOrgAdmin}}, {ID: "eve", Roles: []parley.UserRole{parley.RoleOrgAdmin}},
 		{Tenant: "acme", Roles: []parley.UserRole{parley.RoleOrgAdmin}},
 	} {
 		for _, tenant := range []parley.TenantID{"", "acme"} {
 			expect(t, fmt.Sprintf("%+v in %q", who, tenant),
-				Rules{}.Permit(who, parley.ActRead, parley.Resource{Kind: parley.OwnSessions, Tenant: tenant}),
+				Rules{}.Permit(who, parley.ActRead, port.Resource{Kind: port.OwnSessions, Tenant: tenant}),
 				parley.CodeNotFound)
 		}
 	}
@@ -126,9 +127,9 @@ func TestNobodyMayDoNothing(t *testing.T) {
 // is theirs, another's, or not there; with it, another's and an absent one are
 // the same to the letter.
 func TestExistenceIsNotToBeKnown(t *testing.T) {
-	absent := parley.Resource{Kind: parley.OwnSessions, Tenant: "acme", Session: "s"}
-	others := parley.Resource{Kind: parley.OneSession, Tenant: "acme", Session: "s", Owner: "bob"}
-	reader := parley.Principal{ID: "ann", Tenant: "acme", Roles: []parley.UserRole{parley.RoleReadOnly}}
+	absent := port.Resource{Kind: port.OwnSessions, Tenant: "acme", Session: "s"}
+	others := port.Resource{Kind: port.OneSession, Tenant: "acme", Session: "s", Owner: "bob"}
+	reader := port.Principal{ID: "ann", Tenant: "acme", Roles: []parley.UserRole{parley.RoleReadOnly}}
 	a, b := Rules{}.Permit(reader, parley.ActMessage, absent), Rules{}.Permit(reader, parley.ActMessage, others)
 	if a == nil || b == nil || a.Error() != b.Error() {
 		t.Errorf("absent: %v; another's: %v", a, b)
@@ -170,8 +171,8 @@ func TestAllowNarrows(t *testing.T) {
 		{[]parley.UserRole{}, []parley.UserRole{parley.RoleStandardUser}, parley.CodeForbidden},
 		{nil, []parley.UserRole{parley.RoleStandardUser}, parley.CodeForbidden},
 	} {
-		who := parley.Principal{ID: "ann", Tenant: "acme", Roles: c.roles}
-		on := parley.Resource{Kind: parley.OneAgent, Tenant: "acme", Agent: "coder",
+		who := port.Principal{ID: "ann", Tenant: "acme", Roles: c.roles}
+		on := port.Resource{Kind: port.OneAgent, Tenant: "acme", Agent: "coder",
 			Allow: &parley.AgentAllow{Roles: c.allow}}
 		expect(t, fmt.Sprintf("%v to %v", c.roles, c.allow), Rules{}.Permit(who, parley.ActMessage, on), c.want)
 		expect(t, fmt.Sprintf("%v looks at %v", c.roles, c.allow), Rules{}.Permit(who, parley.ActRead, on), "")
@@ -206,8 +207,8 @@ func TestAllowNamesUsers(t *testing.T) {
 			parley.CodeForbidden},
 		{parley.AgentAllow{Roles: []parley.UserRole{"ann"}}, "ann", parley.RoleStandardUser, parley.CodeForbidden},
 	} {
-		who := parley.Principal{ID: c.id, Tenant: "acme", Roles: []parley.UserRole{c.role}}
-		on := parley.Resource{Kind: parley.OneAgent, Tenant: "acme", Agent: "coder", Allow: &c.allow}
+		who := port.Principal{ID: c.id, Tenant: "acme", Roles: []parley.UserRole{c.role}}
+		on := port.Resource{Kind: port.OneAgent, Tenant: "acme", Agent: "coder", Allow: &c.allow}
 		expect(t, fmt.Sprintf("%s, a %s, to %v", c.id, c.role, c.allow), Rules{}.Permit(who, parley.ActMessage, on),
 			c.want)
 		on.Tenant = "rival"
@@ -225,7 +226,7 @@ func TestPermissionsAreThoseOfTheRoles(t *testing.T) {
 		"king":          "",
 	} {
 		var got []string
-		for _, action := range Permissions(parley.Principal{ID: "ann", Tenant: "acme",
+		for _, action := range Permissions(port.Principal{ID: "ann", Tenant: "acme",
 			Roles: []parley.UserRole{role}}) {
 			got = append(got, string(action))
 		}

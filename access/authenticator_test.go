@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // site is a server that asks an Authenticator about everything, and logs what a
@@ -76,7 +77,7 @@ func (s *site) serve(a *Authenticator) {
 		}
 		// A30: who may read may not talk.
 		if err := (Rules{}).Permit(id.Principal, parley.ActMessage,
-			parley.Resource{Kind: parley.OneAgent, Tenant: id.Tenant}); err != nil {
+			port.Resource{Kind: port.OneAgent, Tenant: id.Tenant}); err != nil {
 			http.Error(w, `{"error":"insufficient permissions"}`, http.StatusForbidden)
 			return
 		}

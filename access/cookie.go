@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // Cookie holds the token of who signed in with a browser. Scripts cannot read it,
@@ -87,7 +88,7 @@ func (c *Cookies) Routes() map[string]http.Handler {
 }
 
 // give puts a cookie into an answer.
-func (c *Cookies) give(w http.ResponseWriter, r *http.Request, who parley.Principal, until time.Time,
+func (c *Cookies) give(w http.ResponseWriter, r *http.Request, who port.Principal, until time.Time,
 	record map[string]any) error {
 	now := c.c.Now()
 	if last := now.Add(maxCookieLife); until.After(last) {
@@ -99,7 +100,7 @@ func (c *Cookies) give(w http.ResponseWriter, r *http.Request, who parley.Princi
 		return err
 	}
 	if c.entrance.Record != nil {
-		if err := c.entrance.Record.Did(r.Context(), who, parley.AuditSignedIn, "user", string(who.ID),
+		if err := c.entrance.Record.Did(r.Context(), who, port.AuditSignedIn, "user", string(who.ID),
 			record); err != nil {
 			c.c.Log.Error("a sign-in could not be written to the audit log, so it was refused", "error", err)
 			return errNotRecorded
@@ -165,7 +166,7 @@ func (c *Cookies) signOut(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if id, err := c.entrance.Auth.jwt.byCookie(r); err == nil {
-		record := didOf(c.c.Now(), id.Principal, parley.AuditSignedOut, "user", string(id.Principal.ID), nil)
+		record := didOf(c.c.Now(), id.Principal, port.AuditSignedOut, "user", string(id.Principal.ID), nil)
 		if err := c.entrance.Revocations.SignOut(r.Context(), id, record); err != nil {
 			c.c.Log.Error("a session cookie could not be revoked; it is valid until it expires", "error", err)
 		}

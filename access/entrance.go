@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // An Entrance is what a connection passes, in the right order: who is it, and
@@ -28,11 +29,11 @@ type Entrance struct {
 // back. agent is the one it is about, if it is about one. A refusal of a
 // credential counts against the address it came from, and is not told once that
 // is too often.
-func (e *Entrance) Enter(r *http.Request, agent string) (parley.Visit, error) {
+func (e *Entrance) Enter(r *http.Request, agent string) (port.Visit, error) {
 	from := Client(r, e.Proxies)
 	id, err := e.identify(r, from, agent)
 	if err != nil {
-		return parley.Visit{}, err
+		return port.Visit{}, err
 	}
 	admit := e.Gate.Connect
 	if id.Ticket {
@@ -40,9 +41,9 @@ func (e *Entrance) Enter(r *http.Request, agent string) (parley.Visit, error) {
 	}
 	leave, err := admit(id.Principal, from)
 	if err != nil {
-		return parley.Visit{}, e.refuse(r.Context(), err, from)
+		return port.Visit{}, e.refuse(r.Context(), err, from)
 	}
-	return parley.Visit{
+	return port.Visit{
 		Who: id.Principal,
 		Watch: func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return e.Revocations.Watch(ctx,
@@ -55,7 +56,7 @@ func (e *Entrance) Enter(r *http.Request, agent string) (parley.Visit, error) {
 
 // Who lets a request in that is not a connection: it is answered, and that is
 // all.
-func (e *Entrance) Who(r *http.Request) (parley.Principal, error) {
+func (e *Entrance) Who(r *http.Request) (port.Principal, error) {
 	who, _, err := e.Begin(r, "")
 	return who, err
 }
@@ -63,10 +64,10 @@ func (e *Entrance) Who(r *http.Request) (parley.Principal, error) {
 // Ask lets a request in that is about one agent and whose answer may take its
 // time: it counts as a message, and ends like a connection when the visitor is no
 // longer who they were.
-func (e *Entrance) Ask(r *http.Request, agent string) (parley.Visit, error) {
+func (e *Entrance) Ask(r *http.Request, agent string) (port.Visit, error) {
 	_, stay, err := e.Begin(r, agent)
 	if err != nil {
-		return parley.Visit{}, err
+		return port.Visit{}, err
 	}
 	return stay()
 }
@@ -74,23 +75,23 @@ func (e *Entrance) Ask(r *http.Request, agent string) (parley.Visit, error) {
 // Begin lets a request in, which may be about one agent. Only its body may say
 // whether the answer takes its time; stay then makes a visit of the request, as
 // Ask does.
-func (e *Entrance) Begin(r *http.Request, agent string) (who parley.Principal, stay func() (parley.Visit, error),
+func (e *Entrance) Begin(r *http.Request, agent string) (who port.Principal, stay func() (port.Visit, error),
 	err error) {
 	from := Client(r, e.Proxies)
 	id, err := e.identify(r, from, agent)
 	if err != nil {
-		return parley.Principal{}, nil, err
+		return port.Principal{}, nil, err
 	}
 	looks := r.Method == http.MethodGet || r.Method == http.MethodHead
 	if err := e.Gate.Request(id.Principal, from, looks); err != nil {
-		return parley.Principal{}, nil, e.refuse(r.Context(), err, from)
+		return port.Principal{}, nil, e.refuse(r.Context(), err, from)
 	}
-	return id.Principal, func() (parley.Visit, error) {
+	return id.Principal, func() (port.Visit, error) {
 		leave, err := e.Gate.Stay(id.Principal, from)
 		if err != nil {
-			return parley.Visit{}, e.refuse(r.Context(), err, from)
+			return port.Visit{}, e.refuse(r.Context(), err, from)
 		}
-		return parley.Visit{
+		return port.Visit{
 			Who: id.Principal,
 			Watch: func(ctx context.Context) (context.Context, context.CancelFunc) {
 				return e.Revocations.Watch(ctx, id)
@@ -126,7 +127,7 @@ func (e *Entrance) Ticket(r *http.Request, wanted func() (agent string, err erro
 		return ticket, expires, err
 	}
 	// One that is not on record is not handed out; nobody can guess it.
-	if err := e.Record.Did(r.Context(), id.Principal, parley.AuditTicket, "agent", agent,
+	if err := e.Record.Did(r.Context(), id.Principal, port.AuditTicket, "agent", agent,
 		map[string]any{"origin": origin}); err != nil {
 		return "", time.Time{}, err
 	}
@@ -137,7 +138,7 @@ func (e *Entrance) Ticket(r *http.Request, wanted func() (agent string, err erro
 // once that is on record. Tokens with a role above those of the person who
 // revokes stay good; which these are, is returned. The server cannot ask what
 // roles a user has: tokens say it, and it is compared when they are used.
-func (e *Entrance) Revoke(ctx context.Context, by parley.Principal,
+func (e *Entrance) Revoke(ctx context.Context, by port.Principal,
 	who parley.PrincipalID) (spared []parley.UserRole, err error) {
 	now := e.Revocations.now()
 	v := Revocation{Tenant: by.Tenant, Principal: who, Before: now.Add(RevokeUntil), SparesAdmins: !Administers(by)}
@@ -146,7 +147,7 @@ func (e *Entrance) Revoke(ctx context.Context, by parley.Principal,
 		spared = []parley.UserRole{parley.RoleOrgAdmin}
 		more["spared_roles"] = spared
 	}
-	return spared, e.Revocations.Revoke(ctx, v, didOf(now, by, parley.AuditRevoked, "user", string(who), more))
+	return spared, e.Revocations.Revoke(ctx, v, didOf(now, by, port.AuditRevoked, "user", string(who), more))
 }
 
 // Admit says whether a request may be answered at all; see Authenticator.Check.

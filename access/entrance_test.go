@@ -14,6 +14,7 @@ import (
 	"github.com/coder/websocket"
 
 	"parley"
+	"parley/port"
 )
 
 // lobby is a server of sockets behind an Entrance, by the real clock.
@@ -31,7 +32,7 @@ func newLobby(t *testing.T) *lobby {
 	}))
 	l := &lobby{t: t, Entrance: &Entrance{Auth: auth, Revocations: revoked,
 		Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Gate: NewGate(GateConfig{
-			Connections: parley.Rate{N: 3, Per: time.Hour}, Messages: parley.Rate{N: 2, Per: time.Hour}, Most: 10,
+			Connections: port.Rate{N: 3, Per: time.Hour}, Messages: port.Rate{N: 2, Per: time.Hour}, Most: 10,
 			Now: time.Now,
 		})}}
 	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -83,7 +84,7 @@ func (l *lobby) token(who parley.PrincipalID, life time.Duration) string {
 	now := time.Now()
 	return must(
 		Mint(secret,
-			Claims{Issuer: "parley", Principal: parley.Principal{ID: who, Tenant: "acme",
+			Claims{Issuer: "parley", Principal: port.Principal{ID: who, Tenant: "acme",
 				Roles: []parley.UserRole{parley.RoleStandardUser}}, Issued: now, Expires: now.Add(life)}))
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"parley"
+	"parley/port"
 )
 
 // maxVisitors is how many are remembered, at most; about 15 MB.
@@ -15,11 +15,11 @@ const maxVisitors = 1 << 16
 
 // GateConfig says how often people may come. A zero rate is no limit.
 type GateConfig struct {
-	Connections   parley.Rate
-	Reconnections parley.Rate
-	Messages      parley.Rate // of one connection
-	Most          int         // connections open at the same time
-	Each          int         // the same, of one visitor; zero: no limit
+	Connections   port.Rate
+	Reconnections port.Rate
+	Messages      port.Rate // of one connection
+	Most          int       // connections open at the same time
+	Each          int       // the same, of one visitor; zero: no limit
 	Now           func() time.Time
 }
 
@@ -63,7 +63,7 @@ func NewGate(c GateConfig) *Gate {
 // Connect admits a connection of a principal, or of an address if nobody is
 // known, or refuses it with a *Denied that says when to come back. leave must be
 // called when the connection has ended.
-func (g *Gate) Connect(who parley.Principal, from netip.Addr) (leave func(), err error) {
+func (g *Gate) Connect(who port.Principal, from netip.Addr) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	v, err := g.room(who, from)
@@ -83,7 +83,7 @@ func (g *Gate) Connect(who parley.Principal, from netip.Addr) (leave func(), err
 
 // Stay admits the answer to a request, which may take its time. It takes up room
 // like a connection, and how often one may come is up to Request.
-func (g *Gate) Stay(who parley.Principal, from netip.Addr) (leave func(), err error) {
+func (g *Gate) Stay(who port.Principal, from netip.Addr) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	v, err := g.room(who, from)
@@ -94,7 +94,7 @@ func (g *Gate) Stay(who parley.Principal, from netip.Addr) (leave func(), err er
 }
 
 // room finds a visitor for whom there is room. It needs g.mu, as does take.
-func (g *Gate) room(who parley.Principal, from netip.Addr) (*visitor, error) {
+func (g *Gate) room(who port.Principal, from netip.Addr) (*visitor, error) {
 	if g.open >= g.c.Most {
 		d := deny(TooMany, "")
 		d.Retry = 5 * time.Second
@@ -124,7 +124,7 @@ func (g *Gate) take(v *visitor, left func()) (leave func()) {
 func (g *Gate) Attempt(from netip.Addr) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return spend(g.c.Now(), g.visitor(parley.Principal{}, from).connections)
+	return spend(g.c.Now(), g.visitor(port.Principal{}, from).connections)
 }
 
 // readsPerMessage is how many requests that only look somebody may make for each
@@ -133,13 +133,13 @@ const readsPerMessage = 20
 
 // Request admits a request that is not a connection. One that changes something
 // is a message of the visitor, whichever way it comes.
-func (g *Gate) Request(who parley.Principal, from netip.Addr, looks bool) error {
+func (g *Gate) Request(who port.Principal, from netip.Addr, looks bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	v := g.visitor(who, from)
 	if v.messages == nil {
 		v.messages = bucket(g.c.Messages)
-		v.looks = bucket(parley.Rate{N: readsPerMessage * g.c.Messages.N, Per: g.c.Messages.Per})
+		v.looks = bucket(port.Rate{N: readsPerMessage * g.c.Messages.N, Per: g.c.Messages.Per})
 	}
 	if looks {
 		return spend(g.c.Now(), v.looks)
@@ -154,7 +154,7 @@ func (g *Gate) Open() int {
 	return g.open
 }
 
-func (g *Gate) visitor(who parley.Principal, from netip.Addr) *visitor {
+func (g *Gate) visitor(who port.Principal, from netip.Addr) *visitor {
 	key := visitorKey{subject: subjectOf(who)}
 	if who.ID == "" {
 		key.block = blockOf(from)
@@ -174,7 +174,7 @@ func (g *Gate) visitor(who parley.Principal, from netip.Addr) *visitor {
 }
 
 // bucket is full at first; nil if there is no limit.
-func bucket(r parley.Rate) *rate.Limiter {
+func bucket(r port.Rate) *rate.Limiter {
 	if r.N == 0 {
 		return nil
 	}

@@ -11,14 +11,15 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
-var nobody parley.Principal
+var nobody port.Principal
 
 func newGate(c *clock, change ...func(*GateConfig)) *Gate {
 	config := GateConfig{
-		Connections: parley.Rate{N: 10, Per: time.Minute}, Reconnections: parley.Rate{N: 5, Per: time.Minute},
-		Messages: parley.Rate{N: 60, Per: time.Minute},
+		Connections: port.Rate{N: 10, Per: time.Minute}, Reconnections: port.Rate{N: 5, Per: time.Minute},
+		Messages: port.Rate{N: 60, Per: time.Minute},
 		Most:     1000, Now: c.now,
 	}
 	for _, f := range change {
@@ -57,7 +58,7 @@ func TestTenConnectionsInAMinute(t *testing.T) {
 	if _, err := g.Connect(nobody, addr("192.0.2.2")); err != nil {
 		t.Errorf("another address: %v", err)
 	}
-	ann := parley.Principal{ID: "ann", Tenant: "acme"}
+	ann := port.Principal{ID: "ann", Tenant: "acme"}
 	if _, err := g.Connect(ann, a); err != nil {
 		t.Errorf("somebody who is known, from the same address: %v", err)
 	}
@@ -71,7 +72,7 @@ func TestTenConnectionsInAMinute(t *testing.T) {
 
 func TestPrincipalsAreLimitedWhereverTheyComeFrom(t *testing.T) {
 	g := newGate(&clock{at: start})
-	ann := parley.Principal{ID: "ann", Tenant: "acme"}
+	ann := port.Principal{ID: "ann", Tenant: "acme"}
 	for i := range 10 {
 		if _, err := g.Connect(ann, addr(fmt.Sprintf("192.0.2.%d", i+1))); err != nil {
 			t.Fatal(err)
@@ -79,7 +80,7 @@ func TestPrincipalsAreLimitedWhereverTheyComeFrom(t *testing.T) {
 	}
 	_, err := g.Connect(ann, addr("192.0.2.99"))
 	retryOf(t, err)
-	for _, other := range []parley.Principal{{ID: "bob", Tenant: "acme"}, {ID: "ann", Tenant: "rival"}} {
+	for _, other := range []port.Principal{{ID: "bob", Tenant: "acme"}, {ID: "ann", Tenant: "rival"}} {
 		if _, err := g.Connect(other, addr("192.0.2.99")); err != nil {
 			t.Errorf("%+v: %v", other, err)
 		}
@@ -169,7 +170,7 @@ func TestMessages(t *testing.T) {
 
 func TestOff(t *testing.T) {
 	g := newGate(&clock{at: start}, func(c *GateConfig) {
-		c.Connections, c.Reconnections, c.Messages = parley.Rate{}, parley.Rate{}, parley.Rate{}
+		c.Connections, c.Reconnections, c.Messages = port.Rate{}, port.Rate{}, port.Rate{}
 	})
 	m := g.Meter()
 	for range 500 {
@@ -186,8 +187,8 @@ func TestOff(t *testing.T) {
 
 func TestMostConnections(t *testing.T) {
 	g := newGate(&clock{at: start}, func(c *GateConfig) {
-		c.Most, c.Connections, c.Reconnections = 7, parley.Rate{},
-			parley.Rate{}
+		c.Most, c.Connections, c.Reconnections = 7, port.Rate{},
+			port.Rate{}
 	})
 	var in, out atomic.Int64
 	var crowd sync.WaitGroup
@@ -283,7 +284,7 @@ func TestClient(t *testing.T) {
 func TestAShareOfTheConnections(t *testing.T) {
 	g := NewGate(GateConfig{Most: 100, Each: 2, Now: time.Now})
 	from := netip.MustParseAddr("192.0.2.1")
-	ann, bob := parley.Principal{ID: "ann", Tenant: "acme"}, parley.Principal{ID: "bob", Tenant: "acme"}
+	ann, bob := port.Principal{ID: "ann", Tenant: "acme"}, port.Principal{ID: "bob", Tenant: "acme"}
 	var leave func()
 	for range 2 {
 		var err error
@@ -306,9 +307,9 @@ func TestAShareOfTheConnections(t *testing.T) {
 // TestLooksAreLimited, less than what changes something.
 func TestLooksAreLimited(t *testing.T) {
 	now := time.Now()
-	g := NewGate(GateConfig{Messages: parley.Rate{N: 2, Per: time.Minute}, Most: 1,
+	g := NewGate(GateConfig{Messages: port.Rate{N: 2, Per: time.Minute}, Most: 1,
 		Now: func() time.Time { return now }})
-	ann, from := parley.Principal{ID: "ann", Tenant: "acme"}, netip.MustParseAddr("192.0.2.1")
+	ann, from := port.Principal{ID: "ann", Tenant: "acme"}, netip.MustParseAddr("192.0.2.1")
 	for looks, most := range map[bool]int{false: 2, true: 2 * readsPerMessage} {
 		n := 0
 		for ; n <= most && g.Request(ann, from, looks) == nil; n++ {
@@ -324,7 +325,7 @@ func TestLooksAreLimited(t *testing.T) {
 func TestAnswersTakeUpRoom(t *testing.T) {
 	c := &clock{at: start}
 	g := newGate(c, func(g *GateConfig) { g.Each = 3 })
-	ann, from := parley.Principal{ID: "ann", Tenant: "acme"}, addr("192.0.2.1")
+	ann, from := port.Principal{ID: "ann", Tenant: "acme"}, addr("192.0.2.1")
 	for range 100 { // a minute's connections would be used up
 		leave, err := g.Stay(ann, from)
 		if err != nil {
@@ -343,7 +344,7 @@ func TestAnswersTakeUpRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, come := range map[string]func(parley.Principal, netip.Addr) (func(), error){"an answer": g.Stay,
+	for name, come := range map[string]func(port.Principal, netip.Addr) (func(), error){"an answer": g.Stay,
 		"a connection": g.Connect} {
 		if _, err := come(ann, from); parley.CodeOf(err) != parley.CodeOverloaded {
 			t.Errorf("%s without room: %v", name, err)

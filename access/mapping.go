@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"parley"
+	"parley/port"
 )
 
 // A Mapping says what is made of what an issuer says of a person.
@@ -20,18 +21,18 @@ type Mapping struct {
 
 // principal is who somebody is here. Who belongs to no tenant or has no role is
 // nobody.
-func (m Mapping) principal(claims object) (parley.Principal, error) {
+func (m Mapping) principal(claims object) (port.Principal, error) {
 	var who, tenant string
 	if !claims.text(m.User, &who) || !printable(who) {
-		return parley.Principal{}, fmt.Errorf("the claim %s is missing, too long or not printable", m.User)
+		return port.Principal{}, fmt.Errorf("the claim %s is missing, too long or not printable", m.User)
 	}
 	if m.User == "email" && string(claims["email_verified"]) != "true" {
-		return parley.Principal{}, errors.New("the email address is not verified")
+		return port.Principal{}, errors.New("the email address is not verified")
 	}
-	p := parley.Principal{ID: parley.PrincipalID(who), Tenant: m.Home}
+	p := port.Principal{ID: parley.PrincipalID(who), Tenant: m.Home}
 	if m.Tenant != "" {
 		if !claims.text(m.Tenant, &tenant) || !parley.TenantID(tenant).Valid() {
-			return parley.Principal{}, fmt.Errorf("the claim %s is not a valid tenant id", m.Tenant)
+			return port.Principal{}, fmt.Errorf("the claim %s is not a valid tenant id", m.Tenant)
 		}
 		p.Tenant = parley.TenantID(tenant)
 	}
@@ -52,7 +53,7 @@ func (m Mapping) principal(claims object) (parley.Principal, error) {
 		p.Roles = []parley.UserRole{m.Else}
 	}
 	if len(p.Roles) == 0 {
-		return parley.Principal{}, fmt.Errorf("the claim %s names no known role", m.Roles)
+		return port.Principal{}, fmt.Errorf("the claim %s names no known role", m.Roles)
 	}
 	slices.Sort(p.Roles)
 	return p, nil

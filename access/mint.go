@@ -8,13 +8,14 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"parley"
+	"parley/port"
 )
 
 // Claims are what a token is made of.
 type Claims struct {
 	Issuer   string
 	Audience string // empty: none
-	parley.Principal
+	port.Principal
 	Issued  time.Time
 	Expires time.Time
 	ID      string // empty: none

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // A Recorder puts refusals on record, so that a flood of them cannot fill the
@@ -17,7 +18,7 @@ import (
 // told; the others are counted, and the count follows when the minute is over.
 // A process that is killed takes the counts of its last minute with it.
 type Recorder struct {
-	store parley.Store
+	store port.Store
 	now   func() time.Time
 	log   *slog.Logger
 
@@ -50,7 +51,7 @@ type debt struct {
 // maxKinds bounds what is told apart in a minute.
 const maxKinds = 1000
 
-func NewRecorder(store parley.Store, now func() time.Time, log *slog.Logger) *Recorder {
+func NewRecorder(store port.Store, now func() time.Time, log *slog.Logger) *Recorder {
 	return &Recorder{store: store, now: now, log: log, kinds: map[kind]*counted{}, owed: map[kind]debt{}}
 }
 
@@ -60,7 +61,7 @@ func (r *Recorder) Denied(ctx context.Context, reason Reason, from netip.Addr) e
 	if block := blockOf(from); block.IsValid() {
 		address = block.String()
 	}
-	return r.Refused(ctx, "", string(reason)+" "+address, parley.Audit{At: r.now(), Action: parley.AuditAuthDenied,
+	return r.Refused(ctx, "", string(reason)+" "+address, parley.Audit{At: r.now(), Action: port.AuditAuthDenied,
 		Resource: "server", Source: "http",
 		Metadata: parley.Metadata(map[string]any{"reason": reason, "from": address, "count": 1})})
 }
@@ -164,12 +165,12 @@ func withCount(metadata json.RawMessage, n int) json.RawMessage {
 
 // Did records what somebody with a token did here, in the chain of their tenant,
 // and fails if that cannot be done: then it must not be told.
-func (r *Recorder) Did(ctx context.Context, who parley.Principal, action, resource, id string,
+func (r *Recorder) Did(ctx context.Context, who port.Principal, action, resource, id string,
 	more map[string]any) error {
 	return r.append(ctx, who.Tenant, didOf(r.now(), who, action, resource, id, more))
 }
 
-func didOf(at time.Time, who parley.Principal, action, resource, id string, more map[string]any) parley.Audit {
+func didOf(at time.Time, who port.Principal, action, resource, id string, more map[string]any) parley.Audit {
 	return parley.Audit{At: at, By: who.ID, Action: action, Resource: resource, ID: id,
 		Source: parley.ViaHTTP, Metadata: parley.Metadata(more)}
 }
@@ -178,11 +179,11 @@ func didOf(at time.Time, who parley.Principal, action, resource, id string, more
 // it. The first time of a person and a file in a minute is on record when it
 // returns, which is to be before the answer; the others of that minute are counted
 // and follow. So a page that shows many files cannot fill the disk.
-func (r *Recorder) ReadFile(ctx context.Context, who parley.Principal, path string, refused bool) error {
+func (r *Recorder) ReadFile(ctx context.Context, who port.Principal, path string, refused bool) error {
 	if len(path) > maxPath {
 		path = path[:maxPath]
 	}
-	record := didOf(r.now(), who, parley.AuditFileRead, "file", path, map[string]any{"refused": refused, "count": 1})
+	record := didOf(r.now(), who, port.AuditFileRead, "file", path, map[string]any{"refused": refused, "count": 1})
 	return r.Refused(ctx, who.Tenant, fmt.Sprintf("file %v %q %q", refused, who.ID, path), record)
 }
 
@@ -190,6 +191,6 @@ func (r *Recorder) ReadFile(ctx context.Context, who parley.Principal, path stri
 const maxPath = 1024
 
 func (r *Recorder) append(ctx context.Context, tenant parley.TenantID, record parley.Audit) error {
-	_, err := r.store.Append(ctx, parley.Batch{Tenant: tenant, Audit: []parley.Audit{record}})
+	_, err := r.store.Append(ctx, port.Batch{Tenant: tenant, Audit: []parley.Audit{record}})
 	return err
 }

@@ -12,24 +12,25 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // A record is a store of audit records that can be told to fail.
 type record struct {
-	parley.Store
+	port.Store
 	mu   sync.Mutex
 	rows []parley.Audit
 	fail bool
 }
 
-func (r *record) Append(_ context.Context, b parley.Batch) (parley.Appended, error) {
+func (r *record) Append(_ context.Context, b port.Batch) (port.Appended, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.fail {
-		return parley.Appended{}, errors.New("the disk is full")
+		return port.Appended{}, errors.New("the disk is full")
 	}
 	r.rows = append(r.rows, b.Audit...)
-	return parley.Appended{}, nil
+	return port.Appended{}, nil
 }
 
 func (r *record) failing(fail bool) {
@@ -96,7 +97,7 @@ func TestLocalIsNoRoleOfTokens(t *testing.T) {
 	now := time.Now()
 	secret := "a secret of more than thirty-two bytes"
 	token, err := Mint(secret,
-		Claims{Issuer: "parley", Principal: parley.Principal{ID: "eve", Tenant: "acme",
+		Claims{Issuer: "parley", Principal: port.Principal{ID: "eve", Tenant: "acme",
 			Roles: []parley.UserRole{parley.RoleLocal, parley.RoleReadOnly}}, Issued: now, Expires: now.Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +117,7 @@ func TestLocalIsNoRoleOfTokens(t *testing.T) {
 func TestARevocationReachesClocksThatAreAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := revocations(t, nil)
-		id := Identity{Principal: parley.Principal{ID: "ann", Tenant: "acme"}, Issued: time.Now().Add(leeway),
+		id := Identity{Principal: port.Principal{ID: "ann", Tenant: "acme"}, Issued: time.Now().Add(leeway),
 			Expires: time.Now().Add(time.Hour)}
 		if err := r.Revoke(t.Context(), Revocation{Tenant: "acme", Principal: "ann",
 			Before: time.Now().Add(RevokeUntil)}, parley.Audit{}); err != nil {
@@ -137,9 +138,9 @@ func TestFilesThatPeopleReadAreOnRecord(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		var keeper sync.WaitGroup
 		keeper.Go(func() { r.Keep(ctx) })
-		ann, bob := parley.Principal{ID: "ann", Tenant: "acme"}, parley.Principal{ID: "bob", Tenant: "acme"}
+		ann, bob := port.Principal{ID: "ann", Tenant: "acme"}, port.Principal{ID: "bob", Tenant: "acme"}
 		for range 100 {
-			for _, who := range []parley.Principal{ann, bob} {
+			for _, who := range []port.Principal{ann, bob} {
 				for path, refused := range map[string]bool{"main.go": false, ".env": true} {
 					if err := r.ReadFile(ctx, who, path, refused); err != nil {
 						t.Fatal(err)
@@ -156,7 +157,7 @@ func TestFilesThatPeopleReadAreOnRecord(t *testing.T) {
 			t.Errorf("%d reads in %d rows", n, len(store.rows))
 		}
 		for _, row := range store.rows {
-			if row.Action != parley.AuditFileRead || row.Resource != "file" || row.By == "" ||
+			if row.Action != port.AuditFileRead || row.Resource != "file" || row.By == "" ||
 				(row.ID == ".env") != (string(row.Metadata[len(row.Metadata)-5:]) == "true}") {
 				t.Errorf("%+v %s", row, row.Metadata)
 			}

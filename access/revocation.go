@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // maxRevocations bounds what is kept. An operator who gets there has a key to
@@ -22,8 +23,8 @@ const (
 const RevokeUntil = leeway
 
 type (
-	Revocation      = parley.Revocation
-	RevocationStore = parley.RevocationStore
+	Revocation      = port.Revocation
+	RevocationStore = port.RevocationStore
 )
 
 // Revocations know which identities are no longer good, and tell those who act
@@ -99,7 +100,7 @@ func (r *Revocations) Revoke(ctx context.Context, v Revocation, record parley.Au
 		return err
 	}
 	if r.store != nil {
-		b := parley.Batch{Tenant: v.Tenant, Revocation: &v, Audit: []parley.Audit{record}}
+		b := port.Batch{Tenant: v.Tenant, Revocation: &v, Audit: []parley.Audit{record}}
 		if _, err := r.store.Append(ctx, b); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // shared is a RevocationStore of several servers.
@@ -22,7 +23,7 @@ type shared struct {
 	before  func() // called when something is about to be kept
 }
 
-func (s *shared) Append(_ context.Context, b parley.Batch) (parley.Appended, error) {
+func (s *shared) Append(_ context.Context, b port.Batch) (port.Appended, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.before != nil {
@@ -32,7 +33,7 @@ func (s *shared) Append(_ context.Context, b parley.Batch) (parley.Appended, err
 		s.list = append(s.list, *b.Revocation)
 		s.records = append(s.records, b.Audit...)
 	}
-	return parley.Appended{}, s.err
+	return port.Appended{}, s.err
 }
 
 func (s *shared) Revocations(_ context.Context, after time.Time) (list []Revocation, err error) {
@@ -177,7 +178,7 @@ func TestARoleIsTakenAway(t *testing.T) {
 		if ctx.Err() == nil || r.Check(was) == nil || r.Check(is) != nil {
 			t.Error("the old identity is good, or the new one is not")
 		}
-		on := parley.Resource{Kind: parley.OneSession, Tenant: "acme", Owner: "ann"}
+		on := port.Resource{Kind: port.OneSession, Tenant: "acme", Owner: "ann"}
 		expect(t, "a decision as before", Rules{}.Permit(is.Principal, parley.ActMessage, on), parley.CodeForbidden)
 	})
 }
@@ -205,7 +206,7 @@ func TestARevocationThatIsNotOnRecord(t *testing.T) {
 	defer done()
 	revoke := func() error {
 		v := Revocation{Tenant: "acme", Principal: "ann", Before: time.Now()}
-		return r.Revoke(t.Context(), v, parley.Audit{Action: parley.AuditRevoked})
+		return r.Revoke(t.Context(), v, parley.Audit{Action: port.AuditRevoked})
 	}
 	holds := func() bool { return ctx.Err() != nil || r.Check(id) != nil }
 	early := false
@@ -224,7 +225,7 @@ func TestARevocationThatIsNotOnRecord(t *testing.T) {
 	if err := revoke(); err != nil || early || ctx.Err() == nil || r.Check(id) == nil {
 		t.Errorf("%v; held too early: %v; holds: %v", err, early, holds())
 	}
-	if len(store.records) != 1 || store.records[0].Action != parley.AuditRevoked {
+	if len(store.records) != 1 || store.records[0].Action != port.AuditRevoked {
 		t.Errorf("%+v", store.records)
 	}
 }
@@ -241,8 +242,8 @@ func TestRevokingARoleAbove(t *testing.T) {
 		id.Roles = roles
 		return id
 	}
-	as := func(role parley.UserRole) parley.Principal {
-		return parley.Principal{ID: "dora", Tenant: "acme", Roles: []parley.UserRole{role}}
+	as := func(role parley.UserRole) port.Principal {
+		return port.Principal{ID: "dora", Tenant: "acme", Roles: []parley.UserRole{role}}
 	}
 	user, head, admin := token(parley.RoleStandardUser), token(parley.RoleDeptHead),
 		token(parley.RoleReadOnly, parley.RoleOrgAdmin)

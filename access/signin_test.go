@@ -20,6 +20,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"parley"
+	"parley/port"
 )
 
 const sessionKey = "a key for cookies of at least 32 bytes"
@@ -46,8 +47,8 @@ func newHall(t *testing.T, change ...func(*SignInConfig)) *hall {
 	auth := must(NewJWT(JWTConfig{Verifier: verifier(t, func(c *TokenConfig) { c.Now = h.clock.now }), Tickets: tickets,
 		Revocations: revoked, Sessions: sessions, QueryToken: true}))
 	e := &Entrance{Auth: auth, Revocations: revoked, Tickets: tickets,
-		Gate: NewGate(GateConfig{Connections: parley.Rate{N: 1000, Per: time.Hour},
-			Messages: parley.Rate{N: 1000, Per: time.Hour}, Most: 100, Now: h.clock.now})}
+		Gate: NewGate(GateConfig{Connections: port.Rate{N: 1000, Per: time.Hour},
+			Messages: port.Rate{N: 1000, Per: time.Hour}, Most: 100, Now: h.clock.now})}
 	h.entrance = e
 	c := SignInConfig{Issuer: h.to.URL, ClientID: clientID, ClientSecret: clientSecret, PublicURL: h.URL,
 		Life: time.Hour, Secret: secret,
@@ -309,7 +310,7 @@ func TestSignOutsAreCountedApart(t *testing.T) {
 	clock := &clock{at: start}
 	r := must(NewRevocations(t.Context(), nil, clock.now))
 	id := func(n int) Identity {
-		return Identity{Principal: parley.Principal{ID: "ann", Tenant: "acme"}, TokenID: fmt.Sprint(n), Issued: start,
+		return Identity{Principal: port.Principal{ID: "ann", Tenant: "acme"}, TokenID: fmt.Sprint(n), Issued: start,
 			Expires: start.Add(time.Hour)}
 	}
 	for n := range maxOfTenant {

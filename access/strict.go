@@ -5,7 +5,7 @@ import (
 	"errors"
 	"unicode/utf8"
 
-	"parley"
+	"parley/strictjson"
 )
 
 // maxDepth bounds how deep JSON may nest; tokens and keys need three.
@@ -22,10 +22,10 @@ func strictObject(raw []byte) (object, error) {
 	case json.Unmarshal(raw, &o) != nil || o == nil: // null is no object
 		return nil, errors.New("not a JSON object")
 	}
-	if _, repeated := parley.RepeatedKey(raw, parley.AllLevels); repeated {
+	if _, repeated := strictjson.RepeatedKey(raw, strictjson.AllLevels); repeated {
 		return o, errors.New("ambiguous: a key occurs twice")
 	}
-	if parley.DeeperJSON(raw, maxDepth) {
+	if strictjson.Deeper(raw, maxDepth) {
 		return o, errors.New("nested too deep")
 	}
 	return o, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // TicketLife is how long a ticket can be used; well below parley.MaxTicketLife.
@@ -15,9 +16,9 @@ const TicketLife = 30 * time.Second
 
 // What stores keep of tickets is defined where they see it.
 type (
-	TicketHash  = parley.TicketHash
-	TicketClaim = parley.TicketClaim
-	TicketStore = parley.TicketStore
+	TicketHash  = port.TicketHash
+	TicketClaim = port.TicketClaim
+	TicketStore = port.TicketStore
 )
 
 // Tickets stand for a token once, where a token itself would end up in logs: in

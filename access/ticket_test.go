@@ -14,10 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley"
+	"parley/port"
 )
 
 func identity(id parley.PrincipalID) Identity {
-	return Identity{Principal: parley.Principal{ID: id, Tenant: "acme",
+	return Identity{Principal: port.Principal{ID: id, Tenant: "acme",
 		Roles: []parley.UserRole{parley.RoleStandardUser}}, Issued: start, Expires: start.Add(time.Hour),
 		TokenID: "t-1"}
 }

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"parley"
+	"parley/port"
 )
 
 const (
@@ -32,7 +33,7 @@ const (
 	MaxTokenLife = 366 * 24 * time.Hour
 )
 
-type Identity = parley.Identity
+type Identity = port.Identity
 
 // TokenConfig says which tokens are good. Exactly one of Secret and JWKSURL.
 type TokenConfig struct {

@@ -19,6 +19,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"parley"
+	"parley/port"
 )
 
 const secret = "0123456789abcdef0123456789abcdef"
@@ -405,7 +406,7 @@ func TestKeysThatAreNotUsed(t *testing.T) {
 
 func TestMint(t *testing.T) {
 	claims := Claims{Issuer: "parley", Audience: "us", ID: "t-9", Issued: start, Expires: start.Add(time.Minute),
-		Principal: parley.Principal{ID: "ann", Tenant: "acme", Roles: []parley.UserRole{parley.RoleOrgAdmin}}}
+		Principal: port.Principal{ID: "ann", Tenant: "acme", Roles: []parley.UserRole{parley.RoleOrgAdmin}}}
 	token, err := Mint(secret, claims)
 	if err != nil {
 		t.Fatal(err)

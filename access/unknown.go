@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"parley"
+	"parley/port"
 )
 
 // minUnknown is how many connections without a credential one address may have,
@@ -22,7 +22,7 @@ const minUnknown = 100
 func (g *Gate) Unknown(from netip.Addr) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	v := g.visitor(parley.Principal{}, from)
+	v := g.visitor(port.Principal{}, from)
 	if g.unknown >= max(g.c.Most, minUnknown) || g.c.Each > 0 && v.unknown >= max(g.c.Each, minUnknown) {
 		d := deny(TooMany, "")
 		d.Retry = 5 * time.Second

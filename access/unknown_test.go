@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/port"
 )
 
 // TestConnectionsWithoutACredential: an address has so many, idle ones included,
@@ -122,7 +122,7 @@ func TestUnknownTakesNoPlaces(t *testing.T) {
 	}
 	fill(one, minUnknown)
 	fill(two, 50) // then there are Most of them
-	if _, err := g.Connect(parley.Principal{ID: "ann", Tenant: "acme"}, one); err != nil {
+	if _, err := g.Connect(port.Principal{ID: "ann", Tenant: "acme"}, one); err != nil {
 		t.Errorf("a client with a credential: %v", err)
 	}
 	for _, l := range leave {

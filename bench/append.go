@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"parley"
+	"parley/port"
 )
 
 // runAppend measures the store alone, in this process: one event per append, each
@@ -41,7 +42,7 @@ func runAppend(t *trial) error {
 
 func (t *trial) during() time.Duration { return time.Duration(t.pick(1500, 30)) * time.Millisecond }
 
-func (t *trial) appends(store parley.Store) error {
+func (t *trial) appends(store port.Store) error {
 	var one float64
 	for _, writers := range []int{1, 16, 64, 256, 1000} {
 		if t.o.Short && writers > 64 {
@@ -70,7 +71,7 @@ func (t *trial) appends(store parley.Store) error {
 }
 
 // appendWith has writers append until the time is over and counts what is stored.
-func (t *trial) appendWith(store parley.Store, writers int) (float64, error) {
+func (t *trial) appendWith(store port.Store, writers int) (float64, error) {
 	ids := make([]parley.SessionID, writers)
 	for i := range ids {
 		ids[i] = parley.SessionID(newID())
@@ -104,20 +105,20 @@ func (t *trial) appendWith(store parley.Store, writers int) (float64, error) {
 	return rate, nil
 }
 
-func oneEvent(id parley.SessionID, after parley.Seq) parley.Batch {
+func oneEvent(id parley.SessionID, after parley.Seq) port.Batch {
 	at := time.Now().UTC()
 	var body parley.EventBody = parley.InputReceived{Content: fmt.Sprint("input ", after), Busy: parley.Queue}
 	if after == 0 {
 		body = parley.SessionOpened{Owner: "local", Agent: "bench"}
 	}
-	return parley.Batch{Tenant: "default", Session: id, Epoch: 1, After: after,
+	return port.Batch{Tenant: "default", Session: id, Epoch: 1, After: after,
 		Events: []parley.Event{{Session: id, Seq: after + 1, Root: id, At: at, By: "local", Body: body}},
-		Summary: parley.Summary{ID: id, Root: id, Owner: "local", Agent: "bench", Status: parley.StatusIdle,
+		Summary: port.Summary{ID: id, Root: id, Owner: "local", Agent: "bench", Status: parley.StatusIdle,
 			Head: after + 1, OpenedAt: at, UpdatedAt: at}}
 }
 
 // contiguous demands that a log has the events 1 to head, each once.
-func contiguous(ctx context.Context, logs parley.TenantStore, id parley.SessionID, head parley.Seq) error {
+func contiguous(ctx context.Context, logs port.TenantStore, id parley.SessionID, head parley.Seq) error {
 	var count tally
 	for parley.Seq(count.seq) < head {
 		events, err := logs.Events(ctx, id, parley.Seq(count.seq), 1000)

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"parley"
+	"parley/port"
 )
 
 // Options say what is measured, and how.
@@ -42,7 +42,7 @@ type Options struct {
 
 	// Open opens the store in a data folder, or in a database, to fill it before a server starts and
 	// to measure appends.
-	Open     func(ctx context.Context, data, database string) (parley.Store, error)
+	Open     func(ctx context.Context, data, database string) (port.Store, error)
 	Progress io.Writer
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"parley"
+	"parley/port"
 )
 
 // runNodes measures several nodes on one PostgreSQL database, over NATS if there is
@@ -192,7 +192,7 @@ func (t *trial) passedOn(bus string) error {
 // its own.
 func (t *trial) appendsOf(n int) error {
 	const writers = 64
-	stores := make([]parley.Store, n)
+	stores := make([]port.Store, n)
 	defer func() {
 		for _, s := range stores {
 			if s != nil {

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // A seed writes sessions into a store before a server starts, by the same pure
 // functions that the engine uses.
 type seed struct {
 	ctx   context.Context
-	store parley.Store
+	store port.Store
 	agent parley.Agent
 	at    time.Time
 }
@@ -117,8 +118,8 @@ func (d *draft) flush() {
 	if d.err != nil || len(d.events) == 0 {
 		return
 	}
-	b := parley.Batch{Tenant: "default", Session: d.state.ID, Epoch: 1, After: d.events[0].Seq - 1, Events: d.events,
-		Summary: d.state.Summary(), Agent: &d.agent, Due: &parley.DueChange{Clear: true}}
+	b := port.Batch{Tenant: "default", Session: d.state.ID, Epoch: 1, After: d.events[0].Seq - 1, Events: d.events,
+		Summary: port.SummaryOf(d.state), Agent: &d.agent, Due: &port.DueChange{Clear: true}}
 	if snapshot, ok := d.state.Snapshot(); ok {
 		b.Snapshot = &snapshot
 	}

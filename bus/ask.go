@@ -21,7 +21,7 @@ func nodeTopic(node string) string { return "n." + node }
 
 func replyTopic(to nodeID) string { return "r." + hex.EncodeToString(to[:]) }
 
-// Ask is of parley.Bus. The message says under which number the answer is awaited,
+// Ask is of port.Bus. The message says under which number the answer is awaited,
 // and how long.
 func (b *Bus) Ask(ctx context.Context, node string, message []byte) ([]byte, error) {
 	if len(message)+overhead+12 > b.wire.room() {
@@ -95,7 +95,7 @@ func (b *Bus) replied(kind byte, _ nodeID, body []byte) {
 	b.settle(id, append([]byte{}, body[9:]...)) // not nil
 }
 
-// Answer is of parley.Bus.
+// Answer is of port.Bus.
 func (b *Bus) Answer(node string, answer func(ctx context.Context, message []byte) []byte) (stop func()) {
 	var (
 		mu      sync.Mutex // guards the following

@@ -76,7 +76,7 @@ const (
 	kindReply   byte = 'r'
 )
 
-// Bus is a parley.Bus.
+// Bus is a port.Bus.
 type Bus struct {
 	log  *slog.Logger
 	seal sealer
@@ -154,7 +154,7 @@ func (b *Bus) Stats() Stats {
 	return Stats{Sent: b.sent.Load(), Heard: b.heard.Load(), Lost: b.lost.Load(), Forged: b.forged.Load()}
 }
 
-// Publish is of parley.Bus.
+// Publish is of port.Bus.
 func (b *Bus) Publish(topic string, message []byte) {
 	if len(message)+overhead > b.wire.room() {
 		b.post(outgoing{topic: topic, kind: kindMissing})
@@ -214,7 +214,7 @@ func (b *Bus) sendAll() {
 	}
 }
 
-// Listen is of parley.Bus.
+// Listen is of port.Bus.
 func (b *Bus) Listen(topic string, hear func(message []byte)) (stop func()) {
 	return b.listen(topic, &listener{func(kind byte, _ nodeID, body []byte) {
 		switch kind {

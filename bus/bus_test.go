@@ -23,6 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley"
+	"parley/port"
 	"parley/store/postgres/pgtest"
 )
 
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-var _ parley.Bus = (*Bus)(nil)
+var _ port.Bus = (*Bus)(nil)
 
 var key = []byte("the key that the nodes share")
 

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 	"parley/workspace"
 )
 
@@ -50,7 +51,7 @@ type limits struct {
 	bytes int // of them
 }
 
-// Git is a parley.Changes. It may be used concurrently.
+// Git is a port.Changes. It may be used concurrently.
 type Git struct {
 	program string
 	files   *workspace.Workspace
@@ -64,7 +65,7 @@ type Git struct {
 	until   time.Time
 }
 
-var _ parley.Changes = (*Git)(nil)
+var _ port.Changes = (*Git)(nil)
 
 // New fails if there is no git. Notes are kept in a folder, which is made when
 // there is the first. Files that people must not see are not reported.
@@ -85,11 +86,13 @@ type note struct {
 	// Large are the files whose contents were not read, with what they look
 	// like from outside.
 	Large map[string]string
+	// Read are the files whose contents were read; the others were as git has them.
+	Read []string
 }
 
 const noteFile = "note.json"
 
-// Note is of parley.Changes. Files are noted once, also if that fails: a later
+// Note is of port.Changes. Files are noted once, also if that fails: a later
 // attempt would take for the beginning what the run has done already.
 func (g *Git) Note(ctx context.Context, name string) error {
 	done, err := g.enter(ctx, name)
@@ -157,7 +160,7 @@ func (g *Git) makeRoom(name string) {
 	var kept []fs.FileInfo
 	for _, e := range entries {
 		switch info, err := e.Info(); {
-		case err != nil:
+		case err != nil || e.Name() == undoFolder:
 		case session != "" && strings.HasPrefix(e.Name(), session):
 			os.RemoveAll(filepath.Join(g.folder, e.Name()))
 		default:
@@ -221,14 +224,14 @@ func (g *Git) noteIn(ctx context.Context, r repository, part string) error {
 	if err != nil {
 		return err
 	}
-	raw, err := json.Marshal(note{r, seen.tree, seen.large})
+	raw, err := json.Marshal(note{r, seen.tree, seen.large, seen.read})
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(part, noteFile), raw, 0o600)
 }
 
-// Since is of parley.Changes.
+// Since is of port.Changes.
 func (g *Git) Since(ctx context.Context, name string) (parley.FilesChanged, error) {
 	var none parley.FilesChanged
 	place := filepath.Join(g.folder, name)
@@ -262,6 +265,9 @@ func (g *Git) Since(ctx context.Context, name string) (parley.FilesChanged, erro
 	found, err := at.compare(ctx, was, now)
 	if err != nil {
 		return none, err
+	}
+	if len(found) > 0 {
+		_ = at.save(ctx, name, was, now, found) // if it fails, an undo is refused; the report is not lost for that
 	}
 	return at.report(ctx, was.Tree, now.tree, found)
 }

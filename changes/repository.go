@@ -151,6 +151,7 @@ type sight struct {
 	tree   string
 	large  map[string]string // by path, what they look like from outside
 	others map[string]bool   // paths that the index did not have
+	read   []string          // paths whose contents were read
 	full   bool              // there were more files, or bytes of them, than are read
 }
 
@@ -211,6 +212,7 @@ func (d desk) look(ctx context.Context, known map[string]string) (sight, error) 
 		if err != nil {
 			return s, err
 		}
+		s.read = append(s.read, path)
 		fmt.Fprintf(&here, "%s %s\t%s%s\x00", mode, id, d.Prefix, path)
 	}
 	if gone.Len()+here.Len() > 0 { // first what goes: a file may have become a folder

@@ -149,6 +149,8 @@ func (c *check) inCard(e parley.Event) {
 		_, known := c.provenance.grants[b.Grant]
 		c.must(known && e.Run == 0, "there is no grant %d, or a run revoked it", b.Grant)
 		delete(c.provenance.grants, b.Grant)
+	case parley.ToolServersChosen:
+		c.must(e.Run == 0 && slices.IsSorted(b.Off), "a run chose tool servers, or they are in no order: %q", b.Off)
 	case parley.QuestionAsked:
 		c.call(b.Call).asked = true
 		c.cards[parley.CardID(e.Seq)] = b.Call

@@ -36,6 +36,7 @@ func Settled(log []parley.Event) []error {
 	c.must(c.run != 0 || len(c.children) == 0, "%d children are out", len(c.children))
 	c.must(!c.compacting || c.run != 0 && waits, "a compaction is under way")
 	c.must(c.owed == 0 || c.deleted, "what run %d did to files is not reported", c.owed)
+	c.must(c.undoing == 0 || c.deleted, "the changes of run %d are being undone", c.undoing)
 	c.must(c.wanted == 0 || c.run != 0, "run %d is still being evaluated", c.wanted)
 	for card := range c.explaining {
 		c.fail("card %d is still being explained", card)
@@ -93,6 +94,7 @@ type check struct {
 	handed   bool                            // of the session: an agent above it was given something that was flagged
 	reported bool                            // of the run: what it did to files
 	owed     parley.RunID                    // the run whose changes of files are reported after its end
+	undoing  parley.RunID                    // the run whose changes of files are being undone
 	calls    map[parley.CallID]*call         // of the run
 	cards    map[parley.CardID]parley.CallID // open
 

@@ -11,6 +11,7 @@ func (c *check) inRun(e parley.Event) {
 		c.must(e.Run == parley.RunID(e.Seq), "is named %d", e.Run)
 		c.must(!c.halted, "the session is halted")
 		c.must(c.owed == 0, "what run %d did to files is not reported", c.owed)
+		c.must(c.undoing == 0, "the changes of run %d are being undone", c.undoing)
 		c.must(c.inputs[b.Input] == "received", "its input %d is %q", b.Input, c.inputs[b.Input])
 		for id := range c.waiting {
 			c.must(id >= b.Input, "input %d has waited longer than %d", id, b.Input)
@@ -81,6 +82,15 @@ func (c *check) inRun(e parley.Event) {
 		c.must(len(b.Files) > 0 && len(b.Files) <= parley.MaxFilesChanged, "has %d files", len(b.Files))
 		c.callsEnded()
 		c.reported = true
+	case parley.UndoRequested:
+		c.must(e.Run == 0 && c.run == 0 && c.undoing == 0, "run %d is open, the changes of run %d are being undone", c.run,
+			c.undoing)
+		c.must(b.Run > 0 && parley.Seq(b.Run) < e.Seq, "there is no run %d", b.Run)
+		c.undoing = b.Run
+	case parley.ChangesUndone:
+		c.must(e.Run == 0 && c.undoing != 0 && b.Run == c.undoing, "the changes of run %d are being undone", c.undoing)
+		c.must((b.Problem == "") == (len(b.Files) > 0), "%d files, and the problem %q", len(b.Files), b.Problem)
+		c.undoing = 0
 	case parley.EffectEnqueued:
 		c.must(b.Type == parley.Webhook || c.run != 0 && c.turn == 0, "not between turns of a run")
 	default:

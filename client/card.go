@@ -6,12 +6,13 @@ import (
 	"net/url"
 
 	"parley"
+	"parley/port"
 )
 
 // A Card waits for a person: an approval, a question, or a call of unknown outcome.
 type Card struct {
 	ID string `json:"id"` // <session>.<seq>; parley.Ref makes it of an event
-	parley.CardInfo
+	port.CardInfo
 }
 
 // A CardQuery narrows a list of cards.
@@ -52,28 +53,28 @@ type Approval struct {
 }
 
 // Decide answers an approval.
-func (c *Client) Decide(ctx context.Context, card string, a Approval) (parley.Receipt, error) {
+func (c *Client) Decide(ctx context.Context, card string, a Approval) (port.Receipt, error) {
 	return c.command(ctx, "/approvals/"+url.PathEscape(card), "", a)
 }
 
 // Explain has the model explain a call that waits for an approval. The log has the text (parley.ApprovalExplained).
-func (c *Client) Explain(ctx context.Context, card string) (parley.Receipt, error) {
+func (c *Client) Explain(ctx context.Context, card string) (port.Receipt, error) {
 	return c.command(ctx, "/approvals/"+url.PathEscape(card), "", fields{"decision": "explain"})
 }
 
 // Answer answers the questions of a card, each with a list of texts.
-func (c *Client) Answer(ctx context.Context, card string, answers [][]string) (parley.Receipt, error) {
+func (c *Client) Answer(ctx context.Context, card string, answers [][]string) (port.Receipt, error) {
 	return c.command(ctx, "/questions/"+url.PathEscape(card), "", fields{"answers": answers})
 }
 
 // ReturnResult returns the result of a call that the client carries out, by the session and the seq of its
 // ToolCallRequested.
-func (c *Client) ReturnResult(ctx context.Context, call, result string, failed bool) (parley.Receipt, error) {
+func (c *Client) ReturnResult(ctx context.Context, call, result string, failed bool) (port.Receipt, error) {
 	return c.command(ctx, "/calls/"+url.PathEscape(call), "", fields{"result": result, "failed": failed})
 }
 
 // Resolve decides a call of unknown outcome.
-func (c *Client) Resolve(ctx context.Context, call string, r parley.Resolution, note string) (parley.Receipt, error) {
+func (c *Client) Resolve(ctx context.Context, call string, r parley.Resolution, note string) (port.Receipt, error) {
 	body := fields{"resolution": r}
 	if note != "" {
 		body["note"] = note

@@ -17,6 +17,7 @@ import (
 
 	"parley"
 	"parley/client"
+	"parley/port"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -332,9 +333,9 @@ func Example() {
 func scripted(w http.ResponseWriter, r *http.Request) {
 	switch r.Method + " " + r.URL.Path {
 	case "POST /api/v1/sessions":
-		_ = json.NewEncoder(w).Encode(parley.Summary{ID: session})
+		_ = json.NewEncoder(w).Encode(port.Summary{ID: session})
 	case "POST /api/v1/sessions/" + session + "/inputs":
-		_ = json.NewEncoder(w).Encode(parley.Receipt{Session: session, First: 2, Last: 2})
+		_ = json.NewEncoder(w).Encode(port.Receipt{Session: session, First: 2, Last: 2})
 	default:
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, message("e-3", line(3, "OutputAppended", `{"output":3,"text":"Hello!"}`))+

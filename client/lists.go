@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // Me is the caller, and what the server says about itself.
@@ -37,6 +38,7 @@ type Agent struct {
 	Status      string `json:"status"`            // running, stopped or unreachable
 	Problem     string `json:"problem,omitempty"` // of its file
 	Made        bool   `json:"made,omitempty"`    // created by API
+	Project     string `json:"project,omitempty"` // its root, if the tenant has several
 	// Definition is set by Client.Agent alone, with the parts that the caller may read.
 	Definition *parley.Agent `json:"definition,omitempty"`
 }
@@ -67,19 +69,30 @@ func (c *Client) SetAgent(ctx context.Context, project, name string, running boo
 }
 
 // Models lists the models of the configured vendors.
-func (c *Client) Models(ctx context.Context) (list []parley.ModelInfo, err error) {
+func (c *Client) Models(ctx context.Context) (list []port.ModelInfo, err error) {
 	return list, c.do(ctx, request{method: http.MethodGet, path: "/models", answer: &list})
 }
 
 // Projects lists the projects of the tenant, the first one first.
-func (c *Client) Projects(ctx context.Context) (list []parley.Project, err error) {
+func (c *Client) Projects(ctx context.Context) (list []port.Project, err error) {
 	return list, c.do(ctx, request{method: http.MethodGet, path: "/projects", answer: &list})
 }
 
-// Missions lists the missions of a project, a root or an id, the newest first. parley.EveryProject lists those of all
+// ProjectName is the name of the project that a root or an id stands for: the first one if it is empty, and the root
+// itself if the server does not have the project any more.
+func ProjectName(projects []port.Project, project string) string {
+	for i, p := range projects {
+		if p.Root == project || p.ID == project || project == "" && i == 0 {
+			return p.Name
+		}
+	}
+	return project
+}
+
+// Missions lists the missions of a project, a root or an id, the newest first. port.EveryProject lists those of all
 // projects, also of those that the server does not have any more.
-func (c *Client) Missions(ctx context.Context, project string) ([]parley.MissionInfo, error) {
-	var answer struct{ Missions []parley.MissionInfo }
+func (c *Client) Missions(ctx context.Context, project string) ([]port.MissionInfo, error) {
+	var answer struct{ Missions []port.MissionInfo }
 	err := c.do(ctx, request{method: http.MethodGet, path: "/missions", query: query("project", project),
 		answer: &answer})
 	return answer.Missions, err
@@ -107,8 +120,8 @@ func (c *Client) Skills(ctx context.Context, project string) ([]Skill, error) {
 }
 
 // Folder lists a folder of a project, a root or an id; an empty path is the top of the project.
-func (c *Client) Folder(ctx context.Context, project, path string) ([]parley.FileEntry, error) {
-	var entries []parley.FileEntry
+func (c *Client) Folder(ctx context.Context, project, path string) ([]port.FileEntry, error) {
+	var entries []port.FileEntry
 	err := c.do(ctx, request{method: http.MethodGet, path: "/api/files", elsewhere: true,
 		query: query("project", project, "path", path), answer: &entries})
 	return entries, err
@@ -122,7 +135,7 @@ func (c *Client) Settings(ctx context.Context) (s parley.Settings, err error) {
 // A Run is everything from one input until its end.
 type Run struct {
 	ID string `json:"id"` // <session>.<seq>
-	parley.RunInfo
+	port.RunInfo
 }
 
 // A RunQuery narrows a list of runs.
@@ -157,7 +170,7 @@ func (c *Client) Run(ctx context.Context, id string) (r Run, err error) {
 }
 
 // CancelRun ends one run.
-func (c *Client) CancelRun(ctx context.Context, id string) (parley.Receipt, error) {
+func (c *Client) CancelRun(ctx context.Context, id string) (port.Receipt, error) {
 	return c.command(ctx, "/runs/"+url.PathEscape(id)+"/cancel", "", fields{})
 }
 
@@ -174,7 +187,7 @@ type Node struct {
 }
 
 // Usage is what was used on a day of UTC, such as 2026-11-30, and what is left of quotas; an empty day is today.
-func (c *Client) Usage(ctx context.Context, day string) (report parley.UsageReport, err error) {
+func (c *Client) Usage(ctx context.Context, day string) (report port.UsageReport, err error) {
 	query := url.Values{}
 	if day != "" {
 		query.Set("day", day)
@@ -184,14 +197,14 @@ func (c *Client) Usage(ctx context.Context, day string) (report parley.UsageRepo
 }
 
 // Erase deletes for good what a user has said.
-func (c *Client) Erase(ctx context.Context, user parley.PrincipalID) (report parley.ErasureReport, err error) {
+func (c *Client) Erase(ctx context.Context, user parley.PrincipalID) (report port.ErasureReport, err error) {
 	err = c.do(ctx, request{method: http.MethodPost, path: "/users/" + url.PathEscape(string(user)) + "/erase",
 		body: struct{}{}, answer: &report})
 	return report, err
 }
 
 // Retain carries out the rules of retention of the tenant now; dry: it only says what they would delete.
-func (c *Client) Retain(ctx context.Context, dry bool) (report parley.RetentionReport, err error) {
+func (c *Client) Retain(ctx context.Context, dry bool) (report port.RetentionReport, err error) {
 	r := request{method: http.MethodPost, path: "/retention", body: struct{}{}, answer: &report}
 	if dry {
 		r.method, r.body = http.MethodGet, nil
@@ -201,14 +214,14 @@ func (c *Client) Retain(ctx context.Context, dry bool) (report parley.RetentionR
 }
 
 // LegalHolds lists those of the tenant.
-func (c *Client) LegalHolds(ctx context.Context) ([]parley.LegalHold, error) {
-	var answer struct{ Holds []parley.LegalHold }
+func (c *Client) LegalHolds(ctx context.Context) ([]port.LegalHold, error) {
+	var answer struct{ Holds []port.LegalHold }
 	err := c.do(ctx, request{method: http.MethodGet, path: "/holds", answer: &answer})
 	return answer.Holds, err
 }
 
 // Hold sets a legal hold, or releases it.
-func (c *Client) Hold(ctx context.Context, change parley.HoldChange) (held parley.LegalHold, err error) {
+func (c *Client) Hold(ctx context.Context, change port.HoldChange) (held port.LegalHold, err error) {
 	err = c.do(ctx, request{method: http.MethodPost, path: "/holds", answer: &held, body: fields{"kind": change.Kind,
 		"id": change.ID, "reason": change.Reason, "release": change.Release}})
 	return held, err

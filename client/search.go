@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"parley"
+	"parley/port"
 )
 
 // A SearchQuery asks for messages. Text is words and, in double quotes, phrases; a message must have all of them.
@@ -18,9 +19,9 @@ type SearchQuery struct {
 
 // Found is a page of passages, the newest first.
 type Found struct {
-	Passages []parley.Passage `json:"passages"`
-	Cursor   string           `json:"cursor,omitempty"`   // of the next page
-	Indexing bool             `json:"indexing,omitempty"` // earlier messages may be missing
+	Passages []port.Passage `json:"passages"`
+	Cursor   string         `json:"cursor,omitempty"`   // of the next page
+	Indexing bool           `json:"indexing,omitempty"` // earlier messages may be missing
 }
 
 // Search finds messages that the caller may read.
@@ -30,7 +31,7 @@ func (c *Client) Search(ctx context.Context, q SearchQuery) (f Found, err error)
 }
 
 // Marked is the text of a passage with something before and after each match.
-func Marked(p parley.Passage, before, after string) string {
+func Marked(p port.Passage, before, after string) string {
 	text := []rune(p.Text)
 	var b strings.Builder
 	at := 0
@@ -52,6 +53,6 @@ type MarkChange struct {
 }
 
 // Mark notes something about a session.
-func (c *Client) Mark(ctx context.Context, id parley.SessionID, change MarkChange) (m parley.Marks, err error) {
+func (c *Client) Mark(ctx context.Context, id parley.SessionID, change MarkChange) (m port.Marks, err error) {
 	return m, c.do(ctx, request{method: http.MethodPut, path: sessionPath(id) + "/marks", body: change, answer: &m})
 }

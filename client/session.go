@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"parley"
+	"parley/port"
 )
 
 // A SessionQuery narrows a list of sessions.
@@ -16,13 +17,13 @@ type SessionQuery struct {
 	Transient bool   // list the sessions of connections, too
 	Pinned    bool   // only those that the caller has pinned
 	// Archived sessions are left out, unless all sessions or only those are asked for.
-	Archived parley.Archive
+	Archived port.Archive
 	Limit    int // zero: 50
 }
 
 // Sessions lists sessions, the most recently changed first.
-func (c *Client) Sessions(ctx context.Context, q SessionQuery) ([]parley.Summary, error) {
-	var answer struct{ Sessions []parley.Summary }
+func (c *Client) Sessions(ctx context.Context, q SessionQuery) ([]port.Summary, error) {
+	var answer struct{ Sessions []port.Summary }
 	values := query("search", q.Search, "project", q.Project, "archived", string(q.Archived), "limit", number(q.Limit))
 	if q.Transient {
 		values.Set("transient", "1")
@@ -35,7 +36,7 @@ func (c *Client) Sessions(ctx context.Context, q SessionQuery) ([]parley.Summary
 }
 
 // Session describes one session.
-func (c *Client) Session(ctx context.Context, id parley.SessionID) (s parley.Summary, err error) {
+func (c *Client) Session(ctx context.Context, id parley.SessionID) (s port.Summary, err error) {
 	return s, c.do(ctx, request{method: http.MethodGet, path: sessionPath(id), answer: &s})
 }
 
@@ -48,7 +49,7 @@ type NewSession struct {
 }
 
 // Open opens a session, or returns the one that has the id.
-func (c *Client) Open(ctx context.Context, n NewSession) (s parley.Summary, err error) {
+func (c *Client) Open(ctx context.Context, n NewSession) (s port.Summary, err error) {
 	return s, c.do(ctx, request{method: http.MethodPost, path: "/sessions", body: n, answer: &s})
 }
 
@@ -59,12 +60,12 @@ type Fork struct {
 }
 
 // Fork opens a session with the conversation of another one, which stays as it is.
-func (c *Client) Fork(ctx context.Context, id parley.SessionID, f Fork) (s parley.Summary, err error) {
+func (c *Client) Fork(ctx context.Context, id parley.SessionID, f Fork) (s port.Summary, err error) {
 	return s, c.do(ctx, request{method: http.MethodPost, path: sessionPath(id) + "/fork", body: f, answer: &s})
 }
 
 // Rename gives a session another title.
-func (c *Client) Rename(ctx context.Context, id parley.SessionID, title string) (s parley.Summary, err error) {
+func (c *Client) Rename(ctx context.Context, id parley.SessionID, title string) (s port.Summary, err error) {
 	return s, c.do(ctx, request{method: http.MethodPatch, path: sessionPath(id), body: fields{"title": title},
 		answer: &s})
 }
@@ -75,17 +76,17 @@ func (c *Client) Delete(ctx context.Context, id parley.SessionID) error {
 }
 
 // Halt ends everything in a session until Reopen. Both need the right to administer it.
-func (c *Client) Halt(ctx context.Context, id parley.SessionID, reason string) (parley.Receipt, error) {
+func (c *Client) Halt(ctx context.Context, id parley.SessionID, reason string) (port.Receipt, error) {
 	return c.command(ctx, sessionPath(id)+"/halt", "", fields{"reason": reason})
 }
 
 // Reopen reopens a session that was halted.
-func (c *Client) Reopen(ctx context.Context, id parley.SessionID) (parley.Receipt, error) {
+func (c *Client) Reopen(ctx context.Context, id parley.SessionID) (port.Receipt, error) {
 	return c.command(ctx, sessionPath(id)+"/reopen", "", fields{})
 }
 
 // Compact makes the model's context of a session shorter. The log tells the result.
-func (c *Client) Compact(ctx context.Context, id parley.SessionID) (parley.Receipt, error) {
+func (c *Client) Compact(ctx context.Context, id parley.SessionID) (port.Receipt, error) {
 	return c.command(ctx, sessionPath(id)+"/compact", "", fields{})
 }
 
@@ -102,7 +103,7 @@ type Input struct {
 	Instructions string `json:"instructions,omitempty"`
 	// ClientCalls: the server runs no tools for this input. Every call of the run waits for ReturnResult.
 	ClientCalls bool `json:"client_calls,omitempty"`
-	// Images are files of at most 4 images, together at most 4 MiB: PNG, JPEG, GIF or WebP.
+	// Images are files of at most 4 images and documents, together at most 4 MiB: PNG, JPEG, GIF, WebP or PDF.
 	Images [][]byte `json:"images,omitempty"`
 	// Key is the idempotency key: inputs of a session with the same key and the same content have one effect. Give one
 	// to repeat an input in another process. Empty: Submit makes one.
@@ -111,24 +112,24 @@ type Input struct {
 
 // Submit sends an input to a session. First of the receipt is the seq of its InputReceived. Submit repeats the request
 // if its answer was lost; the input takes effect once.
-func (c *Client) Submit(ctx context.Context, id parley.SessionID, in Input) (parley.Receipt, error) {
+func (c *Client) Submit(ctx context.Context, id parley.SessionID, in Input) (port.Receipt, error) {
 	return c.command(ctx, sessionPath(id)+"/inputs", in.Key, in)
 }
 
 // Withdraw takes back an input that waits, by the session and the seq of its InputReceived.
-func (c *Client) Withdraw(ctx context.Context, id parley.SessionID, input parley.InputID) (r parley.Receipt,
+func (c *Client) Withdraw(ctx context.Context, id parley.SessionID, input parley.InputID) (r port.Receipt,
 	err error) {
 	return r, c.do(ctx, request{method: http.MethodDelete, path: "/inputs/" + parley.Ref(id, parley.Seq(input)),
 		answer: &r})
 }
 
 // Cancel ends the open run of a session.
-func (c *Client) Cancel(ctx context.Context, id parley.SessionID) (parley.Receipt, error) {
+func (c *Client) Cancel(ctx context.Context, id parley.SessionID) (port.Receipt, error) {
 	return c.command(ctx, sessionPath(id)+"/cancel", "", fields{})
 }
 
 // CancelRequest ends the run of the input that was submitted with a request, or withdraws that input.
-func (c *Client) CancelRequest(ctx context.Context, id parley.SessionID, name string) (parley.Receipt, error) {
+func (c *Client) CancelRequest(ctx context.Context, id parley.SessionID, name string) (port.Receipt, error) {
 	return c.command(ctx, sessionPath(id)+"/cancel", "", fields{"request": name})
 }
 
@@ -146,7 +147,7 @@ type PlanAnswer struct {
 }
 
 // DecidePlan approves, edits or rejects the plan of a session.
-func (c *Client) DecidePlan(ctx context.Context, id parley.SessionID, a PlanAnswer) (parley.Receipt, error) {
+func (c *Client) DecidePlan(ctx context.Context, id parley.SessionID, a PlanAnswer) (port.Receipt, error) {
 	return c.command(ctx, sessionPath(id)+"/plan", "", a)
 }
 
@@ -164,7 +165,7 @@ func (c *Client) RevokeGrant(ctx context.Context, id parley.SessionID, grant str
 
 type fields map[string]any
 
-func (c *Client) command(ctx context.Context, path, key string, body any) (r parley.Receipt, err error) {
+func (c *Client) command(ctx context.Context, path, key string, body any) (r port.Receipt, err error) {
 	return r, c.do(ctx, request{method: http.MethodPost, path: path, key: key, body: body, answer: &r})
 }
 

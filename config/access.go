@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"parley"
+	"parley/port"
 )
 
 // Signing is what tokens are made and known by.
@@ -35,19 +35,19 @@ type Access struct {
 }
 
 // Limits are how often people may come, as given or else by mode.
-func (a *Access) Limits() (connections, messages, reconnections parley.Rate) {
-	pick := func(l Limit, n int) parley.Rate {
+func (a *Access) Limits() (connections, messages, reconnections port.Rate) {
+	pick := func(l Limit, n int) port.Rate {
 		if l.Given || a.Auth == "local" {
 			return l.Rate
 		}
-		return parley.Rate{N: n, Per: time.Minute}
+		return port.Rate{N: n, Per: time.Minute}
 	}
 	return pick(a.LimitConnections, 10), pick(a.LimitMessages, 60), pick(a.LimitReconnections, 5)
 }
 
 // A Limit is a rate, and whether anybody gave one.
 type Limit struct {
-	parley.Rate
+	port.Rate
 	Given bool
 }
 

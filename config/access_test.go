@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
-	"parley"
+	"parley/port"
 )
 
 const jwtSecret = "fourscore-and-seven-years-ago-our-fathers"
@@ -37,7 +37,7 @@ func TestAccess(t *testing.T) {
 		AllowOrigin: Origins{"https://app.example.com", "http://localhost:3000"},
 		TrustedProxies: Proxies{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.7/32"),
 			netip.MustParsePrefix("fd00::/8")},
-		LimitConnections: Limit{Rate: parley.Rate{N: 100, Per: time.Second}, Given: true},
+		LimitConnections: Limit{Rate: port.Rate{N: 100, Per: time.Second}, Given: true},
 		LimitMessages:    Limit{Given: true},
 	}
 	if diff := cmp.Diff(want, got.Access, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); diff != "" {
@@ -79,21 +79,21 @@ func TestOriginsCanBeRepeated(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	minute := func(n int) parley.Rate { return parley.Rate{N: n, Per: time.Minute} }
+	minute := func(n int) port.Rate { return port.Rate{N: n, Per: time.Minute} }
 	given := Limit{Rate: minute(3), Given: true}
 	for _, c := range []struct {
 		access Access
-		want   [3]parley.Rate
+		want   [3]port.Rate
 	}{
-		{Access{Auth: "local"}, [3]parley.Rate{}},
-		{Access{Auth: "jwt"}, [3]parley.Rate{minute(10), minute(60), minute(5)}},
+		{Access{Auth: "local"}, [3]port.Rate{}},
+		{Access{Auth: "jwt"}, [3]port.Rate{minute(10), minute(60), minute(5)}},
 		{Access{Auth: "jwt", LimitConnections: given, LimitMessages: Limit{Given: true}},
-			[3]parley.Rate{minute(3), {}, minute(5)}},
+			[3]port.Rate{minute(3), {}, minute(5)}},
 		{Access{Auth: "local", LimitMessages: given, LimitReconnections: given},
-			[3]parley.Rate{{}, minute(3), minute(3)}},
+			[3]port.Rate{{}, minute(3), minute(3)}},
 	} {
 		connections, messages, reconnections := c.access.Limits()
-		if got := [3]parley.Rate{connections, messages, reconnections}; got != c.want {
+		if got := [3]port.Rate{connections, messages, reconnections}; got != c.want {
 			t.Errorf("%+v: %v, want %v", c.access, got, c.want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"parley"
+	"parley/port"
 	"parley/workspace"
 )
 
@@ -176,7 +177,7 @@ func badAddress(address string) error {
 	if address == "" {
 		return nil
 	}
-	_, _, err := parley.ParseAddress(address)
+	_, _, err := port.ParseAddress(address)
 	return err
 }
 

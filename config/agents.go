@@ -12,11 +12,12 @@ import (
 	"sync/atomic"
 
 	"parley"
+	"parley/port"
 	"parley/workspace"
 )
 
 // Agents are the agents defined by the Markdown files of a folder. They belong
-// to one tenant; every other tenant has none. It implements parley.Agents; its
+// to one tenant; every other tenant has none. It implements port.Agents; its
 // methods may be called concurrently, Reload by one goroutine at a time.
 type Agents struct {
 	files   *workspace.Workspace
@@ -24,14 +25,14 @@ type Agents struct {
 	tenant  parley.TenantID
 	check   AgentCheck // nil: a file that can be read is good
 	current atomic.Pointer[[]definition]
-	wrong   atomic.Pointer[[]parley.AgentProblem]
+	wrong   atomic.Pointer[[]port.AgentProblem]
 }
 
 // An AgentCheck rejects an agent that this server cannot serve, and names the key
 // of the agent's file that the error is about.
 type AgentCheck func(parley.Agent) (key string, err error)
 
-var _ parley.Agents = (*Agents)(nil)
+var _ port.Agents = (*Agents)(nil)
 
 // BuiltIn serves while no file defines an agent.
 var BuiltIn = parley.Agent{
@@ -71,7 +72,7 @@ func (a *Agents) Reload() error {
 }
 
 // Problems says what is wrong with files, since they were last read.
-func (a *Agents) Problems(tenant parley.TenantID) []parley.AgentProblem {
+func (a *Agents) Problems(tenant parley.TenantID) []port.AgentProblem {
 	if wrong := a.wrong.Load(); wrong != nil && tenant == a.tenant {
 		return *wrong
 	}
@@ -126,7 +127,7 @@ func (a *Agents) Ignored() []string {
 }
 
 // read reads the folder. last is what its files meant the last time.
-func (a *Agents) read(last []definition) ([]definition, []parley.AgentProblem, error) {
+func (a *Agents) read(last []definition) ([]definition, []port.AgentProblem, error) {
 	folder, err := a.files.Load(a.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
@@ -137,10 +138,10 @@ func (a *Agents) read(last []definition) ([]definition, []parley.AgentProblem, e
 		names, err = agentFiles(folder)
 	}
 	if err != nil {
-		return last, []parley.AgentProblem{{Text: "the folder of agents cannot be read"}}, err
+		return last, []port.AgentProblem{{Text: "the folder of agents cannot be read"}}, err
 	}
 	var defs []definition
-	var wrong []parley.AgentProblem
+	var wrong []port.AgentProblem
 	var errs []error
 	for _, name := range names {
 		path := filepath.Join(a.dir, name)
@@ -157,7 +158,7 @@ func (a *Agents) read(last []definition) ([]definition, []parley.AgentProblem, e
 		if err != nil {
 			errs = append(errs, err)
 			// Where the folder is concerns nobody who is told.
-			problem := parley.AgentProblem{Text: strings.ReplaceAll(err.Error(), a.dir+string(filepath.Separator), "")}
+			problem := port.AgentProblem{Text: strings.ReplaceAll(err.Error(), a.dir+string(filepath.Separator), "")}
 			wrong = append(wrong, problem)
 			i := slices.IndexFunc(last, func(d definition) bool { return d.path == path })
 			if i < 0 || nameTaken(defs, last[i]) != nil {

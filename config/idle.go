@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // IdlePrompts limits how often agents are prompted that are idle during a mission.
@@ -16,8 +17,8 @@ type IdlePrompts struct {
 	IdlePromptMax      int           `name:"idle-prompt-max" var:"PARLEY_IDLE_PROMPT_MAX" default:"10" placeholder:"N" help:"Maximum number of idle prompts of an agent in a mission between two messages of a person (default: 10)."`
 }
 
-func (i IdlePrompts) IdleLimits() parley.IdleLimits {
-	return parley.IdleLimits{Interval: i.IdlePromptInterval, Prompts: i.IdlePromptMax}
+func (i IdlePrompts) IdleLimits() port.IdleLimits {
+	return port.IdleLimits{Interval: i.IdlePromptInterval, Prompts: i.IdlePromptMax}
 }
 
 func (i IdlePrompts) validateIdle() error {

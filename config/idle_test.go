@@ -5,22 +5,22 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/port"
 )
 
 func TestIdlePromptsOfAServer(t *testing.T) {
 	for _, c := range []struct {
 		env   map[string]string
-		want  parley.IdleLimits
+		want  port.IdleLimits
 		wrong string
 	}{
-		{nil, parley.IdleLimits{Interval: 30 * time.Second, Prompts: 10}, ""},
+		{nil, port.IdleLimits{Interval: 30 * time.Second, Prompts: 10}, ""},
 		{map[string]string{"PARLEY_IDLE_PROMPT_INTERVAL": "1s", "PARLEY_IDLE_PROMPT_MAX": "2"},
-			parley.IdleLimits{Interval: time.Second, Prompts: 2}, ""},
-		{map[string]string{"PARLEY_IDLE_PROMPT_INTERVAL": "1ms"}, parley.IdleLimits{}, "from 1s to 24h, not 1ms"},
-		{map[string]string{"PARLEY_IDLE_PROMPT_INTERVAL": "48h"}, parley.IdleLimits{}, "from 1s to 24h"},
-		{map[string]string{"PARLEY_IDLE_PROMPT_MAX": "0"}, parley.IdleLimits{}, "leave --autonomy-enabled out"},
-		{map[string]string{"PARLEY_IDLE_PROMPT_MAX": "1001"}, parley.IdleLimits{}, "from 1 to 1000"},
+			port.IdleLimits{Interval: time.Second, Prompts: 2}, ""},
+		{map[string]string{"PARLEY_IDLE_PROMPT_INTERVAL": "1ms"}, port.IdleLimits{}, "from 1s to 24h, not 1ms"},
+		{map[string]string{"PARLEY_IDLE_PROMPT_INTERVAL": "48h"}, port.IdleLimits{}, "from 1s to 24h"},
+		{map[string]string{"PARLEY_IDLE_PROMPT_MAX": "0"}, port.IdleLimits{}, "leave --autonomy-enabled out"},
+		{map[string]string{"PARLEY_IDLE_PROMPT_MAX": "1001"}, port.IdleLimits{}, "from 1 to 1000"},
 	} {
 		inDir(t, nil)
 		got, err := parse([]string{"serve"}, c.env)

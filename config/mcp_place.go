@@ -18,18 +18,22 @@ import (
 func (s *Settings) CheckToolServers() error {
 	var problems []error
 	for _, server := range s.ToolServers {
-		if server.URL != "" {
-			continue
-		}
-		key, err := s.checkReach(server)
-		if err == nil {
-			key, err = "command", s.checkPlace(server)
-		}
-		if err != nil {
+		if key, err := s.CheckToolServer(server); err != nil {
 			problems = append(problems, fmt.Errorf("%s: mcp.servers.%s.%s: %w", s.Config, server.Name, key, err))
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// CheckToolServer says what is wrong with one, and with which of its keys.
+func (s *Settings) CheckToolServer(t ToolServer) (key string, err error) {
+	if t.URL != "" {
+		return "", nil
+	}
+	if key, err = s.checkReach(t); err != nil {
+		return key, err
+	}
+	return "command", s.checkPlace(t)
 }
 
 // others reports whether tenants besides one may use it.

@@ -10,17 +10,18 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"parley"
+	"parley/port"
 )
 
 // Quotas are what tenants and their users may use, as the key quotas of the file of --config says it. A tenant with
 // an entry of its own has exactly what stands there.
 type Quotas struct {
-	All     parley.Quotas
-	Tenants map[parley.TenantID]parley.Quotas
+	All     port.Quotas
+	Tenants map[parley.TenantID]port.Quotas
 }
 
 // Of are the quotas of a tenant.
-func (q Quotas) Of(tenant parley.TenantID) parley.Quotas {
+func (q Quotas) Of(tenant parley.TenantID) port.Quotas {
 	if own, ok := q.Tenants[tenant]; ok {
 		return own
 	}
@@ -29,8 +30,8 @@ func (q Quotas) Of(tenant parley.TenantID) parley.Quotas {
 
 // Any reports whether a tenant or a user has a limit.
 func (q Quotas) Any() bool {
-	return q.All != (parley.Quotas{}) || slices.ContainsFunc(slices.Collect(maps.Values(q.Tenants)),
-		func(t parley.Quotas) bool { return t != (parley.Quotas{}) })
+	return q.All != (port.Quotas{}) || slices.ContainsFunc(slices.Collect(maps.Values(q.Tenants)),
+		func(t port.Quotas) bool { return t != (port.Quotas{}) })
 }
 
 type (
@@ -79,7 +80,7 @@ func readQuotas(doc document) (q Quotas, err error) {
 	if q.All, err = (tenantQuotas{file.Tenant, file.User}).read(doc, "quotas."); err != nil {
 		return q, err
 	}
-	q.Tenants = map[parley.TenantID]parley.Quotas{}
+	q.Tenants = map[parley.TenantID]port.Quotas{}
 	for _, name := range slices.Sorted(maps.Keys(file.Tenants)) {
 		key := "quotas.tenants." + name
 		if !parley.TenantID(name).Valid() {
@@ -93,7 +94,7 @@ func readQuotas(doc document) (q Quotas, err error) {
 	return q, nil
 }
 
-func (f tenantQuotas) read(doc document, prefix string) (q parley.Quotas, err error) {
+func (f tenantQuotas) read(doc document, prefix string) (q port.Quotas, err error) {
 	if q.Tenant, err = f.Tenant.read(doc, prefix+"tenant."); err == nil {
 		q.User, err = f.User.read(doc, prefix+"user.")
 	}
@@ -101,7 +102,7 @@ func (f tenantQuotas) read(doc document, prefix string) (q parley.Quotas, err er
 }
 
 // read refuses zero: whether it would mean nothing or no limit is for the operator to say.
-func (f quotaFile) read(doc document, prefix string) (q parley.Quota, err error) {
+func (f quotaFile) read(doc document, prefix string) (q port.Quota, err error) {
 	whole := func(key string, value *int64, most, unit int64, into *int64) {
 		switch {
 		case value == nil || err != nil:

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 func TestQuotas(t *testing.T) {
@@ -20,11 +21,11 @@ func TestQuotas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := parley.Quotas{Tenant: parley.Quota{Sessions: 1000, Tokens: 50_000_000, Micros: 100_000_000,
+	all := port.Quotas{Tenant: port.Quota{Sessions: 1000, Tokens: 50_000_000, Micros: 100_000_000,
 		Storage: 10 << 20},
-		User: parley.Quota{Tokens: 2_000_000, Micros: 250_000}}
-	for tenant, want := range map[parley.TenantID]parley.Quotas{"default": all, "other": all,
-		"acme": {User: parley.Quota{Tokens: 7}}, "free": {}} {
+		User: port.Quota{Tokens: 2_000_000, Micros: 250_000}}
+	for tenant, want := range map[parley.TenantID]port.Quotas{"default": all, "other": all,
+		"acme": {User: port.Quota{Tokens: 7}}, "free": {}} {
 		if q := got.Quotas.Of(tenant); q != want {
 			t.Errorf("%s: %+v, and not %+v", tenant, q, want)
 		}

@@ -11,17 +11,18 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"parley"
+	"parley/port"
 )
 
 // Retention is how long tenants keep their data, as the key retention of the file of --config says it. A tenant with an
 // entry of its own has exactly what stands there.
 type Retention struct {
-	All     parley.Retention
-	Tenants map[parley.TenantID]parley.Retention
+	All     port.Retention
+	Tenants map[parley.TenantID]port.Retention
 }
 
 // Of are the rules of a tenant.
-func (r Retention) Of(tenant parley.TenantID) parley.Retention {
+func (r Retention) Of(tenant parley.TenantID) port.Retention {
 	if own, ok := r.Tenants[tenant]; ok {
 		return own
 	}
@@ -30,8 +31,8 @@ func (r Retention) Of(tenant parley.TenantID) parley.Retention {
 
 // Any reports whether a tenant has a rule.
 func (r Retention) Any() bool {
-	return r.All != (parley.Retention{}) || slices.ContainsFunc(slices.Collect(maps.Values(r.Tenants)),
-		func(t parley.Retention) bool { return t != (parley.Retention{}) })
+	return r.All != (port.Retention{}) || slices.ContainsFunc(slices.Collect(maps.Values(r.Tenants)),
+		func(t port.Retention) bool { return t != (port.Retention{}) })
 }
 
 type (
@@ -39,12 +40,11 @@ type (
 		Chunks      string `yaml:"chunks"`
 		Transcripts string `yaml:"transcripts"`
 		Artifacts   string `yaml:"artifacts"`
+		Audit       string `yaml:"audit"`
 	}
 	retentionFile struct {
-		Chunks      string                    `yaml:"chunks"`
-		Transcripts string                    `yaml:"transcripts"`
-		Artifacts   string                    `yaml:"artifacts"`
-		Tenants     map[string]retentionRules `yaml:"tenants"`
+		Rules   retentionRules            `yaml:",inline"`
+		Tenants map[string]retentionRules `yaml:"tenants"`
 	}
 )
 
@@ -63,19 +63,17 @@ func readRetention(doc document) (r Retention, err error) {
 			continue
 		}
 		if _, ok := it.Value().(ast.MapNode); !ok {
-			return r, at(doc.path, doc.line("retention"), "retention has chunks:, transcripts:, artifacts: and "+
-				"tenants: "+
-				"under it")
+			return r, at(doc.path, doc.line("retention"), "retention has chunks:, transcripts:, artifacts:, audit: and "+
+				"tenants: under it")
 		}
 		if err := yaml.NodeToValue(it.Value(), &file, yaml.Strict()); err != nil {
 			return r, doc.explain(err)
 		}
 	}
-	if r.All, err = (retentionRules{file.Chunks, file.Transcripts, file.Artifacts}).read(doc,
-		"retention."); err != nil {
+	if r.All, err = file.Rules.read(doc, "retention."); err != nil {
 		return r, err
 	}
-	r.Tenants = map[parley.TenantID]parley.Retention{}
+	r.Tenants = map[parley.TenantID]port.Retention{}
 	for _, name := range slices.Sorted(maps.Keys(file.Tenants)) {
 		key := "retention.tenants." + name
 		if !parley.TenantID(name).Valid() {
@@ -89,19 +87,22 @@ func readRetention(doc document) (r Retention, err error) {
 	return r, nil
 }
 
-func (f retentionRules) read(doc document, prefix string) (r parley.Retention, err error) {
+func (f retentionRules) read(doc document, prefix string) (r port.Retention, err error) {
 	for _, rule := range []struct {
 		key, text string
+		shortest  time.Duration
 		into      *time.Duration
-	}{{"chunks", f.Chunks, &r.Chunks}, {"transcripts", f.Transcripts, &r.Transcripts},
-		{"artifacts", f.Artifacts, &r.Artifacts}} {
+	}{{"chunks", f.Chunks, shortestRetention, &r.Chunks},
+		{"transcripts", f.Transcripts, shortestRetention, &r.Transcripts},
+		{"artifacts", f.Artifacts, shortestRetention, &r.Artifacts},
+		{"audit", f.Audit, port.ShortestAudit, &r.Audit}} {
 		if rule.text == "" {
 			continue
 		}
 		d, bad := daysOrDuration(rule.text)
-		if bad != nil || d < shortestRetention {
-			return r, at(doc.path, doc.line(prefix+rule.key), "%s%s is a time of at least %s, such as 90d or 12h, not "+
-				"%s; leave it out to keep everything", prefix, rule.key, shortestRetention, rule.text)
+		if bad != nil || d < rule.shortest {
+			return r, at(doc.path, doc.line(prefix+rule.key), "%s%s is a time of at least %s, such as 90d or 1000h, not "+
+				"%s; leave it out to keep everything", prefix, rule.key, rule.shortest, rule.text)
 		}
 		*rule.into = d
 	}

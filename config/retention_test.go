@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 func TestRetention(t *testing.T) {
@@ -13,6 +14,7 @@ func TestRetention(t *testing.T) {
 retention:
   transcripts: 365d
   artifacts: 720h
+  audit: 400d
   tenants:
     acme: {transcripts: 90d}
     keeps: {}
@@ -22,8 +24,8 @@ retention:
 		t.Fatal(err)
 	}
 	const day = 24 * time.Hour
-	for tenant, want := range map[parley.TenantID]parley.Retention{
-		"default": {Chunks: 2 * day, Transcripts: 365 * day, Artifacts: 30 * day},
+	for tenant, want := range map[parley.TenantID]port.Retention{
+		"default": {Chunks: 2 * day, Transcripts: 365 * day, Artifacts: 30 * day, Audit: 400 * day},
 		"acme":    {Transcripts: 90 * day}, "keeps": {}} {
 		if r := got.Retention.Of(tenant); r != want {
 			t.Errorf("%s: %+v, and not %+v", tenant, r, want)
@@ -42,6 +44,7 @@ func TestBadRetention(t *testing.T) {
 		"retention:\n  transcripts: 5m\n":              "parley.yaml:2: retention.transcripts is a time of at least 1h",
 		"retention:\n  artifacts: -3d\n":               "parley.yaml:2: retention.artifacts is a time of at least 1h",
 		"retention:\n  chunks: 99999999d\n":            "parley.yaml:2: retention.chunks is a time of at least 1h",
+		"retention:\n  audit: 29d\n":                   "parley.yaml:2: retention.audit is a time of at least 720h0m0s",
 		"retention:\n  chats: 5d\n":                    "parley.yaml:2:",
 		"retention:\n  tenants:\n    Acme: {}\n":       "parley.yaml:3: Acme is no tenant id",
 		"retention:\n  tenants: {a: {chunks: soon}}\n": "parley.yaml:2: retention.tenants.a.chunks is a time",

@@ -140,6 +140,14 @@ func (w *secretWalk) add(kind reflect.Type, value string) {
 	}
 }
 
+// SecretsOf are the texts to redact for some secrets.
+func SecretsOf(secrets []string) (list []string) {
+	for _, secret := range secrets {
+		list = append(list, SecretForms(secret)...)
+	}
+	return list
+}
+
 // SecretForms are a secret as it is, and as it stands in addresses; none if it is
 // too short to be told from a word.
 func SecretForms(secret string) []string {

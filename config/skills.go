@@ -15,11 +15,12 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"parley"
+	"parley/port"
 	"parley/workspace"
 )
 
 // Skills are the skills defined by folders with a SKILL.md in them. They belong
-// to one tenant. It implements parley.Skills; its methods may be called
+// to one tenant. It implements port.Skills; its methods may be called
 // concurrently, Reload by one goroutine at a time.
 type Skills struct {
 	files   *workspace.Workspace
@@ -29,12 +30,12 @@ type Skills struct {
 }
 
 type skillSet struct {
-	skills   []parley.Skill
+	skills   []port.Skill
 	from     map[string]string // the file of each, by name
 	problems []string
 }
 
-var _ parley.Skills = (*Skills)(nil)
+var _ port.Skills = (*Skills)(nil)
 
 // SkillFile is what a skill's folder must have.
 const SkillFile = "SKILL.md"
@@ -62,7 +63,7 @@ func (s *Skills) Reload() {
 		}
 		set.problems[i] = text
 	}
-	slices.SortFunc(set.skills, func(a, b parley.Skill) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(set.skills, func(a, b port.Skill) int { return strings.Compare(a.Name, b.Name) })
 	s.current.Store(&set)
 }
 
@@ -99,8 +100,8 @@ func (s *Skills) load(set *skillSet, dir string) error {
 }
 
 // openSkill reads the skill of an entry of a folder. The path is for messages.
-func openSkill(folder *workspace.Dir, e fs.DirEntry, path string) (parley.Skill, error) {
-	var none parley.Skill
+func openSkill(folder *workspace.Dir, e fs.DirEntry, path string) (port.Skill, error) {
+	var none port.Skill
 	dir, err := folder.Dir(e.Name())
 	if err != nil {
 		if !e.IsDir() && !errors.Is(err, workspace.ErrLink) {
@@ -127,7 +128,7 @@ func openSkill(folder *workspace.Dir, e fs.DirEntry, path string) (parley.Skill,
 	return parseSkill(path, string(raw))
 }
 
-func (s *Skills) Skills(tenant parley.TenantID) []parley.Skill {
+func (s *Skills) Skills(tenant parley.TenantID) []port.Skill {
 	if tenant != s.tenant {
 		return nil
 	}
@@ -153,8 +154,8 @@ type skillHead struct {
 	Model       string `yaml:"model"`
 }
 
-func parseSkill(path, text string) (parley.Skill, error) {
-	var none parley.Skill
+func parseSkill(path, text string) (port.Skill, error) {
+	var none port.Skill
 	front, body, end, err := splitFrontMatter(path, text)
 	if err != nil {
 		return none, err
@@ -169,7 +170,7 @@ func parseSkill(path, text string) (parley.Skill, error) {
 			return none, err
 		}
 	}
-	s := parley.Skill{Name: cmp.Or(head.Name, filepath.Base(filepath.Dir(path))),
+	s := port.Skill{Name: cmp.Or(head.Name, filepath.Base(filepath.Dir(path))),
 		Description: parley.CleanText(strings.TrimSpace(head.Description)), Hint: head.Hint,
 		Model: head.Model, Models: !head.NoModels, People: head.People == nil || *head.People,
 		Text: strings.TrimSpace(parley.CleanText(body))}

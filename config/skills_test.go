@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 func writeSkill(t *testing.T, dir, name, text string) string {
@@ -23,7 +24,7 @@ func writeSkill(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-func namesOf(skills []parley.Skill) (names []string) {
+func namesOf(skills []port.Skill) (names []string) {
 	for _, s := range skills {
 		names = append(names, s.Name)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"parley"
+	"parley/port"
 )
 
 // Webhook is who may be told what happens.
@@ -58,7 +59,7 @@ func (f *frontMatter) webhook(doc document) (*parley.AgentWebhook, error) {
 		return nil, at(doc.path, doc.line("webhook"), "webhook.url is missing; write it like https://example.com/path")
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
 		return nil, at(doc.path, doc.line("webhook.url"), "webhook.url is like https://example.com/path")
-	case w.Events != nil && (len(w.Events) == 0 || parley.CheckHookEvents(w.Events) != nil):
+	case w.Events != nil && (len(w.Events) == 0 || port.CheckHookEvents(w.Events) != nil):
 		return nil, at(doc.path, doc.line("webhook.events"), "webhook.events has %s, %s or both; leave it out for both",
 			parley.HookFinished, parley.HookNeeded)
 	case !variableName.MatchString(w.SecretEnv):

@@ -102,7 +102,9 @@ func TestTheUnit(t *testing.T) {
 	}
 	for _, args := range [][]string{{"verify", "--man=no", file},
 		{"security", "--offline=true", "--threshold=35", "--no-pager", file}} {
-		if out, err := exec.Command(analyze, args...).CombinedOutput(); err != nil {
+		// A group of system calls that an older systemd does not know would be left out: the sandbox needs Landlock.
+		if out, err := exec.Command(analyze, args...).CombinedOutput(); err != nil ||
+			strings.Contains(string(out), "ignoring") {
 			t.Errorf("systemd-analyze %s: %v\n%s", args[0], err, out)
 		}
 	}

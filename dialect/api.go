@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 	"parley/transport"
 )
 
@@ -103,7 +104,7 @@ func Status(err error, h http.Header) int {
 	if errors.As(err, &knows) {
 		return knows.Status(h)
 	}
-	if e, ok := errors.AsType[*parley.Error](err); ok && e.Code == parley.CodeQuota && e.RetryAfter > 0 {
+	if e, ok := errors.AsType[*parley.Error](err); ok && (e.Code == parley.CodeQuota || e.Code == parley.CodeLimited) && e.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
 	}
 	return cmp.Or(statuses[parley.CodeOf(err)], http.StatusInternalServerError)
@@ -147,8 +148,8 @@ const keepAlive = 15 * time.Second
 // Stream sends what show makes of the items of a follower, until one was the
 // last, and comments while nothing happens. It fails when the client leaves, when
 // ctx ends, or when the follower fails.
-func Stream(ctx context.Context, s *transport.Stream, f parley.Follower,
-	show func(*parley.Item) (out []transport.Message, last bool)) error {
+func Stream(ctx context.Context, s *transport.Stream, f port.Follower,
+	show func(*port.Item) (out []transport.Message, last bool)) error {
 	for last := false; !last; {
 		waiting, cancel := context.WithTimeout(ctx, keepAlive)
 		items, err := f.Next(waiting)

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"parley"
+	"parley/port"
 	"parley/transport"
 )
 
@@ -51,7 +52,7 @@ func (c *Conns) Go(run func(context.Context)) bool {
 
 // Accept upgrades the request of a visitor and has serve own the socket. The
 // visit ends with it, or at once if there is none.
-func (c *Conns) Accept(w http.ResponseWriter, r *http.Request, visit parley.Visit, log *slog.Logger,
+func (c *Conns) Accept(w http.ResponseWriter, r *http.Request, visit port.Visit, log *slog.Logger,
 	serve func(context.Context, *transport.Socket)) {
 	socket, err := transport.Accept(w, r, transport.Options{AllowOrigin: judged})
 	if err != nil {
@@ -124,8 +125,8 @@ func (c *Conns) Close(ctx context.Context) error {
 // what asks for more, and reading never waits for either.
 type Conn struct {
 	Socket *transport.Socket
-	Door   parley.Door
-	Visit  parley.Visit
+	Door   port.Door
+	Visit  port.Visit
 	Log    *slog.Logger
 
 	wg      sync.WaitGroup
@@ -227,8 +228,8 @@ func (c *Conn) Later(f func()) bool { return c.answers.add(f) }
 // the follower sees, and Shown hears when that was written.
 type Speaker interface {
 	Receive(ctx context.Context, msg []byte, tooMany error)
-	Show(context.Context, *parley.Item) ([][]byte, *Goodbye)
-	Shown(context.Context, *parley.Item)
+	Show(context.Context, *port.Item) ([][]byte, *Goodbye)
+	Shown(context.Context, *port.Item)
 }
 
 // Run serves the connection until either side ends it. It returns when all
@@ -239,7 +240,7 @@ type Speaker interface {
 // loses patience. Everything else is done under a context that ends with the
 // visit too. Were the socket under that one, it would be dropped in the middle
 // of a read, and the client never told why.
-func (c *Conn) Run(wire context.Context, f parley.Follower, s Speaker) {
+func (c *Conn) Run(wire context.Context, f port.Follower, s Speaker) {
 	ctx, done := c.Visit.Watch(wire)
 	defer done()
 	c.inputs, c.answers = lane{wg: &c.wg, size: laneSize}, lane{wg: &c.wg, size: laneSize}

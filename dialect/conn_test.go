@@ -6,25 +6,26 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // A door to three sessions: one, one below it, and another.
 type threeSessions struct {
-	parley.Door
+	port.Door
 	taken []parley.SessionID
 }
 
-func (d *threeSessions) Session(_ context.Context, _ parley.Principal, id parley.SessionID) (parley.Summary, error) {
+func (d *threeSessions) Session(_ context.Context, _ port.Principal, id parley.SessionID) (port.Summary, error) {
 	root, ok := map[parley.SessionID]parley.SessionID{"top": "top", "below": "top", "other": "other"}[id]
 	if !ok {
-		return parley.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
+		return port.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
 	}
-	return parley.Summary{ID: id, Root: root}, nil
+	return port.Summary{ID: id, Root: root}, nil
 }
 
-func (d *threeSessions) Submit(_ context.Context, _ parley.Principal, c parley.Command) (parley.Receipt, error) {
+func (d *threeSessions) Submit(_ context.Context, _ port.Principal, c parley.Command) (port.Receipt, error) {
 	d.taken = append(d.taken, c.Session)
-	return parley.Receipt{}, nil
+	return port.Receipt{}, nil
 }
 
 // On a connection of a session answers are taken that are for it or for one below

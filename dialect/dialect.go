@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"parley"
+	"parley/port"
 	"parley/transport"
 )
 
@@ -51,7 +52,7 @@ func Encode(body any) []byte {
 
 // EncodeShared makes the bytes of a frame that an event led to, once for all
 // followers that speak the same shape. n counts the event's frames.
-func EncodeShared(i *parley.Item, shape string, n int, f Frame) []byte {
+func EncodeShared(i *port.Item, shape string, n int, f Frame) []byte {
 	if f.Own {
 		return Encode(f.Body)
 	}
@@ -61,7 +62,7 @@ func EncodeShared(i *parley.Item, shape string, n int, f Frame) []byte {
 // SessionFor is the id of the session that a principal knows by a name. It
 // follows from its arguments alone, so nothing has to be kept for it, and nobody
 // else's name leads there. space tells apart names of different kinds.
-func SessionFor(who parley.Principal, space, name string) parley.SessionID {
+func SessionFor(who port.Principal, space, name string) parley.SessionID {
 	var all []byte
 	for _, part := range []string{string(who.Tenant), string(who.ID), space, name} {
 		all = fmt.Appendf(all, "%d:%s", len(part), part)
@@ -84,7 +85,7 @@ const (
 // one that has this id, the one that has this name with this principal, and then
 // the one that takes the place of each, when it was deleted or is not theirs. The
 // client is not told which of the two it is.
-func SessionsNamed(who parley.Principal, space, name string) (ids []parley.SessionID, err error) {
+func SessionsNamed(who port.Principal, space, name string) (ids []parley.SessionID, err error) {
 	if name = strings.TrimSpace(name); len(name) > maxSessionName {
 		return nil, fmt.Errorf("session_id is longer than %d bytes", maxSessionName)
 	}
@@ -100,8 +101,8 @@ func SessionsNamed(who parley.Principal, space, name string) (ids []parley.Sessi
 
 // SubmitFirst hands a command to the first of some sessions that takes it: one
 // that is not there for the principal does not.
-func SubmitFirst(ctx context.Context, door parley.Door, who parley.Principal, ids []parley.SessionID,
-	c parley.Command) (receipt parley.Receipt, err error) {
+func SubmitFirst(ctx context.Context, door port.Door, who port.Principal, ids []parley.SessionID,
+	c parley.Command) (receipt port.Receipt, err error) {
 	for _, c.Session = range ids {
 		receipt, err = door.Submit(ctx, who, c)
 		if err == nil || parley.CodeOf(err) != parley.CodeNotFound {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"parley"
+	"parley/port"
 	"parley/transport"
 )
 
@@ -14,10 +15,10 @@ import (
 // for what the client answers. Clients of these protocols send the answer to a card
 // with their next request, so a stream ends where its run waits.
 type Exchange struct {
-	Door    parley.Door
-	Who     parley.Principal
+	Door    port.Door
+	Who     port.Principal
 	Session parley.SessionID
-	Agents  parley.ProjectAgents
+	Agents  port.ProjectAgents
 	Agent   string // that the request is for
 
 	run   parley.RunID // that was open before the request, or is shown
@@ -52,7 +53,7 @@ type Said struct {
 
 // An Answered is a card that a client answers.
 type Answered struct {
-	Card parley.CardInfo
+	Card port.CardInfo
 	Do   parley.CommandBody
 }
 
@@ -68,8 +69,8 @@ var ErrWaits = parley.Errorf(parley.CodeConflict,
 // the client carries out. A session that is not there yet has nothing, if the
 // client is about to open it. A request for an agent that does not exist is refused
 // here, also if it only answers: Submit checks the agent of messages alone.
-func (x *Exchange) Open(ctx context.Context, opens bool) (list []parley.CardInfo, err error) {
-	own := parley.Resource{Kind: parley.OwnSessions, Tenant: x.Who.Tenant}
+func (x *Exchange) Open(ctx context.Context, opens bool) (list []port.CardInfo, err error) {
+	own := port.Resource{Kind: port.OwnSessions, Tenant: x.Who.Tenant}
 	if err := x.Door.May(ctx, x.Who, parley.ActMessage, own); err != nil {
 		return nil, err
 	}
@@ -84,14 +85,14 @@ func (x *Exchange) Open(ctx context.Context, opens bool) (list []parley.CardInfo
 		return nil, err
 	}
 	x.run = m.Run
-	if list, err = x.Door.Cards(ctx, x.Who, parley.CardQuery{Root: x.Session}); err != nil {
+	if list, err = x.Door.Cards(ctx, x.Who, port.CardQuery{Root: x.Session}); err != nil {
 		return nil, err
 	}
 	var waits Waits
 	err = ReadLog(ctx, x.Door, x.Who, x.Session, parley.Seq(m.Run), m.Head,
 		func(e parley.Event) { waits, _ = waits.After(x.Session, e) })
 	for _, id := range waits.OfClient() {
-		list = append(list, parley.CardInfo{Kind: ClientCall, Session: x.Session, Run: m.Run, Seq: parley.Seq(id),
+		list = append(list, port.CardInfo{Kind: ClientCall, Session: x.Session, Run: m.Run, Seq: parley.Seq(id),
 			Call: id})
 	}
 	return list, err
@@ -196,7 +197,7 @@ func (x *Exchange) Watch(ctx context.Context) (ok bool, err error) {
 }
 
 // CancelOpen cancels the run that is open in a session. It reports false if none is.
-func CancelOpen(ctx context.Context, door parley.Door, who parley.Principal, id parley.SessionID) (bool, error) {
+func CancelOpen(ctx context.Context, door port.Door, who port.Principal, id parley.SessionID) (bool, error) {
 	_, err := door.Submit(ctx, who, parley.Command{Session: id, Via: parley.ViaHTTP, Do: parley.CancelRun{}})
 	if err != nil && parley.CodeOf(err) == parley.CodeNotFound { // the session, or a run
 		_, err = door.Session(ctx, who, id)
@@ -225,9 +226,9 @@ func ReadTools(o Object) (tools []parley.ClientTool, err error) {
 }
 
 // Follow follows the log from the first event that counts.
-func (x *Exchange) Follow(ctx context.Context) (parley.Follower, error) {
-	return x.Door.Follow(ctx, x.Who, parley.Scope{Session: x.Session, Below: true},
-		parley.Cursor{After: int64(x.from) - 1})
+func (x *Exchange) Follow(ctx context.Context) (port.Follower, error) {
+	return x.Door.Follow(ctx, x.Who, port.Scope{Session: x.Session, Below: true},
+		port.Cursor{After: int64(x.from) - 1})
 }
 
 // A RunView makes the frames of a run, for one stream.
@@ -314,16 +315,16 @@ const batch = 256
 
 // Stream shows the run, up to its end or to where it waits. What waited before this
 // moment and was answered does not count.
-func (x *Exchange) Stream(ctx context.Context, s *transport.Stream, f parley.Follower, view RunView,
-	encode func(*parley.Item, Shown) []transport.Message) error {
-	next := func(i *parley.Item) (out []transport.Message, last bool) {
+func (x *Exchange) Stream(ctx context.Context, s *transport.Stream, f port.Follower, view RunView,
+	encode func(*port.Item, Shown) []transport.Message) error {
+	next := func(i *port.Item) (out []transport.Message, last bool) {
 		shown, last := x.next(view, i.Event)
 		return encode(i, shown), last
 	}
 	var out []transport.Message
 	var failed error
 	last := false
-	err := CatchUp(ctx, f, func(i *parley.Item) bool {
+	err := CatchUp(ctx, f, func(i *port.Item) bool {
 		var more []transport.Message
 		more, last = next(i)
 		if out = append(out, more...); len(out) >= batch {

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -38,6 +39,7 @@ type exportPart struct {
 	speaker string // empty: a note of the server
 	text    string // Markdown
 	images  []parley.Image
+	own     bool // the server wrote the Markdown, and text of others is only in its blocks of code
 }
 
 const (
@@ -58,7 +60,7 @@ func (x *Export) Read(e parley.Event) error {
 		if b.Synthetic {
 			x.note("A follow-up was due.")
 		} else {
-			x.add(exportPart{"You", b.Content, b.Images})
+			x.add(exportPart{speaker: "You", text: b.Content, images: b.Images})
 		}
 	case parley.InputWithdrawn:
 		x.note("A message was withdrawn.")
@@ -74,8 +76,10 @@ func (x *Export) Read(e parley.Event) error {
 		}
 	case parley.FilesChanged:
 		for _, f := range b.Files {
-			x.says(x.agent, fmt.Sprintf("%s: %s\n\n%s", f.Summary, codeSpan(f.Path), fenced("diff", f.Diff)))
+			x.shows(fmt.Sprintf("%s: %s\n\n%s", f.Summary, codeSpan(f.Path), fenced("diff", f.Diff)))
 		}
+	case parley.ChangesUndone:
+		x.note(b.Summary())
 	default:
 		x.call(e)
 	}
@@ -114,7 +118,7 @@ func (x *Export) forked(b parley.SessionForked) {
 		case m.Call != 0:
 			x.result(m.Call, m.Text)
 		case m.Role == parley.RoleUser:
-			x.add(exportPart{"You", m.Text, m.Images})
+			x.add(exportPart{speaker: "You", text: m.Text, images: m.Images})
 		default:
 			x.says(x.agent, m.Text)
 		}
@@ -126,21 +130,23 @@ func (x *Export) forked(b parley.SessionForked) {
 }
 
 func (x *Export) says(speaker, text string) {
-	if speaker == "" {
-		speaker = "Agent"
-	}
-	x.add(exportPart{speaker: speaker, text: text})
+	x.add(exportPart{speaker: cmp.Or(speaker, "Agent"), text: text})
+}
+
+// shows adds what the agent did, in the server's words.
+func (x *Export) shows(text string) {
+	x.add(exportPart{speaker: cmp.Or(x.agent, "Agent"), text: text, own: true})
 }
 
 func (x *Export) note(text string) {
 	text = strings.Join(strings.Fields(text), " ")
-	x.add(exportPart{text: "> " + noMarkup.Replace(text)})
+	x.add(exportPart{text: "> " + noMarkup.Replace(text), own: true})
 }
 
 var noMarkup = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "`", "\\`", "<", `\<`, "[", `\[`, "&", `\&`)
 
 func (x *Export) add(p exportPart) {
-	p.text = strings.TrimSpace(p.text)
+	p.text, p.images = withoutDocuments(p.text, p.images)
 	if p.text == "" && len(p.images) == 0 {
 		return
 	}
@@ -151,12 +157,24 @@ func (x *Export) add(p exportPart) {
 	x.parts = append(x.parts, p)
 }
 
+// withoutDocuments names PDF documents in the text: an export shows pictures only.
+func withoutDocuments(text string, given []parley.Image) (_ string, images []parley.Image) {
+	for _, i := range given {
+		if i.Type != parley.TypePDF {
+			images = append(images, i)
+			continue
+		}
+		text += fmt.Sprintf("\n\n%s (PDF, %d pages)", codeSpan(i.Name), i.Pages)
+	}
+	return strings.TrimSpace(text), images
+}
+
 func (x *Export) called(id parley.CallID, name, arguments string) {
 	if x.tools == nil {
 		x.tools = map[parley.CallID]string{}
 	}
 	x.tools[id] = name
-	x.says(x.agent, codeSpan(name)+"\n\n"+fenced("json", arguments))
+	x.shows(codeSpan(name) + "\n\n" + fenced("json", arguments))
 }
 
 func (x *Export) result(id parley.CallID, text string) {
@@ -166,7 +184,7 @@ func (x *Export) result(id parley.CallID, text string) {
 		text = strings.ToValidUTF8(text[:maxResults], "")
 	}
 	if name := x.tools[id]; !parley.IsBlank(text) {
-		x.says(x.agent, "Result of "+codeSpan(name)+":\n\n"+fenced("text", text+more))
+		x.shows("Result of " + codeSpan(name) + ":\n\n" + fenced("text", text+more))
 	}
 }
 
@@ -197,29 +215,6 @@ func ticksAround(text string, least int) string {
 	return strings.Repeat("`", least)
 }
 
-var fence = regexp.MustCompile("^ {0,3}(```+|~~~+)(.*)$")
-
-// closed ends a block of code that a text leaves open, so that the text after it is not part of the block.
-func closed(text string) string {
-	open := ""
-	for line := range strings.Lines(text) {
-		m := fence.FindStringSubmatch(strings.TrimRight(line, "\r\n"))
-		switch {
-		case m == nil:
-		case open == "":
-			if m[1][0] == '~' || !strings.Contains(m[2], "`") {
-				open = m[1]
-			}
-		case strings.HasPrefix(m[1], open) && parley.IsBlank(m[2]):
-			open = ""
-		}
-	}
-	if open != "" {
-		text += "\n" + open
-	}
-	return text
-}
-
 // Title of the document.
 func (x *Export) Title() string {
 	if parley.IsBlank(x.title) {
@@ -238,25 +233,6 @@ func (x *Export) Document(ctx context.Context, format string) ([]byte, error) {
 		return x.html(ctx)
 	}
 	return x.markdown(), nil
-}
-
-// markdown writes the document. A heading names each speaker.
-func (x *Export) markdown() []byte {
-	out := fmt.Appendf(nil, "# %s\n\n%s\n\n", noMarkup.Replace(x.Title()), x.origin())
-	speaker := ""
-	for _, p := range x.parts {
-		if p.speaker != "" && p.speaker != speaker {
-			out = fmt.Appendf(out, "## %s\n\n", noMarkup.Replace(p.speaker))
-			speaker = p.speaker
-		}
-		if p.text != "" {
-			out = fmt.Appendf(out, "%s\n\n", closed(p.text))
-		}
-		for _, i := range p.images {
-			out = fmt.Appendf(out, "> Image (%s, %d bytes)\n\n", i.Type, len(i.Data))
-		}
-	}
-	return out
 }
 
 const exportPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

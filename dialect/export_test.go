@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/yuin/goldmark"
+
 	"parley"
 	"parley/dialect"
 )
@@ -48,6 +50,34 @@ func TestExport(t *testing.T) {
 		"> The run ended: failed. The model is gone.\n\n"
 	if got != want {
 		t.Errorf("%s\nwant:\n%s", got, want)
+	}
+}
+
+// TestExportedMarkdownIsContained: whatever a message is, the next one has its heading and its text.
+func TestExportedMarkdownIsContained(t *testing.T) {
+	for _, hostile := range []string{
+		"Code:\n```\nnever closed", "~~~~\n~~~\n```", "1. a list\n\n   ```\n   never closed",
+		"> quoted\n> ~~~~~\n> never closed", "- ```` `\n  x", "``` a`b\ntext", "\t```\nindented",
+		"<!-- never closed", "a <!-- comment --> in a line", "<!-- one\n\n<!-- two -->\n\n<!-- three", "- <!--\n  x",
+		"<script>\n\nnever closed", "<PRE>\nx", "<?php", "<!DOCTYPE x", "<![CDATA[ x", "<style>\n* { display: none }",
+		"<textarea>", "<div>\n<!-- x", "```\n<!--\n```\n<!--", "a\n===\n<!--", "[a]: <x\n\n<!--",
+		strings.Repeat("<!--\n\n", 20),
+	} {
+		got := document(t, "markdown", parley.SessionOpened{Owner: "ann", Title: "T"},
+			parley.InputReceived{Content: hostile}, parley.OutputFinished{Kind: parley.Text, Text: "the answer"},
+			parley.InputReceived{Content: "the end"})
+		var page strings.Builder
+		if err := goldmark.Convert([]byte(got), &page); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{"<h2>Agent</h2>", "<p>the answer</p>", "<h2>You</h2>\n<p>the end</p>"} {
+			if !strings.Contains(page.String(), want) {
+				t.Errorf("after %q there is no %s:\n%s", hostile, want, got)
+			}
+		}
+		if strings.Contains(page.String(), "raw HTML omitted") && !strings.Contains(hostile, "<div>") {
+			t.Errorf("%q hides text:\n%s", hostile, got)
+		}
 	}
 }
 

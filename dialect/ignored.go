@@ -7,10 +7,12 @@ import "maps"
 var (
 	// Bookkeeping is shown by no other dialect.
 	Bookkeeping = map[string]string{
+		"UndoRequested":     "what came of it is shown",
 		"SessionForked":     "the conversation before a fork is shown by the native protocol only",
 		"InputScreened":     "a run that is blocked says so when it ends",
 		"EffectEnqueued":    "a bookmark for clients that come back, not a message",
 		"EffectCancelled":   "a bookmark for clients that come back, not a message",
+		"ToolServersChosen": "tool servers are shown by the native protocol only",
 		"GrantRevoked":      "grants are shown by the native protocol only",
 		"TimerPostponed":    "a follow-up is shown when it comes",
 		"TimerCancelled":    "a follow-up is shown when it comes",

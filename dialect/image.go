@@ -3,12 +3,13 @@ package dialect
 import (
 	"bytes"
 	"encoding/base64"
+	"net/url"
 	"strings"
 
 	"parley"
 )
 
-// Limits of one input with images.
+// Limits of one input with images and PDF documents.
 const (
 	maxImages     = 4
 	MaxImageBytes = 4 << 20 // of all of them
@@ -25,20 +26,21 @@ func ReadImages(o Object) ([]parley.Image, error) {
 	return Images(given)
 }
 
-// Images reads the images of an input: data URLs or bare base64. The type of an image is seen in its data, not taken
-// from the URL.
+// Images reads the images and PDF documents of an input: data URLs or bare base64. The type of an image is seen in its
+// data, not taken from the URL. The URL may have the name of a document: data:application/pdf;name=a%20b.pdf;base64,…
 func Images(given []string) (list []parley.Image, err error) {
 	if len(given) > maxImages {
 		return nil, Invalid("images: at most %d", maxImages)
 	}
 	all := 0
 	for i, s := range given {
+		name := ""
 		if rest, isURL := strings.CutPrefix(s, "data:"); isURL {
 			head, encoded, _ := strings.Cut(rest, ",")
 			if !strings.HasSuffix(head, ";base64") {
 				return nil, Invalid("images[%d] must be a data URL in base64", i)
 			}
-			s = encoded
+			s, name = encoded, nameIn(head)
 		}
 		data, err := base64.StdEncoding.DecodeString(s)
 		if err != nil || len(data) == 0 {
@@ -49,15 +51,33 @@ func Images(given []string) (list []parley.Image, err error) {
 		}
 		kind := imageType(data)
 		if kind == "" {
-			return nil, Invalid("images[%d] is no PNG, JPEG, GIF or WebP", i)
+			return nil, Invalid("images[%d] is no PNG, JPEG, GIF, WebP or PDF", i)
 		}
-		list = append(list, parley.Image{Type: kind, Data: data})
+		image := parley.Image{Type: kind, Data: data}
+		if kind == parley.TypePDF {
+			image.Name = name
+		}
+		list = append(list, image)
 	}
 	return list, nil
 }
 
+// nameIn is the parameter name of the head of a data URL.
+func nameIn(head string) string {
+	for _, parameter := range strings.Split(head, ";") {
+		if escaped, ok := strings.CutPrefix(parameter, "name="); ok {
+			if name, err := url.PathUnescape(escaped); err == nil && len(name) <= parley.MaxName {
+				return strings.ToValidUTF8(name, "")
+			}
+		}
+	}
+	return ""
+}
+
 func imageType(data []byte) string {
 	switch {
+	case bytes.HasPrefix(data, []byte("%PDF-")):
+		return parley.TypePDF
 	case bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")):
 		return "image/png"
 	case bytes.HasPrefix(data, []byte("\xff\xd8\xff")):

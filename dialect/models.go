@@ -3,20 +3,20 @@ package dialect
 import (
 	"context"
 
-	"parley"
+	"parley/port"
 )
 
 // Models lists the models that can be called. The default is that of agents that name
 // none; empty: the server's.
-type Models func(ctx context.Context, byDefault string) ([]parley.ModelInfo, error)
+type Models func(ctx context.Context, byDefault string) ([]port.ModelInfo, error)
 
 // ListModels lists the models for a principal, whose tenant may have a default of its
 // own.
-func ListModels(ctx context.Context, door parley.Door, who parley.Principal, models Models) ([]parley.ModelInfo,
+func ListModels(ctx context.Context, door port.Door, who port.Principal, models Models) ([]port.ModelInfo,
 	error) {
 	settings, err := door.Settings(ctx, who)
 	if err != nil || models == nil {
-		return []parley.ModelInfo{}, err
+		return []port.ModelInfo{}, err
 	}
 	return models(ctx, settings.Model)
 }

@@ -5,12 +5,13 @@ import (
 	"strings"
 
 	"parley"
+	"parley/port"
 )
 
 // SessionNamed returns the session that a client of an open protocol means. A UUID of version 4 is the id of the
 // session. Any other string is a name of the principal's own; label repeats it, to be kept with the session that the
 // client opens. A session that belongs to another principal or was deleted is refused by the door.
-func SessionNamed(who parley.Principal, name string) (id parley.SessionID, label string, err error) {
+func SessionNamed(who port.Principal, name string) (id parley.SessionID, label string, err error) {
 	if len(name) > maxSessionName {
 		return "", "", Invalid("The id of a session is longer than %d bytes", maxSessionName)
 	}
@@ -27,7 +28,7 @@ func SessionNamed(who parley.Principal, name string) (id parley.SessionID, label
 }
 
 // NameOf returns what a principal calls a session: the name that SessionNamed finds it by, or its id.
-func NameOf(ctx context.Context, door parley.Door, who parley.Principal, id parley.SessionID) (name string, err error) {
+func NameOf(ctx context.Context, door port.Door, who port.Principal, id parley.SessionID) (name string, err error) {
 	name = string(id)
 	err = ReadLog(ctx, door, who, id, 1, 1, func(e parley.Event) {
 		if b, ok := e.Body.(parley.SessionOpened); ok && parley.NamedSession(who.Tenant, who.ID, b.Name) == id {

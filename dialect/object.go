@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"parley"
+	"parley/strictjson"
 )
 
 // An Object is a JSON object from a client, read strictly: keys are compared
@@ -20,14 +20,14 @@ func ParseObject(data []byte) (Object, error) {
 	if !json.Valid(data) {
 		return nil, fmt.Errorf("the message is not valid JSON")
 	}
-	if parley.DeeperJSON(data, maxDepth) {
+	if strictjson.Deeper(data, maxDepth) {
 		return nil, fmt.Errorf("the message is nested deeper than %d levels", maxDepth)
 	}
 	var o Object
 	if json.Unmarshal(data, &o) != nil || o == nil { // null is no object
 		return nil, fmt.Errorf("the message is not a JSON object")
 	}
-	if key, repeated := parley.RepeatedKey(data, 1); repeated {
+	if key, repeated := strictjson.RepeatedKey(data, 1); repeated {
 		return nil, fmt.Errorf("the key %q is there twice", key)
 	}
 	return o, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"parley"
+	"parley/port"
 )
 
 // An OwnSession is the session of one connection. It opens with the first command
@@ -11,10 +12,10 @@ import (
 // and no other principal may learn of it. An OwnSession is the follower of the
 // connection, and the door by which the connection submits.
 type OwnSession struct {
-	parley.Door
-	parley.Follower
+	port.Door
+	port.Follower
 	id     parley.SessionID
-	who    parley.Principal
+	who    port.Principal
 	opened context.Context // ends when the session opens
 	open   context.CancelFunc
 	waking func() bool // ends that opening the session wakes the caller of Take
@@ -23,13 +24,13 @@ type OwnSession struct {
 
 // NewOwnSession follows meanwhile until the session opens, to learn that the
 // server stops. The items of meanwhile are dropped.
-func NewOwnSession(door parley.Door, who parley.Principal, id parley.SessionID, meanwhile parley.Follower) *OwnSession {
+func NewOwnSession(door port.Door, who port.Principal, id parley.SessionID, meanwhile port.Follower) *OwnSession {
 	o := &OwnSession{Door: door, Follower: meanwhile, id: id, who: who}
 	o.opened, o.open = context.WithCancel(context.Background())
 	return o
 }
 
-func (o *OwnSession) Submit(ctx context.Context, who parley.Principal, c parley.Command) (parley.Receipt, error) {
+func (o *OwnSession) Submit(ctx context.Context, who port.Principal, c parley.Command) (port.Receipt, error) {
 	receipt, err := o.Door.Submit(ctx, who, c)
 	if err == nil && c.Session == o.id {
 		o.open()
@@ -41,7 +42,7 @@ func (o *OwnSession) Submit(ctx context.Context, who parley.Principal, c parley.
 func (o *OwnSession) Opened() bool { return o.opened.Err() != nil }
 
 // Next waits for the session, and then for items of it and of sessions below it.
-func (o *OwnSession) Next(ctx context.Context) ([]*parley.Item, error) {
+func (o *OwnSession) Next(ctx context.Context) ([]*port.Item, error) {
 	if !o.own {
 		if err := o.wait(ctx); err != nil {
 			return nil, err
@@ -53,9 +54,9 @@ func (o *OwnSession) Next(ctx context.Context) ([]*parley.Item, error) {
 	return o.Follower.Next(ctx)
 }
 
-// Take is of parley.Waker.
-func (o *OwnSession) Take(ctx context.Context, wake func()) ([]*parley.Item, error) {
-	meanwhile, ok := o.Follower.(parley.Waker)
+// Take is of port.Waker.
+func (o *OwnSession) Take(ctx context.Context, wake func()) ([]*port.Item, error) {
+	meanwhile, ok := o.Follower.(port.Waker)
 	if !ok {
 		return o.Next(ctx)
 	}
@@ -72,10 +73,10 @@ func (o *OwnSession) Take(ctx context.Context, wake func()) ([]*parley.Item, err
 			return nil, err
 		}
 	}
-	return o.Follower.(parley.Waker).Take(ctx, wake)
+	return o.Follower.(port.Waker).Take(ctx, wake)
 }
 
-// Close is of parley.Follower.
+// Close is of port.Follower.
 func (o *OwnSession) Close() {
 	if o.waking != nil {
 		o.waking()
@@ -85,7 +86,7 @@ func (o *OwnSession) Close() {
 
 // follow begins to follow the session, which exists.
 func (o *OwnSession) follow(ctx context.Context) error {
-	own, err := o.Door.Follow(ctx, o.who, parley.Scope{Session: o.id, Below: true}, parley.Beginning)
+	own, err := o.Door.Follow(ctx, o.who, port.Scope{Session: o.id, Below: true}, port.Beginning)
 	if err != nil {
 		return err
 	}

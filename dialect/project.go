@@ -6,28 +6,29 @@ import (
 	"net/http"
 
 	"parley"
+	"parley/port"
 )
 
 // InProject is a door for a client that names a project in its address, by
 // ?project= with a root or an id: what it opens is opened there. The project is zero
 // if it names none, and the door is then the one that was given.
-func InProject(door parley.Door, tenant parley.TenantID, r *http.Request) (parley.Door, parley.Project, error) {
+func InProject(door port.Door, tenant parley.TenantID, r *http.Request) (port.Door, port.Project, error) {
 	return inProject(door, tenant, ProjectName(r))
 }
 
 // InProjectOf is the same for a request with a body, which may name the project, too.
-func InProjectOf(door parley.Door, tenant parley.TenantID, r *http.Request, body Object) (parley.Door, parley.Project,
+func InProjectOf(door port.Door, tenant parley.TenantID, r *http.Request, body Object) (port.Door, port.Project,
 	error) {
 	name, err := ProjectIn(r, body)
 	if err != nil {
-		return door, parley.Project{}, err
+		return door, port.Project{}, err
 	}
 	return inProject(door, tenant, name)
 }
 
-func inProject(door parley.Door, tenant parley.TenantID, name string) (parley.Door, parley.Project, error) {
+func inProject(door port.Door, tenant parley.TenantID, name string) (port.Door, port.Project, error) {
 	if name == "" {
-		return door, parley.Project{}, nil
+		return door, port.Project{}, nil
 	}
 	project, err := door.Project(tenant, name)
 	if err != nil {
@@ -64,11 +65,11 @@ func ProjectIn(r *http.Request, body Object) (name string, err error) {
 
 // A projectDoor has inputs go to sessions of one project, and opens sessions there.
 type projectDoor struct {
-	parley.Door
+	port.Door
 	root string
 }
 
-func (d projectDoor) Submit(ctx context.Context, who parley.Principal, c parley.Command) (parley.Receipt, error) {
+func (d projectDoor) Submit(ctx context.Context, who port.Principal, c parley.Command) (port.Receipt, error) {
 	switch do := c.Do.(type) {
 	case parley.OpenSession:
 		do.Project = d.root

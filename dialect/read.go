@@ -4,16 +4,17 @@ import (
 	"context"
 
 	"parley"
+	"parley/port"
 )
 
 // ReadLog reads the events of a session from one seq up to another, at or behind
 // which there must be one.
-func ReadLog(ctx context.Context, door parley.Door, who parley.Principal, id parley.SessionID, first, last parley.Seq,
+func ReadLog(ctx context.Context, door port.Door, who port.Principal, id parley.SessionID, first, last parley.Seq,
 	each func(parley.Event)) error {
 	if first > last {
 		return nil
 	}
-	f, err := door.Follow(ctx, who, parley.Scope{Session: id}, parley.Cursor{After: int64(first) - 1})
+	f, err := door.Follow(ctx, who, port.Scope{Session: id}, port.Cursor{After: int64(first) - 1})
 	if err != nil {
 		return err
 	}

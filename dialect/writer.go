@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"parley"
+	"parley/port"
 	"parley/transport"
 )
 
@@ -14,7 +15,7 @@ import (
 type writer struct {
 	conn      *Conn
 	ctx, wire context.Context // see Conn.Run
-	follower  parley.Follower
+	follower  port.Follower
 	speaker   Speaker
 	over      chan struct{} // closed after the goodbye
 
@@ -104,8 +105,8 @@ func (w *writer) write() *Goodbye {
 
 // take returns what the follower has, or none if it will wake the writer. A
 // follower that cannot is waited for.
-func (w *writer) take() ([]*parley.Item, error) {
-	if f, ok := w.follower.(parley.Waker); ok {
+func (w *writer) take() ([]*port.Item, error) {
+	if f, ok := w.follower.(port.Waker); ok {
 		return f.Take(w.ctx, w.wake)
 	}
 	return w.follower.Next(w.ctx)

@@ -4,17 +4,17 @@ import (
 	"context"
 	"testing"
 
-	"parley"
+	"parley/port"
 )
 
 // A lookedAt is a follower that has nothing, and says so as often as it is asked.
 type lookedAt struct {
-	parley.Follower
+	port.Follower
 	looks int
 	then  func(wake func())
 }
 
-func (f *lookedAt) Take(_ context.Context, wake func()) ([]*parley.Item, error) {
+func (f *lookedAt) Take(_ context.Context, wake func()) ([]*port.Item, error) {
 	if f.looks++; f.looks == 1 {
 		f.then(wake)
 	}

@@ -430,3 +430,52 @@ func TestEditorErrors(t *testing.T) {
 	e.initialize()
 	fails(e, "session/new", here, -32603, "parley serve")
 }
+
+// TestAnEditorThatLeavesAfterItsPrompt closes its pipe at once, and still gets the whole answer.
+func TestAnEditorThatLeavesAfterItsPrompt(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, options{})
+	cmd := exec.CommandContext(within(t, patience), binary(t), "acp", "--server", "http://"+s.address)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	ask := func(id int, method string, params map[string]any) {
+		t.Helper()
+		raw, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+		if _, err := in.Write(append(raw, '\n')); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answered := func() (session string) {
+		t.Helper()
+		line, err := lines.ReadString('\n')
+		var answer struct{ Result struct{ SessionID string } }
+		if err == nil {
+			err = json.Unmarshal([]byte(line), &answer)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.Result.SessionID
+	}
+	ask(1, "initialize", map[string]any{"protocolVersion": 1})
+	answered()
+	ask(2, "session/new", map[string]any{"cwd": s.o.workspace, "mcpServers": []any{}})
+	session := answered()
+	ask(3, "session/prompt", prompting(session, "count slowly to 3"))
+	in.Close()
+	rest, err := io.ReadAll(lines)
+	if ended := cmd.Wait(); err != nil || ended != nil || !strings.Contains(string(rest), `"text":"3"`) ||
+		!strings.Contains(string(rest), `"id":3,"result":{"stopReason":"end_turn"`) {
+		t.Errorf("%v, %v, and the answer is\n%s", err, ended, rest)
+	}
+}

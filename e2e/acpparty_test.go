@@ -23,7 +23,7 @@ func (g *gathering) editor(p *party) {
 		answered = true // which it is not told
 		e.send(map[string]any{"choose": option, "of": shown.Of})
 	}
-	p.allow = func(string) { answer("allow") }
+	p.decide = func(_, decision string) { answer(decision) }
 	p.choose = func(_, label string) {
 		for _, o := range shown.Permission.Options {
 			if o.Name == label {

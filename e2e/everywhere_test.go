@@ -62,10 +62,24 @@ func (g *gathering) same(speaker *party, ending string) told {
 	return want
 }
 
-// remembersEverywhere: the conversation is the session's, whoever goes on with it.
+// speakers are the dialects that speak where the opener makes no difference: all of them in the session that
+// the native protocol opened, elsewhere the opener and the three after it.
+func (g *gathering) speakers() []*party {
+	if g.opener == "native" {
+		return g.members
+	}
+	first := slices.Index(dialects, g.opener)
+	var some []*party
+	for i := range 4 {
+		some = append(some, g.members[(first+i)%len(g.members)])
+	}
+	return some
+}
+
+// remembersEverywhere: the conversation belongs to the session, and every dialect continues it.
 func remembersEverywhere(t *testing.T, g *gathering) {
 	said := "In this session you said:\n\n1. say hello"
-	for i, speaker := range g.members {
+	for i, speaker := range g.speakers() {
 		speaker.say("what did I say")
 		if r := g.same(speaker, "completed"); r.text != said {
 			t.Errorf("%s was told %q", speaker.dialect, r.text)
@@ -96,18 +110,21 @@ func everywhereTheSame(t *testing.T, g *gathering) {
 	}
 }
 
-// cards has something asked that waits for a person, by every dialect answered.
+// cardsEverywhere has every dialect answer what another one asked for: it allows, denies, and answers a question.
 func cardsEverywhere(t *testing.T, g *gathering) {
 	asker := g.member(g.opener)
 	for _, answerer := range g.members {
-		if answerer.allow == nil {
-			continue
-		}
-		for message, answer := range map[string]func(id string){
-			"write it to " + strings.ReplaceAll(answerer.dialect, " ", "-") + ".txt": answerer.allow,
-			"ask me": func(id string) { answerer.choose(id, "Coffee") },
+		file := strings.ReplaceAll(answerer.dialect, " ", "-") + ".txt"
+		for _, one := range []struct {
+			message, says string
+			answer        func(card, text string)
+			text          string
+		}{
+			{"write it to " + file, "It is written.", answerer.decide, allow},
+			{"write it to not-" + file, "A person did not allow this.", answerer.decide, deny},
+			{"ask me", "Your answer: Coffee.", answerer.choose, "Coffee"},
 		} {
-			asker.say(message)
+			asker.say(one.message)
 			id := g.member("native").until(card).id
 			for _, p := range g.each(asker) {
 				if p.dialect == "native" {
@@ -117,21 +134,21 @@ func cardsEverywhere(t *testing.T, g *gathering) {
 					t.Errorf("%s was shown the card %s, not %s", p.dialect, m.id, id)
 				}
 			}
-			answer(id)
+			one.answer(id, one.text)
 			for _, p := range g.each(asker) {
-				if p == answerer && p.dialect == "agent loop" && message != "ask me" {
+				if p == answerer && p.dialect == "agent loop" && one.message != "ask me" {
 					continue // who settles an approval there is told by what follows
 				}
 				if m := p.until(cleared); m.id != id && m.id != "" {
 					t.Errorf("%s was told that %s is settled, not %s", p.dialect, m.id, id)
 				}
 			}
-			if r := g.same(asker, "completed"); !strings.Contains(r.text, "It is written.") &&
-				!strings.Contains(r.text, "Your answer: Coffee.") {
-				t.Errorf("answered by %s: %q", answerer.dialect, r.text)
+			if r := g.same(asker, "completed"); !strings.Contains(r.text, one.says) {
+				t.Errorf("%s, answered by %s: %q", one.message, answerer.dialect, r.text)
 			}
 		}
-		wantFile(t, g.s, strings.ReplaceAll(answerer.dialect, " ", "-")+".txt", "it")
+		wantFile(t, g.s, file, "it")
+		wantNoFile(t, g.s, "not-"+file)
 	}
 }
 
@@ -163,7 +180,7 @@ func cancelsEverywhere(t *testing.T, g *gathering) {
 // bus steers.
 func busyEverywhere(t *testing.T, g *gathering) {
 	asker := g.member(g.opener)
-	for _, other := range g.members {
+	for _, other := range g.speakers() {
 		if other.deaf {
 			continue // it hears nothing of a run it did not ask for
 		}

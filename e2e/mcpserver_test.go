@@ -202,6 +202,89 @@ func mcpAsksPeople(t *testing.T, c *mcpClient, s *server) {
 	wantNoFile(t, s, "not.txt")
 }
 
+// A client without a message attends to the run that another client asked for: its person is asked what the run waits
+// for, and it is told the answer. So is a client whose message waits behind that run.
+func TestMCPAttends(t *testing.T) {
+	t.Parallel()
+	o := options{workspace: t.TempDir()}
+	for _, name := range []string{"helpful-assistant", "scribe"} {
+		put(t, o.workspace, "agents/"+name+".md", "---\nname: "+name+"\n---\nYou write things down.\n")
+	}
+	s, n := startServer(t, o), startNode(t)
+	session := newThread()
+	say := func(text string) {
+		t.Helper()
+		if status, body := n.fetch(s, "POST", "/api/v1/sessions/"+session+"/inputs",
+			`{"agent":"helpful-assistant","content":`+quoted(text)+`}`); status != http.StatusAccepted {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	seen := 0
+	waits := func(what string) { // what say has led to
+		t.Helper()
+		seen = s.awaitEvent(session, func(e event) bool { return e.Type == what && e.Seq > seen }).Seq
+	}
+	first, second, silent := n.mcp(s, true), n.mcp(s, true), n.mcp(s, false)
+	attend := func(clients ...*mcpClient) {
+		for _, c := range clients {
+			c.call("ask_agent", map[string]any{"session": session})
+			c.kind("waiting")
+		}
+	}
+	if status, body := n.fetch(s, "POST", "/api/v1/sessions", `{"id":"`+session+`"}`); status >= 300 {
+		t.Fatalf("%d %s", status, body)
+	}
+
+	// Two people are asked, and one answer counts. A client that ends its call leaves the run alone.
+	say("write it to a.txt")
+	waits("ApprovalRequested")
+	attend(first, second, silent)
+	first.until("elicit")
+	second.until("elicit")
+	silent.act("abort", nil)
+	silent.until("refused")
+	attend(silent)
+	first.act("answer", map[string]any{"action": "accept", "content": map[string]any{"decision": "allow"}})
+	second.until("unasked")
+	for _, c := range []*mcpClient{first, second, silent} {
+		if r := c.result(); r.IsError || !strings.Contains(r.text(), "It is written.") || r.StructuredContent.Session != session {
+			t.Errorf("%+v", r)
+		}
+	}
+	wantFile(t, s, "a.txt", "it")
+	if decided := of("ApprovalDecided", s.events(session)); len(decided) != 1 {
+		t.Errorf("%d decisions", len(decided))
+	}
+
+	// A message that waits behind a run has a person asked what the run waits for.
+	say("ask me")
+	waits("QuestionAsked")
+	first.act("answer", map[string]any{"action": "accept", "content": map[string]any{"answer_1": "Coffee"}})
+	first.ask("say after", session)
+	if h := first.until("elicit"); !strings.Contains(h.Data, "Tea or coffee?") {
+		t.Errorf("%s", h.Data)
+	}
+	if r := first.result(); r.text() != "after" {
+		t.Errorf("%+v", r)
+	}
+
+	// A card of a call whose connection was lost is still asked about.
+	say("write it to b.txt")
+	waits("ApprovalRequested")
+	second.call("ask_agent", map[string]any{"agent": "scribe", "session": session})
+	if h := second.until("refused"); !strings.Contains(h.Data, `of the agent "helpful-assistant"`) {
+		t.Errorf("%+v", h)
+	}
+	attend(second)
+	second.until("elicit")
+	second.act("cut", nil)
+	second.act("answer", map[string]any{"action": "decline"})
+	if r := second.result(); !strings.HasSuffix(r.text(), "A person did not allow this.") {
+		t.Errorf("%+v", r)
+	}
+	wantNoFile(t, s, "b.txt")
+}
+
 // mcpResumes: a client whose connections are lost in the middle of a call comes back, and is told the rest, and no
 // character twice.
 func mcpResumes(t *testing.T, c *mcpClient) {
@@ -267,9 +350,11 @@ func mcpRefuses(t *testing.T, c *mcpClient, n *node, s *server) {
 		says      string
 	}{
 		{"ask_agent", map[string]any{"agent": "nobody", "message": "hi", "session": session}, "There is no agent"},
-		{"ask_agent", map[string]any{"agent": "helpful-assistant", "message": " ", "session": session},
-			"message is missing"},
-		{"ask_agent", map[string]any{"agent": "helpful-assistant", "session": session}, "message is missing"},
+		{"ask_agent", map[string]any{"agent": "helpful-assistant", "message": " "}, "message is missing"},
+		{"ask_agent", map[string]any{"message": "hi", "session": session}, "agent is missing"},
+		{"ask_agent", map[string]any{"message": " ", "session": session}, "No run is under way"},
+		{"ask_agent", map[string]any{"session": newThread()}, "no such session"},
+		{"ask_agent", map[string]any{"session": gone}, "no such session"},
 		{"ask_agent", map[string]any{"agent": "helpful-assistant", "message": 7, "session": session},
 			"must be a string"},
 		{"ask_agent", map[string]any{"agent": "helpful-assistant", "message": "hi", "session": gone},

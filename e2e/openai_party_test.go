@@ -15,8 +15,8 @@ func (g *gathering) openAI(p *party) {
 	}
 	var c *openAICall
 	p.say = func(text string) { c = create(asking(text)) }
-	p.allow = func(card string) {
-		create(asking("", object{"input": []object{{"type": "mcp_approval_response", "approve": true,
+	p.decide = func(card, decision string) {
+		create(asking("", object{"input": []object{{"type": "mcp_approval_response", "approve": decision == allow,
 			"approval_request_id": "mcpr_" + digits() + strings.Replace(card, g.session+".", "_", 1)}}}))
 	}
 	p.choose = func(_, label string) { create(asking(label)) }

@@ -16,10 +16,10 @@ type party struct {
 	t       *testing.T
 	dialect string
 	say     func(text string)
-	allow   func(card string)        // an approval; nil: the dialect cannot
-	choose  func(card, label string) // the answer to a question; nil: the dialect cannot
-	cancel  func(*party)             // the run that goes on; nil: the dialect cannot
-	hear    func(*told) moment       // the next message
+	decide  func(card, decision string) // of an approval: allow or deny
+	choose  func(card, label string)    // the answer to a question
+	cancel  func(*party)                // the run that goes on; nil: the dialect cannot
+	hear    func(*told) moment          // the next message
 
 	run     told
 	deaf    bool // it hears only what it said itself
@@ -208,9 +208,15 @@ func (g *gathering) in(t *testing.T) {
 	}
 }
 
-func sendsDecision(c *socket) func(string) {
-	return func(card string) {
-		c.send(map[string]any{"type": "approval_response", "id": card, "decision": "allow"})
+// The decisions of parties.
+const (
+	allow = "allow"
+	deny  = "deny"
+)
+
+func sendsDecision(c *socket) func(string, string) {
+	return func(card, decision string) {
+		c.send(map[string]any{"type": "approval_response", "id": card, "decision": decision})
 	}
 }
 
@@ -225,7 +231,7 @@ func (g *gathering) console(p *party) {
 	c := g.consoleSocket()
 	g.session = c.session
 	p.shows = []string{"results", "text"}
-	p.say, p.allow, p.choose = c.say, sendsDecision(c.socket), sendsAnswer(c.socket)
+	p.say, p.decide, p.choose = c.say, sendsDecision(c.socket), sendsAnswer(c.socket)
 	p.hear = func(r *told) moment { return relay(r, c.frame()) }
 }
 
@@ -294,14 +300,14 @@ func (g *gathering) stream(p *party) {
 		return moment{what: ended}
 	}
 	c := g.consoleSocket()
-	p.allow, p.choose = sendsDecision(c.socket), sendsAnswer(c.socket)
+	p.decide, p.choose = sendsDecision(c.socket), sendsAnswer(c.socket)
 }
 
 func (g *gathering) chat(p *party) {
 	c, texts := g.n.agentChat(g.s), 0
 	p.shows = []string{"inputs", "thinking", "calls", "results", "trimmed text of answers"}
 	p.say = func(text string) { c.chat(text, g.session) }
-	p.allow, p.choose = sendsDecision(c), sendsAnswer(c)
+	p.decide, p.choose = sendsDecision(c), sendsAnswer(c)
 	p.hear = func(r *told) moment {
 		f := c.frame()
 		var m struct {
@@ -347,7 +353,7 @@ func (g *gathering) chat(p *party) {
 func (g *gathering) thread(p *party) {
 	c := g.n.dial(g.s, g.session)
 	p.shows = []string{"text"}
-	p.say, p.allow, p.choose = c.ask, sendsDecision(c), sendsAnswer(c)
+	p.say, p.decide, p.choose = c.ask, sendsDecision(c), sendsAnswer(c)
 	p.cancel = func(*party) { c.cancel(p.request) }
 	p.hear = func(r *told) moment {
 		switch f := c.frame(); f.Type {
@@ -390,9 +396,10 @@ func (g *gathering) loop(p *party) {
 	p.shows = []string{"thinking", "calls", "results", "text"}
 	p.say = c.input
 	request := ""
-	p.allow = func(string) { // it says which, since others before may have been settled elsewhere
+	p.decide = func(_, decision string) { // it says which, since others before may have been settled elsewhere
+		review := map[string]string{allow: "yes", deny: "no-continue"}[decision]
 		c.send(map[string]any{"id": newThread(), "type": "approval_response",
-			"payload": map[string]any{"review": "yes", "requestId": request}})
+			"payload": map[string]any{"review": review, "requestId": request}})
 	}
 	p.choose = func(card, label string) {
 		c.send(map[string]any{"id": newThread(), "type": "question_response",
@@ -465,7 +472,9 @@ func (g *gathering) bus(p *party) {
 			p.t.Errorf("%s: %d %s", card, status, body)
 		}
 	}
-	p.allow, p.choose = func(card string) { answers(card, "Allow once") }, answers
+	p.decide, p.choose = func(card, decision string) {
+		answers(card, map[string]string{allow: "Allow once", deny: "Deny"}[decision])
+	}, answers
 	p.cancel = func(*party) {
 		runs := g.n.runs(g.s, "/api/agent-runs?session_id="+g.session)
 		var stopped struct {
@@ -544,7 +553,7 @@ func (g *gathering) a2a(p *party) {
 	p.choose = func(_, label string) {
 		c.in(p.t).ask("send", map[string]any{"text": label, "task": find(a2aInputRequired), "immediately": true})
 	}
-	p.allow = func(card string) { p.choose(card, "allow") }
+	p.decide = p.choose
 	p.cancel = func(*party) { c.in(p.t).ask("cancel", map[string]any{"task": find(a2aWorking)}) }
 	p.hear = func(r *told) moment {
 		if len(soon) == 0 {
@@ -588,22 +597,31 @@ func tells(r *told, e a2aEvent, waits *string) (list []moment) {
 	return append(list, moment{})
 }
 
-// mcp is a client that asks the agent by a tool. A person is asked by its client, if the session is its own.
+// mcp is a client that asks the agent by a tool, and whose person is asked what waits. If the message that led to a card
+// is another client's, it attends to the run by a call without a message.
 func (g *gathering) mcp(p *party) {
 	p.deaf, p.shows = true, []string{"text"}
-	c := g.n.mcp(g.s, g.opener == p.dialect)
+	c, asks := g.n.mcp(g.s, true), false
 	p.say = func(text string) {
-		c.t = p.t
+		c.t, asks = p.t, true
 		c.ask(text, g.session)
 	}
-	if g.opener == p.dialect {
-		answer := func(content map[string]any) {
-			c.act("answer",
-				map[string]any{"action": "accept", "content": content})
+	answer := func(card string, content map[string]any) {
+		c.t = p.t
+		if !asks {
+			c.call("ask_agent", map[string]any{"session": g.session})
+			if shown := c.kind("waiting").Meta.Card; shown != card {
+				p.t.Errorf("%s was shown the card %s, not %s", p.dialect, shown, card)
+			}
+			c.until("elicit")
 		}
-		p.allow = func(string) { answer(map[string]any{"decision": "allow"}) }
-		p.choose = func(_, label string) { answer(map[string]any{"answer_1": label}) }
+		c.act("answer", map[string]any{"action": "accept", "content": content})
+		if !asks {
+			c.result()
+		}
 	}
+	p.decide = func(card, decision string) { answer(card, map[string]any{"decision": decision}) }
+	p.choose = func(card, label string) { answer(card, map[string]any{"answer_1": label}) }
 	p.hear = func(r *told) moment {
 		c.t = p.t
 		switch h, told := c.hear(); h.Event {
@@ -618,6 +636,7 @@ func (g *gathering) mcp(p *party) {
 				return moment{cleared, told.Meta.Card}
 			}
 		case "result":
+			asks = false
 			var end mcpResult
 			p.parse(h.Data, &end)
 			switch last := end.Content[len(end.Content)-1].Text; {
@@ -654,7 +673,7 @@ func (g *gathering) log(p *party) {
 	}
 	p.shows = []string{"inputs", "thinking", "calls", "results", "text", "trimmed text of answers"}
 	p.say = func(text string) { post(path+"/inputs", `{"content":`+quoted(text)+`}`) }
-	p.allow = func(card string) { post("/api/v1/approvals/"+card, `{"decision":"allow"}`) }
+	p.decide = func(card, decision string) { post("/api/v1/approvals/"+card, `{"decision":"`+decision+`"}`) }
 	p.choose = func(card, label string) { post("/api/v1/questions/"+card, `{"answers":[[`+quoted(label)+`]]}`) }
 	p.cancel = func(*party) { post(path+"/cancel", "{}") }
 	p.hear = func(r *told) moment {

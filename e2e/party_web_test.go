@@ -28,7 +28,7 @@ func (g *gathering) agui(p *party) {
 		}
 	}
 	answers := func(card string, payload any) { g.n.agui(g.s, g.session).start(resolves(card, payload)) }
-	p.allow = func(card string) { answers(card, map[string]any{"approved": true}) }
+	p.decide = func(card, decision string) { answers(card, map[string]any{"approved": decision == allow}) }
 	p.choose = func(card, label string) { answers(card, map[string]any{"answers": [][]string{{label}}}) }
 	p.cancel = func(*party) { g.stops(p, "/api/agui/threads/") }
 	waits := ""
@@ -124,9 +124,9 @@ func (g *gathering) aisdk(p *party) {
 		part["type"], part["toolName"] = "dynamic-tool", "any"
 		send(map[string]any{"messages": []any{map[string]any{"id": "a", "role": "assistant", "parts": []any{part}}}})
 	}
-	p.allow = func(card string) {
+	p.decide = func(card, decision string) {
 		answers(map[string]any{"toolCallId": card, "state": "approval-responded",
-			"approval": map[string]any{"id": card, "approved": true}})
+			"approval": map[string]any{"id": card, "approved": decision == allow}})
 	}
 	p.choose = func(card, label string) {
 		answers(map[string]any{"toolCallId": card, "state": "output-available",

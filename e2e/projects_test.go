@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // twoProjects makes two folders with an agent of the same name each, and a file, a
@@ -40,13 +41,12 @@ func startProjects(t *testing.T, folders [2]string, env ...string) *server {
 
 // TestProjectsAreApart: two projects with agents of the same name, driven at once
 // over the event bus, thread chat and the agent loop by npm eventsource, fetch and
-// ws. Neither sees a file, an event, a card, a skill or a
-// session of the other.
+// ws. Neither sees a file, an event, a card, a skill, a mission or a session of the other.
 func TestProjectsAreApart(t *testing.T) {
 	t.Parallel()
 	folders := twoProjects(t)
 	s, n := startProjects(t, folders), startNode(t)
-	var list []parley.Project
+	var list []port.Project
 	if status, raw := n.fetch(s, "GET", "/api/v1/projects", ""); status != 200 ||
 		json.Unmarshal([]byte(raw), &list) != nil || len(list) != 2 || list[0].Root != folders[0] ||
 		list[1].Root != folders[1] || list[0].Name != "scarlet" || list[0].ID == list[1].ID {
@@ -138,13 +138,38 @@ func TestProjectsAreApart(t *testing.T) {
 			t.Errorf("the skills that were used in %s are %v", own[i], used)
 		}
 	}
+	// Both have a mission at once. Of the other's, a stream shows nothing up to the end of a later answer.
+	for i, folder := range folders {
+		body := fmt.Sprintf(`{"project_root":%q,"text":"Paint it %s."}`, folder, own[i])
+		if status, got := n.fetch(s, "POST", "/api/mission", body); status != 200 {
+			t.Fatalf("%d %s", status, got)
+		}
+	}
+	for i, folder := range folders {
+		var a accepted
+		n.post(s, "/api/chat", fmt.Sprintf(`{"message":"@painter say done","project_root":%q,"session_id":%q}`, folder,
+			sessions[i][0]), &a)
+		for over := false; !over; {
+			m := streams[i].next()
+			if over = m.Kind == "turn_complete" && m.SessionID == sessions[i][0]; m.Root != folder {
+				t.Errorf("the stream of %s shows %s", own[i], m.raw)
+			}
+		}
+		for _, path := range []string{"/api/mission?" + rooted(folder), "/api/missions?" + rooted(folder),
+			"/api/v1/missions?" + at[i]} {
+			if status, got := n.fetch(s, "GET", path, ""); status != 200 ||
+				!strings.Contains(got, "Paint it "+own[i]) || strings.Contains(got, "Paint it "+own[1-i]) {
+				t.Errorf("%s in %s: %d %s", path, own[i], status, got)
+			}
+		}
+	}
 	for i, folder := range folders {
 		var runs []struct {
 			Session string `json:"session_id"`
 			Repo    string `json:"repo_path"`
 		}
 		status, got := n.fetch(s, "GET", "/api/agent-runs?"+rooted(folder), "")
-		if json.Unmarshal([]byte(got), &runs) != nil || status != 200 || len(runs) != 7 {
+		if json.Unmarshal([]byte(got), &runs) != nil || status != 200 || len(runs) != 8 {
 			t.Fatalf("%d %s", status, got)
 		}
 		for _, r := range runs {

@@ -13,6 +13,7 @@ import (
 
 	"parley"
 	"parley/checker"
+	"parley/port"
 	"parley/store/postgres/pgtest"
 )
 
@@ -207,7 +208,7 @@ func (p *promise) keep(unnoted bool) {
 	s := p.s.again()
 	noted := ""
 	for id, status := range s.effects(p.thread) {
-		if unasked.MatchString(id) && status == string(parley.EffectCompleted) {
+		if unasked.MatchString(id) && status == string(port.EffectCompleted) {
 			noted = id
 		}
 	}
@@ -272,7 +273,7 @@ func (s *server) effects(thread string) map[string]string {
 	s.t.Helper()
 	_, body := s.get("/api/v1/effects?session="+thread, nil)
 	var list struct {
-		Effects []parley.EffectInfo
+		Effects []port.EffectInfo
 	}
 	if err := json.Unmarshal([]byte(body), &list); err != nil {
 		s.t.Fatalf("%v in %s", err, body)

@@ -20,6 +20,7 @@ import (
 
 	"parley"
 	"parley/access"
+	"parley/port"
 )
 
 const secret = "a secret of more than thirty-two bytes"
@@ -45,7 +46,7 @@ func (s *server) visitor(name string, life time.Duration, roles ...parley.UserRo
 	now := time.Now()
 	token, err := access.Mint(secret, access.Claims{Issuer: "parley", Audience: "tests", Issued: now,
 		Expires: now.Add(life), ID: rand.Text(),
-		Principal: parley.Principal{ID: parley.PrincipalID(user), Tenant: parley.TenantID(tenant), Roles: roles}})
+		Principal: port.Principal{ID: parley.PrincipalID(user), Tenant: parley.TenantID(tenant), Roles: roles}})
 	if err != nil {
 		s.t.Fatal(err)
 	}

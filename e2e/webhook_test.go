@@ -26,14 +26,14 @@ type delivery struct {
 	Body    string            `json:"body"`
 }
 
-// A port is this test's. Who connects is refused until it is listened on.
-type port struct {
+// A listenPort is this test's. Who connects is refused until it is listened on.
+type listenPort struct {
 	t    *testing.T
 	fd   int
 	addr string
 }
 
-func newPort(t *testing.T) *port {
+func newPort(t *testing.T) *listenPort {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err == nil {
@@ -46,10 +46,10 @@ func newPort(t *testing.T) *port {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &port{t, fd, fmt.Sprint("127.0.0.1:", at.(*syscall.SockaddrInet4).Port)}
+	return &listenPort{t, fd, fmt.Sprint("127.0.0.1:", at.(*syscall.SockaddrInet4).Port)}
 }
 
-func (p *port) listen() net.Listener {
+func (p *listenPort) listen() net.Listener {
 	p.t.Helper()
 	f := os.NewFile(uintptr(p.fd), p.addr)
 	defer f.Close() // the listener has a copy
@@ -64,7 +64,7 @@ func (p *port) listen() net.Listener {
 }
 
 // A hookReceiver is a server that keeps what it is sent. answer may be nil.
-func hookReceiver(t *testing.T, p *port, answer func(http.ResponseWriter, *http.Request)) (came *list[delivery]) {
+func hookReceiver(t *testing.T, p *listenPort, answer func(http.ResponseWriter, *http.Request)) (came *list[delivery]) {
 	t.Helper()
 	l := p.listen()
 	came = newList[delivery]()

@@ -8,10 +8,11 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
-func member(id parley.PrincipalID, role parley.UserRole) parley.Principal {
-	return parley.Principal{ID: id, Tenant: acme, Roles: []parley.UserRole{role}}
+func member(id parley.PrincipalID, role parley.UserRole) port.Principal {
+	return port.Principal{ID: id, Tenant: acme, Roles: []parley.UserRole{role}}
 }
 
 // narrow lets one role talk to any agent; which one can change.
@@ -26,7 +27,7 @@ func (n narrow) Agent(tenant parley.TenantID, name string) (parley.Agent, error)
 	return agent, err
 }
 
-func (r *rig) as(who parley.Principal, id parley.SessionID, do parley.CommandBody) parley.Code {
+func (r *rig) as(who port.Principal, id parley.SessionID, do parley.CommandBody) parley.Code {
 	_, err := r.Submit(context.Background(), who, parley.Command{Session: id, Do: do})
 	if err == nil {
 		return ""
@@ -45,7 +46,7 @@ func TestSessionsBelongToWhoOpenedThem(t *testing.T) {
 	}
 	ctx := context.Background()
 	for _, c := range []struct {
-		who                parley.Principal
+		who                port.Principal
 		id                 parley.SessionID
 		submit, look, list parley.Code
 		sees               int
@@ -66,17 +67,17 @@ func TestSessionsBelongToWhoOpenedThem(t *testing.T) {
 		if code := codeOf(err); code != c.look {
 			t.Errorf("%s looks at %s: %q, want %q", c.who.ID, c.id, code, c.look)
 		}
-		if f, err := r.Follow(ctx, c.who, parley.Scope{Session: c.id}, parley.Beginning); codeOf(err) != c.look {
+		if f, err := r.Follow(ctx, c.who, port.Scope{Session: c.id}, port.Beginning); codeOf(err) != c.look {
 			t.Errorf("%s follows %s: %v, want %q", c.who.ID, c.id, err, c.look)
 		} else if err == nil {
 			f.Close()
 		}
-		list, err := r.Sessions(ctx, c.who, parley.SessionQuery{})
+		list, err := r.Sessions(ctx, c.who, port.SessionQuery{})
 		if codeOf(err) != c.list || len(list) != c.sees {
 			t.Errorf("%s lists %d, %v", c.who.ID, len(list), err)
 		}
 	}
-	if _, err := r.Follow(ctx, bob, parley.Scope{}, parley.Beginning); parley.CodeOf(err) != parley.CodeForbidden {
+	if _, err := r.Follow(ctx, bob, port.Scope{}, port.Beginning); parley.CodeOf(err) != parley.CodeForbidden {
 		t.Errorf("who has sessions of his own follows everybody's: %v", err)
 	}
 	if code := r.as(bob, id, parley.HaltSession{}); code != parley.CodeForbidden {
@@ -89,13 +90,13 @@ func TestSessionsBelongToWhoOpenedThem(t *testing.T) {
 func TestFollowingWhatOneMayRead(t *testing.T) {
 	r := newRig(t)
 	bob, eve := member("bob", parley.RoleStandardUser), member("eve", parley.RoleStandardUser)
-	stranger := parley.Principal{ID: "bob", Tenant: "rival", Roles: []parley.UserRole{parley.RoleStandardUser}}
+	stranger := port.Principal{ID: "bob", Tenant: "rival", Roles: []parley.UserRole{parley.RoleStandardUser}}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	ids := map[string]parley.SessionID{"bob": "22222222-2222-4222-8222-00000000000a",
 		"eve":       "22222222-2222-4222-8222-00000000000b",
 		"bob again": "22222222-2222-4222-8222-00000000000c", "stranger": "22222222-2222-4222-8222-00000000000d"}
-	say := func(who parley.Principal, to string) {
+	say := func(who port.Principal, to string) {
 		t.Helper()
 		if code := r.as(who, ids[to], parley.SubmitInput{Content: "say hello", Open: true}); code != "" {
 			t.Fatal(to, code)
@@ -104,16 +105,16 @@ func TestFollowingWhatOneMayRead(t *testing.T) {
 	say(bob, "bob")
 	r.finished(ids["bob"], 1)
 	heads := map[parley.SessionID]parley.Seq{ids["bob"]: parley.Seq(len(r.log(ids["bob"])))}
-	follow := func(who parley.Principal, from parley.Cursor) parley.Follower {
-		f, err := r.Follow(ctx, who, parley.Scope{Readable: true}, from)
+	follow := func(who port.Principal, from port.Cursor) port.Follower {
+		f, err := r.Follow(ctx, who, port.Scope{Readable: true}, from)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(f.Close)
 		return f
 	}
-	followers := map[string]parley.Follower{"bob": follow(bob, parley.Live), "all": follow(ann, parley.Live),
-		"eve": follow(eve, parley.Beginning)}
+	followers := map[string]port.Follower{"bob": follow(bob, port.Live), "all": follow(ann, port.Live),
+		"eve": follow(eve, port.Beginning)}
 	for range 3 { // so that they are not one after the other in the log
 		say(bob, "bob")
 		say(eve, "eve")
@@ -146,7 +147,7 @@ func TestFollowingWhatOneMayRead(t *testing.T) {
 			}
 		}
 	}
-	if _, err := r.Follow(ctx, member("mia", "king"), parley.Scope{Readable: true}, parley.Live); parley.CodeOf(
+	if _, err := r.Follow(ctx, member("mia", "king"), port.Scope{Readable: true}, port.Live); parley.CodeOf(
 		err) != parley.CodeForbidden {
 		t.Errorf("who may read nothing: %v", err)
 	}
@@ -166,7 +167,7 @@ func TestAnAgentForSomeUsers(t *testing.T) {
 			Allow: &parley.AgentAllow{Users: []parley.PrincipalID{"bob"}}}}}
 	})
 	for i, c := range []struct {
-		who  parley.Principal
+		who  port.Principal
 		want parley.Code
 	}{
 		{member("bob", parley.RoleStandardUser), ""},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // An actor owns one loaded session. Everything but submit and nudge runs on its
@@ -42,7 +43,7 @@ type actor struct {
 const mailbox = 64
 
 type request struct {
-	who     parley.Principal
+	who     port.Principal
 	command parley.Command   // Do is nil for a mere wake-up
 	own     bool             // the engine's own: nobody has to be asked
 	rest    bool             // answered when nothing of an ended run is alive
@@ -51,7 +52,7 @@ type request struct {
 }
 
 type reply struct {
-	parley.Receipt
+	port.Receipt
 	err error
 }
 
@@ -65,7 +66,7 @@ func newActor(e *Engine, k key) *actor {
 
 // submit hands a command over and waits for the answer. Whoever stops waiting
 // need not have stopped the command.
-func (a *actor) submit(ctx context.Context, r *request) (parley.Receipt, error) {
+func (a *actor) submit(ctx context.Context, r *request) (port.Receipt, error) {
 	box := a.answers
 	if _, ok := r.command.Do.(parley.SubmitInput); ok {
 		box = a.inputs
@@ -73,21 +74,21 @@ func (a *actor) submit(ctx context.Context, r *request) (parley.Receipt, error) 
 	select {
 	case box <- r:
 	default:
-		return parley.Receipt{}, parley.Errorf(parley.CodeOverloaded, "This session has too much to do; try again in "+
+		return port.Receipt{}, parley.Errorf(parley.CodeOverloaded, "This session has too much to do; try again in "+
 			"a moment.")
 	}
 	select {
 	case got := <-r.reply:
 		return got.Receipt, got.err
 	case <-ctx.Done():
-		return parley.Receipt{}, ctx.Err()
+		return port.Receipt{}, ctx.Err()
 	case <-a.gone:
 	}
 	select {
 	case got := <-r.reply:
 		return got.Receipt, got.err
 	default:
-		return parley.Receipt{}, a.refusal
+		return port.Receipt{}, a.refusal
 	}
 }
 
@@ -312,9 +313,9 @@ func (a *actor) setAside() {
 	e := a.engine
 	st, err := e.Store.Tenant(a.tenant).Session(e.ctx, a.session)
 	if err == nil {
-		_, err = e.Store.Append(e.ctx, parley.Batch{Tenant: a.tenant, Session: a.session, Epoch: st.Epoch,
+		_, err = e.Store.Append(e.ctx, port.Batch{Tenant: a.tenant, Session: a.session, Epoch: st.Epoch,
 			After: st.Summary.Head, Summary: st.Summary,
-			Due: &parley.DueChange{Due: parley.Due{At: e.Now().Add(setAsideFor), Reason: "corrupt"}}})
+			Due: &port.DueChange{Due: parley.Due{At: e.Now().Add(setAsideFor), Reason: "corrupt"}}})
 	}
 	if err != nil {
 		a.log.Error("session could not be set aside", "error", err)

@@ -11,12 +11,13 @@ import (
 	"parley"
 	"parley/access"
 	"parley/checker"
+	"parley/port"
 )
 
 // faulty is a store whose appends fail while broken; with lie set, after they
 // were made.
 type faulty struct {
-	parley.Store
+	port.Store
 	mu     sync.Mutex
 	broken bool
 	lie    bool
@@ -28,17 +29,17 @@ func (f *faulty) set(broken, lie bool) {
 	f.broken, f.lie = broken, lie
 }
 
-func (f *faulty) Append(ctx context.Context, b parley.Batch) (parley.Appended, error) {
+func (f *faulty) Append(ctx context.Context, b port.Batch) (port.Appended, error) {
 	f.mu.Lock()
 	broken, lie := f.broken, f.lie
 	f.mu.Unlock()
 	if broken && lie {
 		if _, err := f.Store.Append(ctx, b); err != nil {
-			return parley.Appended{}, err
+			return port.Appended{}, err
 		}
 	}
 	if broken {
-		return parley.Appended{}, parley.Errorf(parley.CodeUnavailable, "The disk is full.")
+		return port.Appended{}, parley.Errorf(parley.CodeUnavailable, "The disk is full.")
 	}
 	return f.Store.Append(ctx, b)
 }
@@ -99,16 +100,16 @@ func TestACorruptLog(t *testing.T) {
 }
 
 type unreadable struct {
-	parley.Store
+	port.Store
 	id parley.SessionID
 }
 
-func (u *unreadable) Tenant(t parley.TenantID) parley.TenantStore {
+func (u *unreadable) Tenant(t parley.TenantID) port.TenantStore {
 	return unreadableTenant{u.Store.Tenant(t), u.id}
 }
 
 type unreadableTenant struct {
-	parley.TenantStore
+	port.TenantStore
 	id parley.SessionID
 }
 

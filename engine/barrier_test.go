@@ -14,6 +14,7 @@ import (
 	"parley/access"
 	"parley/checker"
 	"parley/feed"
+	"parley/port"
 	"parley/provider"
 	"parley/store/postgres"
 	"parley/store/postgres/pgtest"
@@ -47,7 +48,7 @@ func TestOneFireForTwoSchedulers(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		url := pgtest.Database(t)
-		var stores []parley.Store
+		var stores []port.Store
 		for range 2 {
 			store, err := postgres.Open(context.Background(), url)
 			if err != nil {
@@ -60,7 +61,7 @@ func TestOneFireForTwoSchedulers(t *testing.T) {
 	})
 }
 
-func oneFire(t *testing.T, n int, stores ...parley.Store) {
+func oneFire(t *testing.T, n int, stores ...port.Store) {
 	begin := time.Now().Add(-time.Hour)
 	ids := make([]parley.SessionID, n)
 	for i := range ids {
@@ -115,7 +116,7 @@ func oneFire(t *testing.T, n int, stores ...parley.Store) {
 }
 
 // promised appends a session in which a follow-up is set, for a second later.
-func promised(t *testing.T, store parley.Store, id parley.SessionID, at time.Time) {
+func promised(t *testing.T, store port.Store, id parley.SessionID, at time.Time) {
 	t.Helper()
 	at = at.UTC().Truncate(time.Microsecond)
 	state, log := parley.NewState(acme, id), []parley.Event(nil)
@@ -159,8 +160,8 @@ func promised(t *testing.T, store parley.Store, id parley.SessionID, at time.Tim
 	if due.Clear || due.Reason != "timer" {
 		t.Fatalf("due %+v", due)
 	}
-	if res, err := store.Append(context.Background(), parley.Batch{Tenant: acme, Session: id, Epoch: 1, Events: log,
-		Summary: state.Summary(), Due: &due, Leave: true}); err != nil || res.Fenced {
+	if res, err := store.Append(context.Background(), port.Batch{Tenant: acme, Session: id, Epoch: 1, Events: log,
+		Summary: port.SummaryOf(state), Due: &due, Leave: true}); err != nil || res.Fenced {
 		t.Fatal(res, err)
 	}
 }
@@ -185,17 +186,17 @@ type barrier struct {
 // A round of looking at what is due, which both see the same of.
 type round struct {
 	ready chan struct{}
-	due   []parley.DueSession
+	due   []port.DueSession
 	err   error
 }
 
 // contested is the store as one of them sees it.
 type contested struct {
-	parley.Store
+	port.Store
 	b *barrier
 }
 
-func (c *contested) DueBefore(ctx context.Context, now time.Time, limit int) ([]parley.DueSession, time.Time, error) {
+func (c *contested) DueBefore(ctx context.Context, now time.Time, limit int) ([]port.DueSession, time.Time, error) {
 	b := c.b
 	b.mu.Lock()
 	r := b.round
@@ -211,7 +212,7 @@ func (c *contested) DueBefore(ctx context.Context, now time.Time, limit int) ([]
 		return r.due, time.Time{}, r.err
 	}
 	defer b.mu.Unlock()
-	var due []parley.DueSession
+	var due []port.DueSession
 	due, _, r.err = c.Store.DueBefore(ctx, now, 10*wakeAtOnce)
 	for _, d := range due {
 		if !b.handed[d.Session] && len(r.due) < wakeAtOnce {
@@ -224,7 +225,7 @@ func (c *contested) DueBefore(ctx context.Context, now time.Time, limit int) ([]
 	return r.due, time.Time{}, r.err
 }
 
-func (c *contested) Append(ctx context.Context, batch parley.Batch) (parley.Appended, error) {
+func (c *contested) Append(ctx context.Context, batch port.Batch) (port.Appended, error) {
 	b := c.b
 	fires := len(all[parley.TimerFired](batch.Events)) > 0
 	if fires {

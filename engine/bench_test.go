@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 	"parley/store/sqlite"
 )
 
@@ -70,7 +71,7 @@ func BenchmarkLastTen(b *testing.B) {
 }
 
 // longLog is a session of a length, on a store.
-func longLog(b *testing.B, length parley.Seq) (log []parley.Event, store parley.Store) {
+func longLog(b *testing.B, length parley.Seq) (log []parley.Event, store port.Store) {
 	store, err := sqlite.Open(context.Background(), b.TempDir(), "a benchmark")
 	if err != nil {
 		b.Fatal(err)
@@ -91,7 +92,7 @@ func longLog(b *testing.B, length parley.Seq) (log []parley.Event, store parley.
 }
 
 // writeLong writes a session of runs with a hundred pieces each.
-func writeLong(t testing.TB, store parley.Store, id parley.SessionID, length parley.Seq) {
+func writeLong(t testing.TB, store port.Store, id parley.SessionID, length parley.Seq) {
 	s, err := load(context.Background(), store, acme, id, 200)
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +129,7 @@ func writeLong(t testing.TB, store parley.Store, id parley.SessionID, length par
 // TestLongSessionsAreOpenedFromTheirSnapshot: however long the log, only its
 // end is read.
 func TestLongSessionsAreOpenedFromTheirSnapshot(t *testing.T) {
-	onEveryStore(t, func(t *testing.T, open func() parley.Store) {
+	onEveryStore(t, func(t *testing.T, open func() port.Store) {
 		store := &counting{Store: open()}
 		defer store.Close()
 		const id = parley.SessionID("55555555-5555-4555-8555-555555555555")
@@ -146,16 +147,16 @@ func TestLongSessionsAreOpenedFromTheirSnapshot(t *testing.T) {
 
 // counting counts the events that are read.
 type counting struct {
-	parley.Store
+	port.Store
 	read int
 }
 
-func (c *counting) Tenant(id parley.TenantID) parley.TenantStore {
+func (c *counting) Tenant(id parley.TenantID) port.TenantStore {
 	return countingTenant{c.Store.Tenant(id), c}
 }
 
 type countingTenant struct {
-	parley.TenantStore
+	port.TenantStore
 	c *counting
 }
 

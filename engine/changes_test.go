@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
-// notebook is a parley.Changes: every call that was noted has changed a file of
+// notebook is a port.Changes: every call that was noted has changed a file of
 // its own name. What is asked for may wait, fail or panic.
 type notebook struct {
 	noting  func() // is called when files are noted
@@ -21,6 +22,29 @@ type notebook struct {
 	mu    sync.Mutex
 	notes []string
 	since []string
+
+	mayUndo error      // why changes cannot be undone
+	undo    chan error // one for each attempt; nil: it waits for nothing
+}
+
+func (n *notebook) MayUndo(context.Context, string) error { return n.mayUndo }
+
+func (n *notebook) Undo(ctx context.Context, _ string) ([]parley.UndoneFile, error) {
+	if n.undo != nil {
+		n.asked <- struct{}{}
+		select {
+		case err := <-n.undo:
+			if err == errPanic {
+				panic(err)
+			}
+			if err != nil {
+				return nil, err
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return []parley.UndoneFile{{Path: "x", Did: parley.FileRestored}}, nil
 }
 
 func (n *notebook) Note(_ context.Context, name string) error {
@@ -298,7 +322,7 @@ func TestOnlyTheHomeTenantIsToldOfFiles(t *testing.T) {
 
 // seenAgents is a toolbox that keeps the agents whose calls it judged.
 type seenAgents struct {
-	parley.Toolbox
+	port.Toolbox
 	mu   sync.Mutex
 	seen []parley.Agent
 }

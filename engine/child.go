@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"parley"
+	"parley/port"
 )
 
 // runChild has a sub-agent do what a call delegated to it, and waits. Opening
@@ -45,7 +46,7 @@ func (a *actor) childRuns(ctx context.Context, step parley.RunChild) (parley.Chi
 	origin := &parley.Origin{Session: a.session, Run: step.Run, Call: step.Call, Depth: spawned.Depth}
 	if err := a.engine.act(ctx, a.tenant, step.Child, owner, "open",
 		parley.OpenSession{Agent: spawned.Agent, Title: spawned.Task, Transient: true, Parent: origin, Root: event.Root,
-			Hooks: spawned.Hooks, Project: mine.Summary.Project}); err != nil {
+			Hooks: spawned.Hooks, Off: spawned.Off, Project: mine.Summary.Project}); err != nil {
 		return ended, err
 	}
 	agent := parley.AgentRef{Name: spawned.Agent, Tokens: spawned.Tokens, Seconds: spawned.Seconds,
@@ -183,7 +184,7 @@ func (e *Engine) act(ctx context.Context, tenant parley.TenantID, session parley
 		starts = true
 	}
 	c := parley.Command{ID: id, Tenant: tenant, Session: session, By: owner, At: e.Now(), Do: do}
-	who := parley.Principal{ID: owner, Tenant: tenant}
+	who := port.Principal{ID: owner, Tenant: tenant}
 	_, err := e.hand(ctx, key{tenant, session}, starts, &request{who: who, command: c, own: true})
 	return err
 }
@@ -196,12 +197,12 @@ func (e *Engine) rest(ctx context.Context, k key) error {
 
 // status is how a session looks from outside: one that waits for sub-agents waits
 // for a person if all of them do.
-func (e *Engine) status(ctx context.Context, tenant parley.TenantID, m parley.Summary) (parley.Status, error) {
+func (e *Engine) status(ctx context.Context, tenant parley.TenantID, m port.Summary) (parley.Status, error) {
 	if m.Status != parley.StatusDelegated {
 		return m.Status, nil
 	}
 	logs := e.Store.Tenant(tenant)
-	runs, err := logs.Runs(ctx, parley.RunQuery{Parent: &parley.Origin{Session: m.ID, Run: m.Run}, Open: true,
+	runs, err := logs.Runs(ctx, port.RunQuery{Parent: &parley.Origin{Session: m.ID, Run: m.Run}, Open: true,
 		Limit: parley.MaxChildren})
 	if err != nil || len(runs) == 0 {
 		return parley.StatusRunning, err

@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/checker"
+	"parley/port"
 )
 
 // children are the sessions that a log says it has started.
@@ -78,7 +79,7 @@ func TestDelegating(t *testing.T) {
 		}
 		r.sound(kid)
 	}
-	if list, err := r.Sessions(t.Context(), ann, parley.SessionQuery{}); err != nil || len(list) != 1 {
+	if list, err := r.Sessions(t.Context(), ann, port.SessionQuery{}); err != nil || len(list) != 1 {
 		t.Errorf("listed are %+v, %v", list, err)
 	}
 }
@@ -242,12 +243,12 @@ func TestWaitingForAChildThatWaits(t *testing.T) {
 	status := func(want parley.Status) {
 		t.Helper()
 		m, err := r.Session(t.Context(), ann, id)
-		list, err2 := r.Sessions(t.Context(), ann, parley.SessionQuery{})
+		list, err2 := r.Sessions(t.Context(), ann, port.SessionQuery{})
 		if err != nil || err2 != nil || m.Status != want || len(list) != 1 || list[0].Status != want {
 			t.Errorf("it is %s (%v), listed as %+v (%v), want %s", m.Status, err, list, err2, want)
 		}
 	}
-	f, err := r.Follow(t.Context(), ann, parley.Scope{Session: id, Below: true}, parley.Live)
+	f, err := r.Follow(t.Context(), ann, port.Scope{Session: id, Below: true}, port.Live)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 func TestClientTools(t *testing.T) { onEveryStore(t, clientToolsOn) }
 
 // The model is offered the tools of the client beside the agent's, for the run of
 // that input alone. A call waits across a restart, and its result is told.
-func clientToolsOn(t *testing.T, open func() parley.Store) {
+func clientToolsOn(t *testing.T, open func() port.Store) {
 	r := newRig(t)
 	r.stop(true)
 	r.reopen = open
@@ -23,7 +24,7 @@ func clientToolsOn(t *testing.T, open func() parley.Store) {
 	var offered [][]string
 	var told []string
 	watch := func() {
-		r.puppet.seen = func(m parley.ModelRequest) {
+		r.puppet.seen = func(m port.ModelRequest) {
 			mu.Lock()
 			defer mu.Unlock()
 			var names []string
@@ -93,7 +94,7 @@ func TestClientCalls(t *testing.T) {
 	id := r.open()
 	var mu sync.Mutex
 	var told []string
-	r.puppet.seen = func(m parley.ModelRequest) {
+	r.puppet.seen = func(m port.ModelRequest) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, s := range m.Tools {

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley"
+	"parley/port"
 )
 
 // TestChunksGatherDuringACommit: the first chunk is committed at once, and what the
@@ -19,7 +20,7 @@ import (
 func TestChunksGatherDuringACommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config) {
-			c.Store = &rough{append: func(b parley.Batch) error {
+			c.Store = &rough{append: func(b port.Batch) error {
 				if has[parley.OutputAppended](b) {
 					time.Sleep(30 * time.Millisecond)
 				}
@@ -48,7 +49,7 @@ func TestTheLastChunkIsCommittedWithTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var together atomic.Bool
 		r := newRig(t, func(c *Config) {
-			c.Store = &rough{append: func(b parley.Batch) error {
+			c.Store = &rough{append: func(b port.Batch) error {
 				if has[parley.OutputAppended](b) && !has[parley.RunFinished](b) {
 					time.Sleep(time.Second) // the model ends meanwhile
 				}
@@ -74,7 +75,7 @@ func TestStreamsLeaveRoomInTheStore(t *testing.T) {
 		var waiting atomic.Int64
 		hangs := make(chan struct{})
 		r := newRig(t, func(c *Config) {
-			c.Store = &rough{append: func(b parley.Batch) error {
+			c.Store = &rough{append: func(b port.Batch) error {
 				if has[parley.OutputAppended](b) {
 					waiting.Add(1)
 					<-hangs

@@ -5,20 +5,21 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // command applies the rules of a command, has it prepared, and commits what it
 // comes to. A command under an id that was used before gets the first receipt.
-func (a *actor) command(r *request) (parley.Receipt, error) {
+func (a *actor) command(r *request) (port.Receipt, error) {
 	who, c := r.who, r.command
 	rules := c.Do.Rules()
 	if !r.own {
 		if err := a.engine.permit(a.engine.ctx, who, c.Via, rules.Action, a.resource()); err != nil {
-			return parley.Receipt{}, err
+			return port.Receipt{}, err
 		}
 	}
 	if err := a.belongs(rules); err != nil {
-		return parley.Receipt{}, err
+		return port.Receipt{}, err
 	}
 	en := entry{letter: r.letter}
 	if c.ID != "" {
@@ -26,30 +27,30 @@ func (a *actor) command(r *request) (parley.Receipt, error) {
 		if err != nil || ok {
 			return first, err
 		}
-		en.receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: a.session, Command: c.ID},
+		en.receipt = &port.StoredReceipt{Receipt: port.Receipt{Session: a.session, Command: c.ID},
 			Digest: digest(c.Do), By: who.ID}
 	}
 	if err := a.screened(who, c, rules); err != nil {
-		return parley.Receipt{}, err
+		return port.Receipt{}, err
 	}
 	var err error
 	if en.in, en.agent, err = a.prepared(r); err != nil {
-		return parley.Receipt{}, err
+		return port.Receipt{}, err
 	}
 	settle, err := a.admit(r)
 	if err != nil {
-		return parley.Receipt{}, err
+		return port.Receipt{}, err
 	}
 	defer settle()
 	if do, ok := c.Do.(parley.SetWebhook); ok {
-		en.webhook = &parley.StoredWebhook{URL: do.URL, Sealed: do.Sealed, Hook: do.Hook,
+		en.webhook = &port.StoredWebhook{URL: do.URL, Sealed: do.Sealed, Hook: do.Hook,
 			At: c.At.UTC().Truncate(time.Microsecond)}
 	}
 	events, err := a.take(en)
 	if err != nil {
-		return parley.Receipt{}, err
+		return port.Receipt{}, err
 	}
-	receipt := parley.Receipt{Session: a.session, Command: c.ID, Last: a.s.state.Head}
+	receipt := port.Receipt{Session: a.session, Command: c.ID, Last: a.s.state.Head}
 	if len(events) > 0 {
 		receipt.First = events[0].Seq
 	}
@@ -81,7 +82,7 @@ func (a *actor) belongs(rules parley.Rules) error {
 
 // repeated is the receipt of an earlier command under the same id, if there was
 // one.
-func (a *actor) repeated(who parley.Principal, c parley.Command) (parley.Receipt, bool, error) {
+func (a *actor) repeated(who port.Principal, c parley.Command) (port.Receipt, bool, error) {
 	first, ok, err := a.engine.Store.Tenant(a.tenant).Receipt(a.engine.ctx, a.session, c.ID)
 	if err == nil && ok && (first.Digest != digest(c.Do) || first.By != who.ID) {
 		err = parley.Errorf(parley.CodeConflict, "The id %q was used for another request.", c.ID)
@@ -92,7 +93,7 @@ func (a *actor) repeated(who parley.Principal, c parley.Command) (parley.Receipt
 
 // screened refuses answers of people who may not talk to the agent, and texts that
 // no model is to be given.
-func (a *actor) screened(who parley.Principal, c parley.Command, rules parley.Rules) error {
+func (a *actor) screened(who port.Principal, c parley.Command, rules parley.Rules) error {
 	if rules.Answers {
 		if err := a.mayAnswer(who, c.Via); err != nil {
 			return err
@@ -129,6 +130,8 @@ func (a *actor) prepared(r *request) (c parley.Command, agent *parley.Agent, err
 		c.Do = do
 	case parley.DecidePlan:
 		agent, c.Do, err = a.planned(who, c, do)
+	case parley.UndoChanges:
+		err = a.mayUndo(who, c.Via, do)
 	case parley.PromptAgent:
 		agent, c.Do, err = a.prompted(do)
 	case parley.MakeAgent:
@@ -174,8 +177,11 @@ func (a *actor) addressed(r *request, in parley.SubmitInput) (*parley.Agent, par
 		return &agent, in, nil
 	}
 	ref.Titles = a.engine.Titles != nil && !agent.Elsewhere() && !in.Transient && a.s.state.Titled() &&
-		a.engine.Titles(cmp.Or(agent.Model, a.engine.DefaultModel))
+		a.engine.Titles(cmp.Or(agent.Model, a.engine.defaultModel()))
 	in.Agent = ref
+	if err := a.readable(agent, in.Images); err != nil {
+		return nil, in, err
+	}
 	if err := a.freeNames(agent, in.Tools); err != nil {
 		return nil, in, err
 	}
@@ -206,7 +212,7 @@ func (a *actor) agentFor(p *Project, name string) (parley.Agent, error) {
 
 // changedFor is the agent with the model and the instructions that an input has. The input gets a run of its own, unless
 // it only names the model that the current run has.
-func (a *actor) changedFor(who parley.Principal, via string, agent parley.Agent, in parley.SubmitInput) (parley.Agent,
+func (a *actor) changedFor(who port.Principal, via string, agent parley.Agent, in parley.SubmitInput) (parley.Agent,
 	parley.SubmitInput, error) {
 	if agent.Address != "" {
 		return agent, in, parley.Errorf(parley.CodeInvalid, "%s runs elsewhere and chooses its model itself.", agent.Name)
@@ -218,29 +224,34 @@ func (a *actor) changedFor(who parley.Principal, via string, agent parley.Agent,
 	}
 	agent.Instructions = cmp.Or(parley.CleanText(in.Instructions), agent.Instructions)
 	return agent, in, a.engine.permit(a.engine.ctx, who, via, parley.ActAdmin,
-		parley.Resource{Kind: parley.OneAgent, Tenant: a.tenant, Agent: agent.Name, Allow: agent.Allow})
+		port.Resource{Kind: port.OneAgent, Tenant: a.tenant, Agent: agent.Name, Allow: agent.Allow})
 }
 
 // mayTalk asks whether an agent may be talked to.
-func (a *actor) mayTalk(who parley.Principal, via string, agent parley.Agent) error {
+func (a *actor) mayTalk(who port.Principal, via string, agent parley.Agent) error {
 	return a.engine.permit(a.engine.ctx, who, via, parley.ActMessage,
-		parley.Resource{Kind: parley.OneAgent, Tenant: a.tenant, Agent: agent.Name, Allow: agent.Allow})
+		port.Resource{Kind: port.OneAgent, Tenant: a.tenant, Agent: agent.Name, Allow: agent.Allow})
 }
 
 // mayAnswer asks the same of the agent that is running, as it is defined now:
 // who may no longer talk to it may not allow it anything either. One that is
 // gone is asked as it was when the run started.
-func (a *actor) mayAnswer(who parley.Principal, via string) error {
+func (a *actor) mayAnswer(who port.Principal, via string) error {
 	run := a.s.state.Run
 	if run == nil {
 		return nil
 	}
+	return a.mayTalkTo(who, via, run.Agent)
+}
+
+// mayTalkTo asks it of the agent of a run, for the session's project.
+func (a *actor) mayTalkTo(who port.Principal, via string, ref parley.AgentRef) error {
 	if err := a.in().missing; err != nil {
 		return err // nothing would come of it
 	}
-	agent, err := a.agents().Agent(a.tenant, run.Agent.Name)
+	agent, err := a.agents().Agent(a.tenant, ref.Name)
 	if err != nil && parley.CodeOf(err) == parley.CodeNotFound {
-		agent, err = a.definition(a.engine.ctx, run.Agent)
+		agent, err = a.definition(a.engine.ctx, ref)
 	}
 	if err != nil {
 		return err

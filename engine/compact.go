@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"parley"
+	"parley/port"
 )
 
 // DefaultWindow is what a model of unknown size is taken to have.
@@ -24,7 +25,7 @@ func (e *Engine) window(model string) int {
 }
 
 // measure is what a model was given to read in a turn, and what it said.
-func (a *actor) measure(request parley.ModelRequest, usage parley.Usage, said int) parley.ContextSize {
+func (a *actor) measure(request port.ModelRequest, usage parley.Usage, said int) parley.ContextSize {
 	size := parley.ContextSize{Tokens: int(usage.Input + usage.Output), Limit: a.engine.window(request.Model),
 		Messages: len(request.Messages) + 1}
 	if usage.Input == 0 {
@@ -33,7 +34,19 @@ func (a *actor) measure(request parley.ModelRequest, usage parley.Usage, said in
 	return size
 }
 
-func requestTokens(r parley.ModelRequest) int {
+// estimate is what a call has used of which the vendor says nothing: quotas hold it all the same.
+func (a *actor) estimate(request port.ModelRequest, calls []parley.CallAsked, said int) parley.Usage {
+	u := parley.Usage{Input: int64(requestTokens(request)), Output: int64(said+3) / 4, Estimated: true}
+	for _, c := range calls {
+		u.Output += int64(estimateTokens(c.Name, c.Arguments))
+	}
+	if a.engine.Cost != nil {
+		u.CostMicros = a.engine.Cost(request.Model, u)
+	}
+	return u
+}
+
+func requestTokens(r port.ModelRequest) int {
 	n := estimateTokens(r.Instructions)
 	for _, t := range r.Tools {
 		n += estimateTokens(t.Name, t.Description, t.Parameters)
@@ -92,7 +105,7 @@ func (a *actor) summarise(ctx context.Context, step parley.Compact, b *brief) (p
 		return ended, parley.Errorf(parley.CodeEmpty, "There is nothing to compact.")
 	}
 	var summary strings.Builder
-	said, err := a.ask(ctx, b, parley.ModelRequest{
+	said, err := a.ask(ctx, b, port.ModelRequest{
 		Model:        agent.Model,
 		Instructions: summaryOrders,
 		Messages:     []parley.Message{{Role: parley.RoleUser, Text: record(messages[:cut], limit*2)}},
@@ -120,7 +133,7 @@ func (a *actor) summarise(ctx context.Context, step parley.Compact, b *brief) (p
 			ended.From = min(ended.From, e.Seq-1)
 		}
 	}
-	request := parley.ModelRequest{Model: agent.Model, Instructions: agent.Instructions,
+	request := port.ModelRequest{Model: agent.Model, Instructions: agent.Instructions,
 		Tools: a.tools(ctx).Specs(agent), Messages: messages}
 	ended.Before = requestTokens(request)
 	request.Messages = parley.Conversation(
@@ -194,7 +207,10 @@ func messageTokens(m parley.Message) int {
 	for _, c := range m.Calls {
 		n += estimateTokens(c.Name, c.Arguments)
 	}
-	return n + len(m.Images)*1000
+	for _, i := range m.Images {
+		n += max(1, i.Pages)*1000 + estimateTokens(i.Text)
+	}
+	return n
 }
 
 // compactionCut is the number of messages, from the first on, that a compaction

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // small gives models a window that is soon full.
@@ -14,9 +15,9 @@ func small(tokens int) func(*Config) {
 }
 
 // asks collects what the model is asked, without summaries.
-func (r *rig) asks() *[]parley.ModelRequest {
-	var list []parley.ModelRequest
-	r.puppet.seen = func(m parley.ModelRequest) {
+func (r *rig) asks() *[]port.ModelRequest {
+	var list []port.ModelRequest
+	r.puppet.seen = func(m port.ModelRequest) {
 		if !strings.HasPrefix(m.Instructions, SummaryPrompt) {
 			list = append(list, m)
 		}

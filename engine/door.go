@@ -6,25 +6,29 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
-// Submit is behind every dialect. See parley.Door.
-func (e *Engine) Submit(ctx context.Context, who parley.Principal, c parley.Command) (parley.Receipt, error) {
+// Submit is behind every dialect. See port.Door.
+func (e *Engine) Submit(ctx context.Context, who port.Principal, c parley.Command) (port.Receipt, error) {
 	c.Tenant, c.By, c.At = who.Tenant, who.ID, e.Now()
 	if err := c.Check(); err != nil {
-		return parley.Receipt{}, err
+		return port.Receipt{}, err
 	}
 	leave, err := e.large.enter(ctx, c.Do)
 	if err != nil {
-		return parley.Receipt{}, err
+		return port.Receipt{}, err
 	}
 	defer leave()
+	if c.Do, err = e.withDocuments(ctx, c.Do); err != nil {
+		return port.Receipt{}, err
+	}
 	return e.hand(ctx, key{c.Tenant, c.Session}, c.Do.Rules().Starts, &request{who: who, command: c})
 }
 
-// Follow is behind every dialect. See parley.Door.
-func (e *Engine) Follow(ctx context.Context, who parley.Principal, scope parley.Scope, from parley.Cursor) (
-	parley.Follower, error) {
+// Follow is behind every dialect. See port.Door.
+func (e *Engine) Follow(ctx context.Context, who port.Principal, scope port.Scope, from port.Cursor) (
+	port.Follower, error) {
 	if from.Epoch != "" && from.Epoch != e.Store.Epoch() {
 		return nil, parley.Errorf(parley.CodeResync, "This cursor is of another history of the log; start again from "+
 			"the beginning.")
@@ -52,14 +56,14 @@ func (e *Engine) Follow(ctx context.Context, who parley.Principal, scope parley.
 	var err error
 	switch {
 	case scope.Root != "":
-		var m parley.Summary
+		var m port.Summary
 		if m, err = e.Session(ctx, who, scope.Root); err == nil {
 			err = e.noteReading(ctx, who, m)
 		}
 	case scope.Readable:
 		everybody, err = e.mayReadAll(ctx, who)
 	default:
-		err = e.permit(ctx, who, "", parley.ActRead, parley.Resource{Kind: parley.EverySession, Tenant: who.Tenant})
+		err = e.permit(ctx, who, "", parley.ActRead, port.Resource{Kind: port.EverySession, Tenant: who.Tenant})
 	}
 	if err != nil {
 		return nil, err
@@ -79,41 +83,41 @@ func (e *Engine) Follow(ctx context.Context, who parley.Principal, scope parley.
 	return f, nil
 }
 
-// Head is where followers of several sessions begin. See parley.Door.
-func (e *Engine) Head(ctx context.Context, who parley.Principal) (parley.Cursor, error) {
+// Head is where followers of several sessions begin. See port.Door.
+func (e *Engine) Head(ctx context.Context, who port.Principal) (port.Cursor, error) {
 	if _, err := e.mayReadAll(ctx, who); err != nil {
-		return parley.Cursor{}, err
+		return port.Cursor{}, err
 	}
 	head, err := e.Store.Tenant(who.Tenant).Position(ctx)
-	return parley.Cursor{Epoch: e.Store.Epoch(), After: int64(head)}, err
+	return port.Cursor{Epoch: e.Store.Epoch(), After: int64(head)}, err
 }
 
 // mayReadAll says whether a principal may read everybody's sessions, and fails if
 // it may not even read its own.
-func (e *Engine) mayReadAll(ctx context.Context, who parley.Principal) (bool, error) {
-	if e.Access.Permit(who, parley.ActRead, parley.Resource{Kind: parley.EverySession, Tenant: who.Tenant}) == nil {
+func (e *Engine) mayReadAll(ctx context.Context, who port.Principal) (bool, error) {
+	if e.Access.Permit(who, parley.ActRead, port.Resource{Kind: port.EverySession, Tenant: who.Tenant}) == nil {
 		return true, nil
 	}
-	return false, e.permit(ctx, who, "", parley.ActRead, parley.Resource{Kind: parley.OwnSessions, Tenant: who.Tenant})
+	return false, e.permit(ctx, who, "", parley.ActRead, port.Resource{Kind: port.OwnSessions, Tenant: who.Tenant})
 }
 
 // noteReading puts it on record when somebody reads what is another's.
-func (e *Engine) noteReading(ctx context.Context, who parley.Principal, m parley.Summary) error {
+func (e *Engine) noteReading(ctx context.Context, who port.Principal, m port.Summary) error {
 	if m.Owner == who.ID || m.ID == parley.TenantSession {
 		return nil
 	}
 	_, err := e.Store.Append(ctx,
-		parley.Batch{Tenant: who.Tenant,
-			Audit: []parley.Audit{{At: e.Now(), By: who.ID, Action: parley.AuditSessionRead,
+		port.Batch{Tenant: who.Tenant,
+			Audit: []parley.Audit{{At: e.Now(), By: who.ID, Action: port.AuditSessionRead,
 				Resource: "session", ID: string(m.ID), Source: parley.ViaHTTP,
 				Metadata: parley.Metadata(map[string]any{"owner": m.Owner})}}})
 	return err
 }
 
 // place finds a cursor in a log that ends at head.
-func place(from parley.Cursor, head int64) (int64, error) {
+func place(from port.Cursor, head int64) (int64, error) {
 	switch {
-	case from.After == parley.Live.After:
+	case from.After == port.Live.After:
 		return head, nil
 	case from.After < 0 || from.After > head:
 		return 0, parley.Errorf(parley.CodeResync, "This cursor is beyond the end of the log; start again from the "+
@@ -124,32 +128,32 @@ func place(from parley.Cursor, head int64) (int64, error) {
 
 // Session asks twice: first whether the principal may look at sessions at all,
 // so that a refusal does not depend on whether this one exists.
-func (e *Engine) Session(ctx context.Context, who parley.Principal, id parley.SessionID) (parley.Summary, error) {
+func (e *Engine) Session(ctx context.Context, who port.Principal, id parley.SessionID) (port.Summary, error) {
 	if id == parley.TenantSession {
 		return e.tenantSession(ctx, who)
 	}
-	if err := e.permit(ctx, who, "", parley.ActRead, parley.Resource{Kind: parley.OwnSessions, Tenant: who.Tenant,
+	if err := e.permit(ctx, who, "", parley.ActRead, port.Resource{Kind: port.OwnSessions, Tenant: who.Tenant,
 		Session: id}); err != nil {
-		return parley.Summary{}, err
+		return port.Summary{}, err
 	}
 	st, err := e.Store.Tenant(who.Tenant).Session(ctx, id)
 	if err != nil {
-		return parley.Summary{}, err
+		return port.Summary{}, err
 	}
 	m := st.Summary
-	if err := e.permit(ctx, who, "", parley.ActRead, parley.Resource{Kind: parley.OneSession, Tenant: who.Tenant,
+	if err := e.permit(ctx, who, "", parley.ActRead, port.Resource{Kind: port.OneSession, Tenant: who.Tenant,
 		Session: id, Owner: m.Owner}); err != nil {
-		return parley.Summary{}, err
+		return port.Summary{}, err
 	}
 	if m.Deleted {
-		return parley.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
+		return port.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
 	}
 	m.Status, err = e.status(ctx, who.Tenant, m)
 	return m, err
 }
 
 // Sessions lists what the principal may see: everybody's, or else its own.
-func (e *Engine) Sessions(ctx context.Context, who parley.Principal, q parley.SessionQuery) ([]parley.Summary, error) {
+func (e *Engine) Sessions(ctx context.Context, who port.Principal, q port.SessionQuery) ([]port.Summary, error) {
 	if q.Limit > most {
 		q.Limit = min(q.Limit, mostSessions)
 	} else {
@@ -168,7 +172,7 @@ func (e *Engine) Sessions(ctx context.Context, who parley.Principal, q parley.Se
 	most := q.Limit
 	q.Limit++ // the tenant's own may be among them, and is no conversation
 	list, err := e.Store.Tenant(who.Tenant).Sessions(ctx, q)
-	list = slices.DeleteFunc(list, func(m parley.Summary) bool { return m.ID == parley.TenantSession })
+	list = slices.DeleteFunc(list, func(m port.Summary) bool { return m.ID == parley.TenantSession })
 	list = list[:min(len(list), most)]
 	for i := range list {
 		if err == nil {
@@ -178,26 +182,26 @@ func (e *Engine) Sessions(ctx context.Context, who parley.Principal, q parley.Se
 	return list, err
 }
 
-// Resume is for clients that keep no cursor. See parley.Door.
-func (e *Engine) Resume(ctx context.Context, who parley.Principal, id parley.SessionID) (parley.Cursor, error) {
+// Resume is for clients that keep no cursor. See port.Door.
+func (e *Engine) Resume(ctx context.Context, who port.Principal, id parley.SessionID) (port.Cursor, error) {
 	m, err := e.Session(ctx, who, id)
 	if err != nil {
-		return parley.Cursor{}, err
+		return port.Cursor{}, err
 	}
 	from, err := e.owed(ctx, who.Tenant, m)
 	switch {
 	case err != nil:
-		return parley.Cursor{}, err
+		return port.Cursor{}, err
 	case from == 0 && m.Run != 0:
 		from = m.Run
 	case from == 0:
-		return parley.Cursor{After: int64(m.Head)}, nil
+		return port.Cursor{After: int64(m.Head)}, nil
 	}
-	return parley.Cursor{After: int64(from) - 1}, nil
+	return port.Cursor{After: int64(from) - 1}, nil
 }
 
-// Delivered is for clients that keep no cursor. See parley.Door.
-func (e *Engine) Delivered(ctx context.Context, who parley.Principal, id parley.SessionID, runs ...parley.RunID) error {
+// Delivered is for clients that keep no cursor. See port.Door.
+func (e *Engine) Delivered(ctx context.Context, who port.Principal, id parley.SessionID, runs ...parley.RunID) error {
 	if _, err := e.Session(ctx, who, id); err != nil {
 		return err
 	}
@@ -230,17 +234,27 @@ func (e *Engine) Delivered(ctx context.Context, who parley.Principal, id parley.
 	return nil
 }
 
-// May is for what is no command and no session. See parley.Door.
-func (e *Engine) May(ctx context.Context, who parley.Principal, action parley.Action, on parley.Resource) error {
+// May is for what is no command and no session. See port.Door.
+func (e *Engine) May(ctx context.Context, who port.Principal, action parley.Action, on port.Resource) error {
 	return e.permit(ctx, who, "", action, on)
 }
 
-func (e *Engine) Audited(ctx context.Context, who parley.Principal, q parley.AuditQuery) ([]parley.AuditRow, error) {
+func (e *Engine) Audited(ctx context.Context, who port.Principal, q port.AuditQuery) ([]port.AuditRow, error) {
 	if err := e.permit(ctx, who, "", parley.ActReadAudit,
-		parley.Resource{Kind: parley.WholeTenant, Tenant: who.Tenant}); err != nil {
+		port.Resource{Kind: port.WholeTenant, Tenant: who.Tenant}); err != nil {
 		return nil, err
 	}
 	return e.Store.Tenant(who.Tenant).Audited(ctx, q)
+}
+
+// Users is behind every dialect. See port.Door.
+func (e *Engine) Users(ctx context.Context, who port.Principal, after parley.PrincipalID, limit int) (
+	[]port.UserInfo, error) {
+	if err := e.permit(ctx, who, "", parley.ActReadUsers,
+		port.Resource{Kind: port.WholeTenant, Tenant: who.Tenant}); err != nil {
+		return nil, err
+	}
+	return e.Store.Tenant(who.Tenant).Users(ctx, after, atMost(limit))
 }
 
 func (e *Engine) Epoch() string { return e.Store.Epoch() }

@@ -22,15 +22,16 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // Feed is where committed events go, and where followers read them.
 type Feed interface {
 	Publish(parley.TenantID, []parley.Event)
 	Reread(parley.TenantID, parley.SessionID)
-	Session(parley.TenantID, parley.SessionID, parley.Seq) parley.Follower
-	Tree(parley.TenantID, parley.SessionID, parley.Position) parley.Follower
-	Below(tenant parley.TenantID, root parley.SessionID, after parley.Seq, quiet bool) parley.Follower
+	Session(parley.TenantID, parley.SessionID, parley.Seq) port.Follower
+	Tree(parley.TenantID, parley.SessionID, parley.Position) port.Follower
+	Below(tenant parley.TenantID, root parley.SessionID, after parley.Seq, quiet bool) port.Follower
 }
 
 // Refusals puts refusals on record, those of one kind together.
@@ -44,42 +45,48 @@ type Config struct {
 	Project           // the first one
 	More    []Project // the others
 
-	Store  parley.Store
+	Store  port.Store
 	Feed   Feed
-	Access parley.Authorizer
-	Model  parley.Model // patient, if it is to be
+	Access port.Authorizer
+	Model  port.Model // patient, if it is to be
 	Log    *slog.Logger
 	Now    func() time.Time
 
-	Nodes   parley.Nodes       // of the store; nil: this process is the only one
-	Bus     parley.Bus         // between nodes; nil: they meet in the store alone
-	Node    func() parley.Node // what is said of this one besides its sessions and projects; nil: nothing
-	NodeKey []byte             // what all nodes share, and seals what they tell each other
+	Nodes   port.Nodes       // of the store; nil: this process is the only one
+	Bus     port.Bus         // between nodes; nil: they meet in the store alone
+	Node    func() port.Node // what is said of this one besides its sessions and projects; nil: nothing
+	NodeKey []byte           // what all nodes share, and seals what they tell each other
 
-	Remotes    parley.Remotes    // nil: agents that run elsewhere are not reached
-	Screen     parley.Screen     // nil: nothing is screened
-	Classifier parley.Classifier // nil: nobody is asked
+	Remotes    port.Remotes    // nil: agents that run elsewhere are not reached
+	Screen     port.Screen     // nil: nothing is screened
+	Classifier port.Classifier // nil: nobody is asked
 	// FileRead records that a person has read a file, or was refused it, before
 	// the answer; nil: nothing is recorded.
-	FileRead func(ctx context.Context, who parley.Principal, path string, refused bool) error
-	Webhooks parley.Webhooks // nil: sessions have none
+	FileRead func(ctx context.Context, who port.Principal, path string, refused bool) error
+	Webhooks port.Webhooks // nil: sessions have none
 	// DefaultModel is that of agents that name none, in tenants that have not
 	// chosen another.
-	DefaultModel string
+	DefaultModel func() string
 	// Told hears that an effect was delivered, and how long it was owed. Nil:
 	// nobody does.
 	Told     func(effect parley.EffectType, owed time.Duration)
-	Refusals Refusals                // nil: each is put on record
+	Refusals Refusals // nil: each is put on record
+	// ReadPDF extracts the text of a document and counts its pages, see parley.Image; nil: documents are refused.
+	ReadPDF func(ctx context.Context, document []byte) (text string, pages int, err error)
+	// SeesPDF says whether a model is shown the pages of a document; nil: no model is.
+	SeesPDF  func(model string) bool
 	Titles   func(model string) bool // it may be asked for titles of conversations; nil: none may
 	Window   func(model string) int  // tokens it can read; nil or zero: DefaultWindow
 	Autonomy parley.Autonomy         // the most that any agent may do unasked
-	Prompts  parley.IdleLimits       // of idle prompts; zero: DefaultIdleLimits
+	Prompts  port.IdleLimits         // of idle prompts; zero: DefaultIdleLimits
 
 	// Quotas are those of a tenant; nil: nobody has any. Most is the most that a call of a model can use which is given
-	// so many bytes; nil: a window of it, for nothing. Reached hears that a quota has refused something, of a user or
+	// so many bytes; nil: a window of it, for nothing. Cost is what a call costs, in millionths of a US dollar; nil:
+	// nothing. Reached hears that a quota has refused something, of a user or
 	// of a tenant, and which one.
-	Quotas  func(parley.TenantID) parley.Quotas
+	Quotas  func(parley.TenantID) port.Quotas
 	Most    func(model string, bytes int64) parley.Usage
+	Cost    func(model string, used parley.Usage) int64
 	Reached func(of, what string)
 
 	// Artifacts deletes those of a tenant that have these names, and says how many there were; nil: there are none.
@@ -88,7 +95,7 @@ type Config struct {
 	// dry: it only counts them. nil: there are none.
 	OldArtifacts func(tenant parley.TenantID, before time.Time, keep map[string]bool, dry bool) (int, error)
 	// Retention says how long a tenant keeps its data; nil: everything for ever.
-	Retention func(parley.TenantID) parley.Retention
+	Retention func(parley.TenantID) port.Retention
 
 	Idle     time.Duration // unload an actor that had nothing to do for so long; default a minute
 	CardLife time.Duration // how long a person may take; default a day
@@ -97,11 +104,11 @@ type Config struct {
 	Snapshot parley.Seq    // events between snapshots of a session; default 200
 }
 
-// Engine is a parley.Door.
+// Engine is a port.Door.
 type Engine struct {
 	Config
 	// Agents are those of the projects and those that were made.
-	Agents   parley.ProjectAgents
+	Agents   port.ProjectAgents
 	projects *projects
 
 	ctx   context.Context // ends when running work is to be cut
@@ -121,6 +128,7 @@ type Engine struct {
 	pieces   chan struct{} // commits of chunks that wait for the store
 
 	held       quotaHolds
+	erasures   erasures
 	large      largeInputs
 	remembered atomic.Int64 // bytes of conversations that are kept
 	tenants    tenants
@@ -153,8 +161,8 @@ func New(c Config) *Engine {
 	if c.Calls == 0 {
 		c.Calls = 256
 	}
-	if c.Prompts == (parley.IdleLimits{}) {
-		c.Prompts = parley.IdleLimits{Interval: 30 * time.Second, Prompts: 10}
+	if c.Prompts == (port.IdleLimits{}) {
+		c.Prompts = port.IdleLimits{Interval: 30 * time.Second, Prompts: 10}
 	}
 	if c.Snapshot == 0 {
 		c.Snapshot = 200
@@ -287,10 +295,10 @@ func (e *Engine) use(k key, starts bool) (a *actor, done func(), err error) {
 
 // here has the actor of a session on this node answer a request. If moved says so of
 // the error, nothing was done, and another node is to answer.
-func (e *Engine) here(ctx context.Context, k key, starts bool, r *request) (parley.Receipt, error) {
+func (e *Engine) here(ctx context.Context, k key, starts bool, r *request) (port.Receipt, error) {
 	a, done, err := e.use(k, starts)
 	if err != nil {
-		return parley.Receipt{}, err
+		return port.Receipt{}, err
 	}
 	defer done()
 	r.reply = make(chan reply, 1)

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 func TestARunFromEndToEnd(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
-	var asked parley.ModelRequest
-	r.puppet.seen = func(m parley.ModelRequest) { asked = m }
+	var asked port.ModelRequest
+	r.puppet.seen = func(m port.ModelRequest) { asked = m }
 	receipt := r.say(id, "say hello")
 	log := r.finished(id, 1)
 	if !slices.Equal(texts(log), []string{"hello"}) {
@@ -40,7 +41,7 @@ func TestHistoryIsGivenToTheModel(t *testing.T) {
 	r.finished(id, 1)
 	r.restart(false)
 	var asked []string
-	r.puppet.seen = func(m parley.ModelRequest) {
+	r.puppet.seen = func(m port.ModelRequest) {
 		for _, m := range m.Messages {
 			asked = append(asked, string(m.Role)+" "+m.Text)
 		}
@@ -55,12 +56,12 @@ func TestHistoryIsGivenToTheModel(t *testing.T) {
 func TestCommandsHaveOneEffect(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
-	send := func(content string) (parley.Receipt, error) {
+	send := func(content string) (port.Receipt, error) {
 		return r.Submit(context.Background(), ann,
 			parley.Command{ID: "c1", Session: id, Do: parley.SubmitInput{Content: content, Request: "r"}})
 	}
 	var wg sync.WaitGroup
-	receipts := make([]parley.Receipt, 10)
+	receipts := make([]port.Receipt, 10)
 	for i := range receipts {
 		wg.Go(func() {
 			var err error
@@ -87,7 +88,7 @@ func TestCommandsHaveOneEffect(t *testing.T) {
 	if _, err := send("say something else"); parley.CodeOf(err) != parley.CodeConflict {
 		t.Errorf("an id used again: %v", err)
 	}
-	bob := parley.Principal{ID: "bob", Tenant: acme, Roles: ann.Roles}
+	bob := port.Principal{ID: "bob", Tenant: acme, Roles: ann.Roles}
 	if _, err := r.Submit(context.Background(), bob,
 		parley.Command{ID: "c1", Session: id, Do: parley.SubmitInput{Content: "say hello",
 			Request: "r"}}); parley.CodeOf(err) != parley.CodeConflict {
@@ -102,7 +103,7 @@ func TestRefusals(t *testing.T) {
 	nobody.Agent.Name = "nobody"
 	for _, c := range []struct {
 		name string
-		who  parley.Principal
+		who  port.Principal
 		id   parley.SessionID
 		do   parley.CommandBody
 		code parley.Code
@@ -113,14 +114,14 @@ func TestRefusals(t *testing.T) {
 		{"bad session", ann, "nonsense", input("hello", parley.Queue), parley.CodeInvalid},
 		{"no such session", ann, "99999999-9999-4999-8999-999999999999", input("hello", parley.Queue),
 			parley.CodeNotFound},
-		{"no rights", parley.Principal{ID: "eve", Tenant: acme}, id, input("hello", parley.Queue),
+		{"no rights", port.Principal{ID: "eve", Tenant: acme}, id, input("hello", parley.Queue),
 			parley.CodeForbidden},
-		{"unknown role", parley.Principal{ID: "eve", Tenant: acme, Roles: []parley.UserRole{"king"}}, id,
+		{"unknown role", port.Principal{ID: "eve", Tenant: acme, Roles: []parley.UserRole{"king"}}, id,
 			input("hello", parley.Queue), parley.CodeForbidden},
-		{"nobody", parley.Principal{}, id, input("hello", parley.Queue), parley.CodeForbidden},
-		{"no tenant", parley.Principal{ID: "eve", Roles: ann.Roles}, id, input("hello", parley.Queue),
+		{"nobody", port.Principal{}, id, input("hello", parley.Queue), parley.CodeForbidden},
+		{"no tenant", port.Principal{ID: "eve", Roles: ann.Roles}, id, input("hello", parley.Queue),
 			parley.CodeForbidden},
-		{"another tenant", parley.Principal{ID: "eve", Tenant: "rival", Roles: ann.Roles}, id,
+		{"another tenant", port.Principal{ID: "eve", Tenant: "rival", Roles: ann.Roles}, id,
 			input("hello", parley.Queue), parley.CodeNotFound},
 	} {
 		if _, err := r.Submit(context.Background(), c.who, parley.Command{Session: c.id, Do: c.do}); parley.CodeOf(
@@ -131,15 +132,15 @@ func TestRefusals(t *testing.T) {
 	if n := len(r.log(id)); n != 1 {
 		t.Errorf("refusals left %d events", n-1)
 	}
-	for _, who := range []parley.Principal{{ID: "eve", Tenant: acme}, {ID: "eve", Tenant: "rival", Roles: ann.Roles},
+	for _, who := range []port.Principal{{ID: "eve", Tenant: acme}, {ID: "eve", Tenant: "rival", Roles: ann.Roles},
 		{}} {
-		if _, err := r.Follow(context.Background(), who, parley.Scope{Session: id}, parley.Beginning); err == nil {
+		if _, err := r.Follow(context.Background(), who, port.Scope{Session: id}, port.Beginning); err == nil {
 			t.Errorf("%+v may follow", who)
 		}
 		if _, err := r.Session(context.Background(), who, id); err == nil {
 			t.Errorf("%+v may look", who)
 		}
-		if list, err := r.Sessions(context.Background(), who, parley.SessionQuery{}); err == nil && len(list) > 0 {
+		if list, err := r.Sessions(context.Background(), who, port.SessionQuery{}); err == nil && len(list) > 0 {
 			t.Errorf("%+v may list", who)
 		}
 	}
@@ -153,14 +154,14 @@ func TestCursors(t *testing.T) {
 	ctx := context.Background()
 	head := int64(len(log))
 	for _, c := range []struct {
-		from parley.Cursor
+		from port.Cursor
 		code parley.Code
 	}{
-		{parley.Cursor{After: head}, ""}, {parley.Cursor{Epoch: r.Epoch(), After: 3}, ""}, {parley.Live, ""},
-		{parley.Cursor{After: head + 1}, parley.CodeResync}, {parley.Cursor{After: -2}, parley.CodeResync},
-		{parley.Cursor{Epoch: "another", After: 1}, parley.CodeResync},
+		{port.Cursor{After: head}, ""}, {port.Cursor{Epoch: r.Epoch(), After: 3}, ""}, {port.Live, ""},
+		{port.Cursor{After: head + 1}, parley.CodeResync}, {port.Cursor{After: -2}, parley.CodeResync},
+		{port.Cursor{Epoch: "another", After: 1}, parley.CodeResync},
 	} {
-		for _, scope := range []parley.Scope{{Session: id}, {Root: id}, {}} {
+		for _, scope := range []port.Scope{{Session: id}, {Root: id}, {}} {
 			f, err := r.Follow(ctx, ann, scope, c.from)
 			if err == nil {
 				f.Close()
@@ -241,7 +242,7 @@ func TestFollowersSeeTheLog(t *testing.T) {
 	id := r.open()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	follower, err := r.Follow(ctx, ann, parley.Scope{Session: id}, parley.Beginning)
+	follower, err := r.Follow(ctx, ann, port.Scope{Session: id}, port.Beginning)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +291,7 @@ func TestWhoHasNoCursorIsOwedAnAnswer(t *testing.T) {
 	if got := resume(); got != first-1 {
 		t.Errorf("followed from %d, the run that is owed starts at %d", got, first)
 	}
-	eve := parley.Principal{ID: "eve", Tenant: acme}
+	eve := port.Principal{ID: "eve", Tenant: acme}
 	if err := r.Delivered(ctx, eve, id, parley.RunID(first)); err == nil {
 		t.Error("somebody without rights took an answer away")
 	}

@@ -1,18 +1,24 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"hash"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // Erase deletes for good what a user has said: their sessions, and their words in the sessions of others. See
-// parley.Door and docs/keeping.md.
-func (e *Engine) Erase(ctx context.Context, who parley.Principal, user parley.PrincipalID) (report parley.ErasureReport,
+// port.Door and docs/keeping.md.
+func (e *Engine) Erase(ctx context.Context, who port.Principal, user parley.PrincipalID) (report port.ErasureReport,
 	err error) {
 	if err := e.mayKeep(ctx, who); err != nil {
 		return report, err
@@ -20,8 +26,13 @@ func (e *Engine) Erase(ctx context.Context, who parley.Principal, user parley.Pr
 	if user == "" {
 		return report, parley.Errorf(parley.CodeInvalid, "Say which user.")
 	}
+	end, err := e.erasures.begin(ctx, e.Now())
+	if err != nil {
+		return report, err
+	}
+	defer end()
 	// A store that may not erase says so before anything is ended.
-	if err := e.Store.Erase(ctx, who.Tenant, parley.Erasure{}); err != nil {
+	if err := e.Store.Erase(ctx, who.Tenant, port.Erasure{}); err != nil {
 		return report, err
 	}
 	holds, err := e.freeToErase(ctx, who.Tenant, user)
@@ -29,8 +40,11 @@ func (e *Engine) Erase(ctx context.Context, who parley.Principal, user parley.Pr
 		return report, err
 	}
 	x := &eraser{Engine: e, holds: holds, tenant: who.Tenant, user: user, sum: sha256.New(),
-		artifacts: map[string]bool{}, kept: map[string]bool{}}
+		artifacts: map[string]bool{}, kept: map[string]bool{}, titles: map[parley.SessionID]string{}}
 	if err := x.others(ctx); err != nil { // what is refused is refused before anything is deleted
+		return report, err
+	}
+	if err := x.begin(ctx, who.ID); err != nil {
 		return report, err
 	}
 	if err := x.end(ctx); err != nil {
@@ -45,8 +59,9 @@ func (e *Engine) Erase(ctx context.Context, who parley.Principal, user parley.Pr
 		delete(x.artifacts, name)
 	}
 	x.report.Artifacts = len(x.artifacts)
-	err = e.Store.Erase(ctx, who.Tenant, parley.Erasure{Sessions: x.sessions, Events: x.replaced, User: user,
-		Audit: []parley.Audit{x.report.Record(e.Now(), who.ID)}})
+	x.begun.Artifacts = slices.Sorted(maps.Keys(x.artifacts))
+	err = e.Store.Erase(ctx, who.Tenant, port.Erasure{Sessions: x.sessions, Events: x.replaced, Titles: x.titles,
+		User: user, Begun: &x.begun, Audit: []parley.Audit{x.report.Record(e.Now(), who.ID)}})
 	if err != nil {
 		return x.report, err
 	}
@@ -58,12 +73,78 @@ func (e *Engine) Erase(ctx context.Context, who parley.Principal, user parley.Pr
 	for _, replaced := range x.replaced {
 		e.Feed.Reread(who.Tenant, replaced.Session)
 	}
-	x.report.Rewritten, err = e.Store.Rewrite(ctx, false)
-	return x.report, err
+	if x.report.Rewritten, err = e.erasures.rewrite(ctx, e); err != nil {
+		return x.report, err
+	}
+	return x.report, e.Store.Erase(ctx, who.Tenant, port.Erasure{Ended: user})
+}
+
+// begin notes durably that the erasure begins. An earlier one of the user that was cut off has left names of artifacts.
+func (x *eraser) begin(ctx context.Context, by parley.PrincipalID) error {
+	cut, err := x.Store.Tenant(x.tenant).BegunErasures(ctx)
+	if err != nil {
+		return err
+	}
+	x.begun = port.BegunErasure{User: x.user, By: by, At: x.Now(), Artifacts: []string{}}
+	for _, b := range cut {
+		if b.User == x.user {
+			x.begun.Artifacts = b.Artifacts
+		}
+	}
+	for _, name := range x.begun.Artifacts {
+		x.artifacts[name] = true
+	}
+	return x.Store.Erase(ctx, x.tenant, port.Erasure{Begun: &x.begun, Audit: []parley.Audit{x.begun.Record()}})
+}
+
+// rewriteShare is how many times as long as the last rewrite the next one has to wait, so that erasures keep the
+// database of a server from working for a twentieth of the time at most.
+const rewriteShare = 20
+
+// awaitRewrite is how long an erasure waits for its turn before it is refused.
+const awaitRewrite = 10 * time.Second
+
+// erasures are done one at a time on this server, because each of them rewrites the database.
+type erasures struct {
+	busy  atomic.Bool // an erasure is under way, and alone uses after
+	after time.Time   // when the next may begin
+}
+
+// begin refuses an erasure beside another one, or soon after it.
+func (l *erasures) begin(ctx context.Context, now time.Time) (end func(), err error) {
+	if !l.busy.CompareAndSwap(false, true) {
+		return nil, parley.Errorf(parley.CodeLimited, "Another erasure is under way. Nothing was erased. Try again when "+
+			"it has ended.")
+	}
+	end = func() { l.busy.Store(false) }
+	wait := l.after.Sub(now)
+	switch {
+	case wait > awaitRewrite:
+		err = &parley.Error{Code: parley.CodeLimited, RetryAfter: wait,
+			Message: fmt.Sprintf("The database was just rewritten for another erasure. Nothing was erased. Try again in "+
+				"%s.", wait.Round(time.Second))}
+	case !sleep(ctx, max(wait, 0)):
+		err = ctx.Err()
+	}
+	if err != nil {
+		end()
+	}
+	return end, err
+}
+
+// rewrite writes the database anew, and notes how long that took.
+func (l *erasures) rewrite(ctx context.Context, e *Engine) (bool, error) {
+	began := e.Now()
+	done, err := e.Store.Rewrite(ctx, false)
+	if done {
+		ended := e.Now()
+		l.after = ended.Add(rewriteShare * ended.Sub(began))
+	}
+	return done, err
 }
 
 // freeToErase refuses to erase a user if a legal hold is on the user or on one of their sessions. It lists the holds.
-func (e *Engine) freeToErase(ctx context.Context, tenant parley.TenantID, user parley.PrincipalID) (parley.LegalHolds,
+func (e *Engine) freeToErase(ctx context.Context, tenant parley.TenantID, user parley.PrincipalID) (port.LegalHolds,
 	error) {
 	logs := e.Store.Tenant(tenant)
 	holds, err := logs.LegalHolds(ctx)
@@ -84,7 +165,7 @@ func (e *Engine) freeToErase(ctx context.Context, tenant parley.TenantID, user p
 }
 
 // heldError refuses to erase what a hold covers; nil: none does.
-func heldError(held *parley.LegalHold) error {
+func heldError(held *port.LegalHold) error {
 	if held == nil {
 		return nil
 	}
@@ -98,13 +179,15 @@ type eraser struct {
 	*Engine
 	tenant    parley.TenantID
 	user      parley.PrincipalID
-	holds     parley.LegalHolds
+	begun     port.BegunErasure
+	holds     port.LegalHolds
 	sessions  []parley.SessionID
 	replaced  []parley.Event
-	artifacts map[string]bool // names
-	kept      map[string]bool // names that sessions of others have too
+	titles    map[parley.SessionID]string // of sessions of others
+	artifacts map[string]bool             // names
+	kept      map[string]bool             // names that sessions of others have too
 	sum       hash.Hash
-	report    parley.ErasureReport
+	report    port.ErasureReport
 }
 
 const erasePage = 500
@@ -113,11 +196,14 @@ const erasePage = 500
 // open run is in the way: its state is in use.
 func (x *eraser) others(ctx context.Context) error {
 	logs := x.Store.Tenant(x.tenant)
-	sessions, wrote := map[parley.SessionID]parley.Stored{}, map[parley.SessionID]bool{}
+	sessions, wrote := map[parley.SessionID]port.Stored{}, map[parley.SessionID]map[parley.Seq]parley.Event{}
 	for after := parley.Position(0); ; {
 		page, err := logs.Tree(ctx, "", after, erasePage)
-		if err != nil || len(page) == 0 {
+		if err != nil {
 			return err
+		}
+		if len(page) == 0 {
+			break
 		}
 		after = page[len(page)-1].Position
 		for _, e := range page {
@@ -138,25 +224,61 @@ func (x *eraser) others(ctx context.Context) error {
 			if e.By != x.user {
 				continue
 			}
-			if !wrote[e.Session] {
+			if wrote[e.Session] == nil {
 				if st.Summary.Run != 0 {
 					return parley.Errorf(parley.CodeConflict, "The user has written in session %s of %s, in which a "+
-						"run is "+
-						"open. Cancel it, or wait for its end, and try again. Nothing was erased.", e.Session,
+						"run is open. Cancel it, or wait for its end, and try again. Nothing was erased.", e.Session,
 						st.Summary.Owner)
 				}
 				if held := x.holds.On(st.Summary.Root, st.Summary.Owner); held != nil {
 					return heldError(held)
 				}
-				wrote[e.Session] = true
+				wrote[e.Session] = map[parley.Seq]parley.Event{}
 			}
-			if body, had := parley.WithoutWords(e.Body); had {
+			if body, had := port.WithoutWords(e.Body); had {
 				x.count(e)
 				e.Body = body
 				x.replaced = append(x.replaced, e)
+				wrote[e.Session][e.Seq] = e
 			}
 		}
 	}
+	for id, replaced := range wrote {
+		if err := x.retitle(ctx, sessions[id].Summary, replaced); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// retitle finds out the title of a session of another without the user's words. A title that a model wrote was made of
+// the first message.
+func (x *eraser) retitle(ctx context.Context, m port.Summary, replaced map[parley.Seq]parley.Event) error {
+	log, err := x.Store.Tenant(x.tenant).Spoken(ctx, m.ID, 0)
+	if err != nil {
+		return err
+	}
+	state, first := parley.NewState(x.tenant, m.ID), parley.PrincipalID("")
+	for _, e := range log {
+		switch b := e.Body.(type) {
+		case parley.InputReceived:
+			first = cmp.Or(first, e.By)
+		case parley.SessionRenamed:
+			if b.Agent != "" && first == x.user {
+				x.count(e)
+				e.Body, _ = port.WithoutWords(b)
+				x.replaced = append(x.replaced, e)
+			}
+		}
+		if without, ok := replaced[e.Seq]; ok {
+			e = without
+		}
+		state = parley.Fold(state, e)
+	}
+	if state.Title != m.Title {
+		x.titles[m.ID] = state.Title
+	}
+	return nil
 }
 
 // end deletes the user's sessions as a user would, and waits until nothing of them is alive.

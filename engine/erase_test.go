@@ -3,13 +3,17 @@ package engine
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"parley"
+	"parley/port"
 	"parley/store/sqlite"
 )
 
@@ -17,7 +21,9 @@ import (
 // its write-ahead log, or a backup that is made afterwards. Before it they do.
 func TestErasedTextIsInNoFile(t *testing.T) {
 	artifacts := map[string]bool{}
+	var late atomic.Int64
 	r := newRig(t, func(c *Config) {
+		c.Now = func() time.Time { return time.Now().Add(time.Duration(late.Load())) }
 		c.Artifacts = func(_ parley.TenantID, names map[string]bool) (int, error) {
 			artifacts = names
 			return len(names), nil
@@ -28,7 +34,7 @@ func TestErasedTextIsInNoFile(t *testing.T) {
 	const words, others = "zanzibar", "timbuktu"
 	own, foreign := parley.SessionID("44444444-4444-4444-8444-000000000001"),
 		parley.SessionID("44444444-4444-4444-8444-000000000002")
-	say := func(who parley.Principal, id parley.SessionID, text string, runs int) {
+	say := func(who port.Principal, id parley.SessionID, text string, runs int) {
 		t.Helper()
 		if code := r.as(who, id, parley.SubmitInput{Open: true, Content: text}); code != "" {
 			t.Fatal(code)
@@ -75,7 +81,7 @@ func TestErasedTextIsInNoFile(t *testing.T) {
 			t.Errorf("what bob has said is gone from %s", dir)
 		}
 	}
-	rows, err := r.Audited(ctx, ann, parley.AuditQuery{Action: "user.erased", Limit: 10})
+	rows, err := r.Audited(ctx, ann, port.AuditQuery{Action: "user.erased", Limit: 10})
 	if err != nil || len(rows) != 1 || rows[0].ID != "carol" || rows[0].By != ann.ID ||
 		!strings.Contains(string(rows[0].Metadata), report.Digest) ||
 		strings.Contains(string(rows[0].Metadata), words) {
@@ -86,6 +92,17 @@ func TestErasedTextIsInNoFile(t *testing.T) {
 	say(bob, foreign, "say hello", 3)
 	r.check(foreign)
 	say(carol, parley.SessionID("44444444-4444-4444-8444-000000000004"), "say anew", 1)
+	r.erasures.after = r.Now().Add(time.Hour)
+	if _, err := r.Erase(ctx, ann, "nobody"); parley.CodeOf(err) != parley.CodeLimited ||
+		!strings.Contains(parley.MessageOf(err), "1h0m0s") {
+		t.Errorf("the database is rewritten again at once: %v", err)
+	}
+	late.Store(int64(time.Hour))
+	r.erasures.busy.Store(true)
+	if _, err := r.Erase(ctx, ann, "nobody"); parley.CodeOf(err) != parley.CodeLimited {
+		t.Errorf("two erasures at a time: %v", err)
+	}
+	r.erasures.busy.Store(false)
 	again, err := r.Erase(ctx, ann, "nobody")
 	if err != nil || again.Sessions != 0 || again.Events != 0 {
 		t.Errorf("%+v, %v", again, err)
@@ -131,4 +148,90 @@ func filesWith(t *testing.T, dir, text string) (found []string) {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// TestAnErasureThatWasCutOff is known after a restart, and the next one of the user also deletes the artifacts that the
+// first one left.
+func TestAnErasureThatWasCutOff(t *testing.T) {
+	var names map[string]bool
+	var dies atomic.Bool
+	r := newRig(t, func(c *Config) {
+		c.Artifacts = func(_ parley.TenantID, of map[string]bool) (int, error) {
+			if dies.Load() {
+				return 0, errors.New("the server died")
+			}
+			names = of
+			return len(of), nil
+		}
+	})
+	ctx, carol := context.Background(), member("carol", parley.RoleStandardUser)
+	artifact := strings.Repeat("A", 26) + ".txt"
+	id := parley.SessionID("44444444-4444-4444-8444-000000000009")
+	if code := r.as(carol, id, parley.SubmitInput{Open: true, Content: "say artifact://" + artifact}); code != "" {
+		t.Fatal(code)
+	}
+	r.finished(id, 1)
+	dies.Store(true)
+	if _, err := r.Erase(ctx, ann, "carol"); err == nil {
+		t.Fatal("it did not fail")
+	}
+	r.restart(true)
+	dies.Store(false)
+	begun, err := r.Store.Tenant(ann.Tenant).BegunErasures(ctx)
+	if err != nil || len(begun) != 1 || begun[0].User != "carol" || begun[0].By != ann.ID ||
+		!slices.Equal(begun[0].Artifacts, []string{artifact}) {
+		t.Errorf("%+v, %v", begun, err)
+	}
+	if report, err := r.Erase(ctx, ann, "carol"); err != nil || report.Artifacts != 1 || !names[artifact] {
+		t.Errorf("%+v %v, %v", report, names, err)
+	}
+	if begun, err := r.Store.Tenant(ann.Tenant).BegunErasures(ctx); err != nil || len(begun) > 0 {
+		t.Errorf("%+v, %v", begun, err)
+	}
+	rows, err := r.Audited(ctx, ann, port.AuditQuery{Action: "user.erasure_began", Limit: 9})
+	if err != nil || len(rows) != 2 || rows[0].ID != "carol" {
+		t.Errorf("%+v, %v", rows, err)
+	}
+}
+
+// TestTitlesAreErased: a title of another's session goes if it was made of the user's words, also by a model, and stays
+// if the owner has chosen it.
+func TestTitlesAreErased(t *testing.T) {
+	r := newRig(t, titling)
+	ctx, carol, bob := context.Background(), member("carol", parley.RoleOrgAdmin),
+		member("bob", parley.RoleStandardUser)
+	write, model, line, chosen := "#say by a model of zanzibar", parley.SessionID("44444444-4444-4444-8444-00000000000b"),
+		parley.SessionID("44444444-4444-4444-8444-00000000000c"), parley.SessionID("44444444-4444-4444-8444-00000000000d")
+	for id, text := range map[parley.SessionID]string{model: "say hello " + write, line: "fail", chosen: "fail"} {
+		for _, c := range []struct {
+			who port.Principal
+			do  parley.CommandBody
+		}{{bob, parley.OpenSession{}}, {carol, parley.SubmitInput{Content: text}}} {
+			if code := r.as(c.who, id, c.do); code != "" {
+				t.Fatal(code)
+			}
+		}
+		r.finished(id, 1)
+	}
+	r.until(model, "it has a title", seen[parley.SessionRenamed](1))
+	for _, c := range []struct {
+		who   port.Principal
+		title string
+	}{{carol, "timbuktu"}, {bob, "chosen"}} {
+		if code := r.as(c.who, chosen, parley.RenameSession{Title: c.title}); code != "" {
+			t.Fatal(code)
+		}
+	}
+	if _, err := r.Erase(ctx, ann, "carol"); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[parley.SessionID]string{model: "[erased]", line: "[erased]", chosen: "chosen"} {
+		if m, err := r.Session(ctx, bob, id); err != nil || m.Title != want {
+			t.Errorf("%s is called %q, not %q (%v)", id, m.Title, want, err)
+		}
+		r.check(id)
+	}
+	if found := filesWith(t, r.dir, "timbuktu"); len(found) > 0 {
+		t.Errorf("the words are in %v", found)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"parley"
+	"parley/port"
 )
 
 const (
@@ -111,25 +112,25 @@ func shorten(text string, size int) string {
 
 // explainRequest reads the call back from the log: what was asked for, byte for
 // byte, and what the person was shown.
-func (a *actor) explainRequest(ctx context.Context, step parley.Explain) (parley.ModelRequest, parley.Agent, error) {
+func (a *actor) explainRequest(ctx context.Context, step parley.Explain) (port.ModelRequest, parley.Agent, error) {
 	agent, err := a.definition(ctx, step.Agent)
 	if err != nil {
-		return parley.ModelRequest{}, agent, err
+		return port.ModelRequest{}, agent, err
 	}
 	_, call, err := readEvent[parley.ToolCallRequested](ctx, a, parley.Seq(step.Call))
 	if err != nil {
-		return parley.ModelRequest{}, agent, err
+		return port.ModelRequest{}, agent, err
 	}
 	_, card, err := readEvent[parley.ApprovalRequested](ctx, a, parley.Seq(step.Card))
 	if err != nil {
-		return parley.ModelRequest{}, agent, err
+		return port.ModelRequest{}, agent, err
 	}
 	text := fmt.Sprintf("Tool: %s\nArguments: %s\n\nThe person is shown:\n%s", call.Name, part(call.Arguments),
 		part(card.Show))
 	if card.Why != "" {
 		text += "\n\nIt is asked about because " + card.Why + "."
 	}
-	return parley.ModelRequest{Model: agent.Model, Instructions: explainInstructions,
+	return port.ModelRequest{Model: agent.Model, Instructions: explainInstructions,
 		Messages: []parley.Message{{Role: parley.RoleUser, Text: text}}}, agent, nil
 }
 

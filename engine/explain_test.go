@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // explained has the n-th approval of a session explained and returns the text.
@@ -24,8 +25,8 @@ func (r *rig) explained(id parley.SessionID, n int) string {
 func TestAnApprovalIsExplained(t *testing.T) {
 	r := newRig(t)
 	var mu sync.Mutex
-	var requests []parley.ModelRequest
-	r.puppet.seen = func(q parley.ModelRequest) {
+	var requests []port.ModelRequest
+	r.puppet.seen = func(q port.ModelRequest) {
 		mu.Lock()
 		defer mu.Unlock()
 		requests = append(requests, q)
@@ -91,12 +92,12 @@ func TestWhatCannotBeExplained(t *testing.T) {
 func TestAnExplanationIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		r.puppet.says = []parley.Said{{Call: &parley.MessageCall{Name: "write", Arguments: `"x"`}}}
+		r.puppet.says = []port.Said{{Call: &parley.MessageCall{Name: "write", Arguments: `"x"`}}}
 		id := r.open()
 		r.say(id, "write")
 		card := card[parley.ApprovalRequested](r, id, 1)
 		synctest.Wait()
-		r.puppet.says = slices.Repeat([]parley.Said{{Text: strings.Repeat("é", 100)}}, 1000)
+		r.puppet.says = slices.Repeat([]port.Said{{Text: strings.Repeat("é", 100)}}, 1000)
 		if text := r.explained(id, 1); len(text) > parley.MaxExplanation || len(text) < parley.MaxExplanation-3 ||
 			!strings.HasSuffix(text, "é …") {
 			t.Errorf("it has %d bytes: %.20q", len(text), text[len(text)-20:])

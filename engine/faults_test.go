@@ -14,51 +14,52 @@ import (
 
 	"parley"
 	"parley/access"
+	"parley/port"
 )
 
 // rough is a store on which things happen that should not.
 type rough struct {
-	parley.Store
-	append  func(parley.Batch) error // before it is committed
-	after   func(parley.Batch) error // after it was
+	port.Store
+	append  func(port.Batch) error // before it is committed
+	after   func(port.Batch) error // after it was
 	spoken  func() error
 	context func() error
 	looks   atomic.Int64 // at what is due
 }
 
-func (s *rough) Append(ctx context.Context, b parley.Batch) (parley.Appended, error) {
+func (s *rough) Append(ctx context.Context, b port.Batch) (port.Appended, error) {
 	if s.append != nil {
 		if err := s.append(b); err != nil {
-			return parley.Appended{}, err
+			return port.Appended{}, err
 		}
 	}
 	res, err := s.Store.Append(ctx, b)
 	if err == nil && s.after != nil {
 		if err := s.after(b); err != nil {
-			return parley.Appended{}, err
+			return port.Appended{}, err
 		}
 	}
 	return res, err
 }
 
-func (s *rough) DueBefore(ctx context.Context, now time.Time, limit int) ([]parley.DueSession, time.Time, error) {
+func (s *rough) DueBefore(ctx context.Context, now time.Time, limit int) ([]port.DueSession, time.Time, error) {
 	s.looks.Add(1)
 	return s.Store.DueBefore(ctx, now, limit)
 }
 
-func (s *rough) Tenant(id parley.TenantID) parley.TenantStore {
+func (s *rough) Tenant(id parley.TenantID) port.TenantStore {
 	return roughTenant{s.Store.Tenant(id), s}
 }
 
 type roughTenant struct {
-	parley.TenantStore
+	port.TenantStore
 	s *rough
 }
 
-func (t roughTenant) Context(ctx context.Context, agent string, user parley.PrincipalID) (parley.UserContext, bool,
+func (t roughTenant) Context(ctx context.Context, agent string, user parley.PrincipalID) (port.UserContext, bool,
 	error) {
 	if t.s.context != nil {
-		return parley.UserContext{}, false, t.s.context()
+		return port.UserContext{}, false, t.s.context()
 	}
 	return t.TenantStore.Context(ctx, agent, user)
 }
@@ -74,7 +75,7 @@ func (t roughTenant) Spoken(ctx context.Context, id parley.SessionID, after parl
 
 var errDisk = parley.Errorf(parley.CodeUnavailable, "The disk is full.")
 
-func has[T parley.EventBody](b parley.Batch) bool { return len(all[T](b.Events)) > 0 }
+func has[T parley.EventBody](b port.Batch) bool { return len(all[T](b.Events)) > 0 }
 
 // harm changes the database behind the server's back.
 func (r *rig) harm(statement string) {
@@ -95,7 +96,7 @@ func TestAFullDiskIsNotHammered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &rough{}
 		var bad sync.Map
-		store.append = func(b parley.Batch) error {
+		store.append = func(b port.Batch) error {
 			if _, ok := bad.Load(b.Session); ok {
 				return errDisk
 			}
@@ -145,7 +146,7 @@ func TestAPeacefulStopMakesNothingUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		committing, goOn := make(chan struct{}), make(chan struct{})
 		store := &rough{}
-		store.append = func(b parley.Batch) error {
+		store.append = func(b port.Batch) error {
 			if has[parley.ToolCallStarted](b) {
 				close(committing)
 				<-goOn
@@ -180,8 +181,8 @@ func TestWhatWasCommittedIsShown(t *testing.T) {
 	id := r.open()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	for _, scope := range []parley.Scope{{Session: id}, {}} {
-		f, err := r.Follow(ctx, ann, scope, parley.Beginning)
+	for _, scope := range []port.Scope{{Session: id}, {}} {
+		f, err := r.Follow(ctx, ann, scope, port.Beginning)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,7 +198,7 @@ func TestWhatWasCommittedIsShown(t *testing.T) {
 		r.do(id, parley.RenameSession{Title: fmt.Sprint("before ", scope.Session)})
 		read()
 		var failed atomic.Bool
-		store.after = func(b parley.Batch) error {
+		store.after = func(b port.Batch) error {
 			if has[parley.SessionRenamed](b) && !failed.Swap(true) {
 				return errDisk
 			}
@@ -241,7 +242,7 @@ func TestAReadThatFailsOnceIsTriedAgain(t *testing.T) {
 func TestTextIsStoredAsShown(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
-	r.puppet.says = []parley.Said{{Text: "a\xe2"}, {Text: "\x82"}, {Text: "\xac b"}, {Text: "\xff"},
+	r.puppet.says = []port.Said{{Text: "a\xe2"}, {Text: "\x82"}, {Text: "\xac b"}, {Text: "\xff"},
 		{Thinking: "\xf0\x9f"}, {Text: "\x98\x80"},
 		{Call: &parley.MessageCall{Name: "do", Arguments: "\"\xff\""}}}
 	r.do(id, parley.SubmitInput{Content: "x"})
@@ -302,7 +303,7 @@ func TestClocksThatJump(t *testing.T) {
 func TestCommandsThatChangeNothingHaveReceipts(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
-	rename := func(key parley.CommandID, title string) (parley.Receipt, error) {
+	rename := func(key parley.CommandID, title string) (port.Receipt, error) {
 		return r.Submit(context.Background(), ann,
 			parley.Command{ID: key, Session: id, Do: parley.RenameSession{Title: title}})
 	}
@@ -331,7 +332,7 @@ func TestCommandsThatChangeNothingHaveReceipts(t *testing.T) {
 func TestProgressAfterTheEnd(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
-	r.hands.late = make(chan parley.Progress, 1)
+	r.hands.late = make(chan port.Progress, 1)
 	r.say(id, "call talk x | say done")
 	r.finished(id, 1)
 	(<-r.hands.late)(parley.Stdout, "too late") // is not heard, and harms nobody
@@ -401,7 +402,7 @@ func TestLongTextsAreRefused(t *testing.T) {
 		err) != parley.CodeInvalid {
 		t.Errorf("a name of the server's own: %v", err)
 	}
-	r.puppet.says = []parley.Said{{Text: strings.Repeat("x", parley.MaxOutput+1)}}
+	r.puppet.says = []port.Said{{Text: strings.Repeat("x", parley.MaxOutput+1)}}
 	r.do(id, parley.SubmitInput{Content: "x"})
 	if end := all[parley.RunFinished](r.finished(id, 1))[0]; end.Outcome == parley.Completed ||
 		end.Code != parley.CodeTooLarge {
@@ -416,7 +417,7 @@ func TestAnAnswerThatIsTooLong(t *testing.T) {
 	id := r.open()
 	chunk := strings.Repeat("x", parley.MaxOutput/4)
 	for range 5 {
-		r.puppet.says = append(r.puppet.says, parley.Said{Text: chunk})
+		r.puppet.says = append(r.puppet.says, port.Said{Text: chunk})
 	}
 	r.do(id, parley.SubmitInput{Content: "x"})
 	log := r.finished(id, 1)
@@ -439,7 +440,7 @@ type trap struct {
 	id parley.SessionID
 }
 
-func (p *trap) Permit(who parley.Principal, action parley.Action, on parley.Resource) error {
+func (p *trap) Permit(who port.Principal, action parley.Action, on port.Resource) error {
 	if on.Session == p.id && action == parley.ActMessage {
 		panic("a bug")
 	}

@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"parley"
+	"parley/port"
 )
 
-// ShowFile is behind every dialect. See parley.Door.
-func (e *Engine) ShowFile(ctx context.Context, who parley.Principal, project, path string) (string, error) {
-	text, err := show(ctx, e, who, project, func(f parley.Files) (string, error) { return f.ShowFile(ctx, path) })
+// ShowFile is behind every dialect. See port.Door.
+func (e *Engine) ShowFile(ctx context.Context, who port.Principal, project, path string) (string, error) {
+	text, err := show(ctx, e, who, project, func(f port.Files) (string, error) { return f.ShowFile(ctx, path) })
 	if e.FileRead != nil {
 		if recordErr := e.FileRead(ctx, who, path, err != nil); recordErr != nil {
 			return "", recordErr // what is not on record is not shown
@@ -17,23 +18,23 @@ func (e *Engine) ShowFile(ctx context.Context, who parley.Principal, project, pa
 	return text, err
 }
 
-// ShowFolder is behind every dialect. See parley.Door.
-func (e *Engine) ShowFolder(ctx context.Context, who parley.Principal, project, path string) ([]parley.FileEntry,
+// ShowFolder is behind every dialect. See port.Door.
+func (e *Engine) ShowFolder(ctx context.Context, who port.Principal, project, path string) ([]port.FileEntry,
 	error) {
 	return show(ctx, e, who, project,
-		func(f parley.Files) ([]parley.FileEntry, error) { return f.ShowFolder(ctx, path) })
+		func(f port.Files) ([]port.FileEntry, error) { return f.ShowFolder(ctx, path) })
 }
 
-// ShowTree is behind every dialect. See parley.Door.
-func (e *Engine) ShowTree(ctx context.Context, who parley.Principal, project string) (parley.FileTree, error) {
-	return show(ctx, e, who, project, func(f parley.Files) (parley.FileTree, error) { return f.ShowTree(ctx) })
+// ShowTree is behind every dialect. See port.Door.
+func (e *Engine) ShowTree(ctx context.Context, who port.Principal, project string) (port.FileTree, error) {
+	return show(ctx, e, who, project, func(f port.Files) (port.FileTree, error) { return f.ShowTree(ctx) })
 }
 
 // show serves every request of a person for files of a project. Permission and
 // tenant are checked here.
-func show[T any](ctx context.Context, e *Engine, who parley.Principal, project string,
-	look func(parley.Files) (T, error)) (shown T, err error) {
-	whole := parley.Resource{Kind: parley.WholeTenant, Tenant: who.Tenant}
+func show[T any](ctx context.Context, e *Engine, who port.Principal, project string,
+	look func(port.Files) (T, error)) (shown T, err error) {
+	whole := port.Resource{Kind: port.WholeTenant, Tenant: who.Tenant}
 	if err = e.permit(ctx, who, "", parley.ActRead, whole); err != nil {
 		return shown, err
 	}

@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // shelf shows a file and says so.
 type shelf struct {
-	parley.Files
+	port.Files
 	shown int
 }
 
@@ -21,14 +22,14 @@ func (s *shelf) ShowFile(context.Context, string) (string, error) {
 	return "text", nil
 }
 
-func (s *shelf) ShowFolder(context.Context, string) ([]parley.FileEntry, error) {
+func (s *shelf) ShowFolder(context.Context, string) ([]port.FileEntry, error) {
 	s.shown++
-	return []parley.FileEntry{{Name: "x"}}, nil
+	return []port.FileEntry{{Name: "x"}}, nil
 }
 
-func (s *shelf) ShowTree(context.Context) (parley.FileTree, error) {
+func (s *shelf) ShowTree(context.Context) (port.FileTree, error) {
 	s.shown++
-	return parley.FileTree{Path: "."}, nil
+	return port.FileTree{Path: "."}, nil
 }
 
 // TestFilesBehindTheDoor: only permitted principals of the tenant that has the
@@ -45,7 +46,7 @@ func TestFilesBehindTheDoor(t *testing.T) {
 		{acme, nil, parley.CodeForbidden}, {acme, []parley.UserRole{"nonsense"}, parley.CodeForbidden},
 		{"rival", []parley.UserRole{"org_admin"}, parley.CodeNotFound},
 	} {
-		who := parley.Principal{ID: "ann", Tenant: c.tenant, Roles: c.roles}
+		who := port.Principal{ID: "ann", Tenant: c.tenant, Roles: c.roles}
 		before := files.shown
 		_, file := r.ShowFile(t.Context(), who, "", "x")
 		_, folder := r.ShowFolder(t.Context(), who, "", ".")
@@ -67,13 +68,13 @@ func TestFilesOnRecord(t *testing.T) {
 	var broken error
 	r := newRig(t, func(c *Config) {
 		c.Files, c.Home = &shelf{}, acme
-		c.FileRead = func(_ context.Context, who parley.Principal, path string, refused bool) error {
+		c.FileRead = func(_ context.Context, who port.Principal, path string, refused bool) error {
 			record = append(record, fmt.Sprint(who.ID, " ", path, " ", refused))
 			return broken
 		}
 	})
-	ann := parley.Principal{ID: "ann", Tenant: acme, Roles: []parley.UserRole{"org_admin"}}
-	stranger := parley.Principal{ID: "eve", Tenant: "rival", Roles: []parley.UserRole{"org_admin"}}
+	ann := port.Principal{ID: "ann", Tenant: acme, Roles: []parley.UserRole{"org_admin"}}
+	stranger := port.Principal{ID: "eve", Tenant: "rival", Roles: []parley.UserRole{"org_admin"}}
 	if _, err := r.ShowFile(t.Context(), ann, "", "x"); err != nil {
 		t.Error(err)
 	}

@@ -1,12 +1,15 @@
 package engine
 
-import "parley"
+import (
+	"parley"
+	"parley/port"
+)
 
 // forkPage bounds the events in memory while a source is read.
 const forkPage = 500
 
 // forked completes a fork with the conversation of its source, which the principal must be permitted to read.
-func (a *actor) forked(who parley.Principal, do parley.ForkSession) (parley.ForkSession, error) {
+func (a *actor) forked(who port.Principal, do parley.ForkSession) (parley.ForkSession, error) {
 	ctx := a.engine.ctx
 	if do.Source == parley.TenantSession {
 		return do, parley.Errorf(parley.CodeNotFound, "There is no such session.")

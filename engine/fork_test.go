@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 const forkID = parley.SessionID("7d1e8b0c-2f61-4f0e-9a35-6f1f0a9f5f10")
@@ -50,7 +51,7 @@ func TestRefusedForks(t *testing.T) {
 	head := r.until(id, "it ended", seen[parley.RunFinished](1))
 	other := member("eve", parley.RoleStandardUser)
 	for _, c := range []struct {
-		who  parley.Principal
+		who  port.Principal
 		do   parley.ForkSession
 		code parley.Code
 	}{

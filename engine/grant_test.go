@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // TestGrantsOutliveTheServer: on every store, after a crash, grants hold and are
 // listed for their owner alone. A grant that was revoked stays revoked.
 func TestGrantsOutliveTheServer(t *testing.T) { onEveryStore(t, grantsOn) }
 
-func grantsOn(t *testing.T, open func() parley.Store) {
+func grantsOn(t *testing.T, open func() port.Store) {
 	r := newRig(t)
 	r.stop(true)
 	r.reopen = open
@@ -37,7 +38,7 @@ func grantsOn(t *testing.T, open func() parley.Store) {
 	}
 	list, err := r.Grants(ctx, bob, id)
 	if err != nil || len(list) != 1 || list[0].Tool != "write" || list[0].Text != `write "x"` || list[0].By != bob.ID ||
-		list[0].Scope != parley.ScopeExact {
+		list[0].Scope != "exact" {
 		t.Fatalf("%v %+v", err, list)
 	}
 	grant := parley.RevokeGrant{Grant: parley.GrantID(seqOf[parley.ApprovalDecided](r.log(id), 1))}

@@ -17,6 +17,7 @@ import (
 	"parley/access"
 	"parley/checker"
 	"parley/feed"
+	"parley/port"
 	"parley/provider"
 	"parley/store/postgres"
 	"parley/store/postgres/pgtest"
@@ -33,10 +34,10 @@ func TestMain(m *testing.M) {
 
 // onEveryStore runs a test on each kind of store. What it gets opens the same
 // store again after it was closed.
-func onEveryStore(t *testing.T, test func(*testing.T, func() parley.Store)) {
+func onEveryStore(t *testing.T, test func(*testing.T, func() port.Store)) {
 	t.Run("sqlite", func(t *testing.T) {
 		dir := storetest.Dir(t)
-		test(t, func() parley.Store {
+		test(t, func() port.Store {
 			store, err := sqlite.Open(context.Background(), dir, "a test")
 			if err != nil {
 				t.Fatal(err)
@@ -47,7 +48,7 @@ func onEveryStore(t *testing.T, test func(*testing.T, func() parley.Store)) {
 	t.Run("postgres", func(t *testing.T) {
 		fewerChecks(t)
 		url := pgtest.Database(t)
-		test(t, func() parley.Store {
+		test(t, func() port.Store {
 			store, err := postgres.Open(context.Background(), url)
 			if err != nil {
 				t.Fatal(err)
@@ -82,7 +83,7 @@ func fewerChecks(t *testing.T) {
 
 const acme = parley.TenantID("acme")
 
-var ann = parley.Principal{ID: "ann", Tenant: acme, Roles: []parley.UserRole{parley.RoleLocal}}
+var ann = port.Principal{ID: "ann", Tenant: acme, Roles: []parley.UserRole{parley.RoleLocal}}
 
 // agents has one agent under any name but "nobody"; "hasty" may take two turns.
 // All come back unasked if the server lets them, and after "judged" somebody
@@ -124,7 +125,7 @@ type rig struct {
 	config Config
 	noHang bool // nothing hangs that hung before
 	busy   int  // how often the puppet is too busy after a restart
-	reopen func() parley.Store
+	reopen func() port.Store
 }
 
 func newRig(t testing.TB, change ...func(*Config)) *rig {
@@ -134,7 +135,7 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 	for _, f := range change {
 		f(&r.config)
 	}
-	r.reopen = func() parley.Store {
+	r.reopen = func() port.Store {
 		store, err := sqlite.Open(context.Background(), r.dir, "a test")
 		if err != nil {
 			r.t.Fatal(err)
@@ -163,7 +164,7 @@ func (r *rig) start() {
 	default:
 		c.Store = store
 	}
-	if nodes, ok := store.(parley.Nodes); ok && c.Nodes == nil {
+	if nodes, ok := store.(port.Nodes); ok && c.Nodes == nil {
 		c.Nodes = nodes
 	} else if wrap, ok := c.Nodes.(*gated); ok {
 		wrap.Nodes = nodes
@@ -212,11 +213,11 @@ func (r *rig) open() parley.SessionID {
 	return id
 }
 
-func (r *rig) try(id parley.SessionID, do parley.CommandBody) (parley.Receipt, error) {
+func (r *rig) try(id parley.SessionID, do parley.CommandBody) (port.Receipt, error) {
 	return r.Submit(context.Background(), ann, parley.Command{Session: id, Do: do})
 }
 
-func (r *rig) do(id parley.SessionID, do parley.CommandBody) parley.Receipt {
+func (r *rig) do(id parley.SessionID, do parley.CommandBody) port.Receipt {
 	r.t.Helper()
 	receipt, err := r.try(id, do)
 	if err != nil {
@@ -225,7 +226,7 @@ func (r *rig) do(id parley.SessionID, do parley.CommandBody) parley.Receipt {
 	return receipt
 }
 
-func (r *rig) say(id parley.SessionID, content string) parley.Receipt {
+func (r *rig) say(id parley.SessionID, content string) port.Receipt {
 	r.t.Helper()
 	return r.do(id, parley.SubmitInput{Content: content, Request: content})
 }
@@ -247,7 +248,7 @@ func (r *rig) until(id parley.SessionID, what string, ok func([]parley.Event) bo
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	f, err := r.Follow(ctx, ann, parley.Scope{Session: id}, parley.Beginning)
+	f, err := r.Follow(ctx, ann, port.Scope{Session: id}, port.Beginning)
 	if err != nil {
 		r.t.Fatal(err)
 	}

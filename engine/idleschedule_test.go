@@ -9,6 +9,7 @@ import (
 
 	"parley"
 	"parley/checker"
+	"parley/port"
 )
 
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -23,7 +24,7 @@ type watchedMission struct {
 	watched  parley.Step
 	interval time.Duration
 	most     int
-	activity parley.Activity
+	activity port.Activity
 	heard    bool
 	takes    bool // prompts are settled at once, and answered at once
 }
@@ -155,7 +156,7 @@ func TestIdlePromptsWaitForWhatGoesOn(t *testing.T) {
 	w.want("")
 	w.activity.Open = true
 	w.until(10 * time.Minute)
-	w.activity = parley.Activity{Last: began.Add(9*time.Minute + 50*time.Second)}
+	w.activity = port.Activity{Last: began.Add(9*time.Minute + 50*time.Second)}
 	w.until(11 * time.Minute)
 	w.want("10m50s:1")
 }

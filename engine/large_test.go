@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"parley"
+	"parley/port"
 )
 
 // TestLargeInputsAreStoredAFewAtATime: of many that come at once some wait, the
@@ -16,7 +17,7 @@ func TestLargeInputsAreStoredAFewAtATime(t *testing.T) {
 		var storing, most atomic.Int64
 		hangs := make(chan struct{})
 		r := newRig(t, func(c *Config) {
-			c.Store = &rough{append: func(b parley.Batch) error {
+			c.Store = &rough{append: func(b port.Batch) error {
 				for _, in := range all[parley.InputReceived](b.Events) {
 					if len(in.Content) >= largeBytes {
 						most.Store(max(most.Load(), storing.Add(1)))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // TestADeadNodesSessionsAreTaken: what ran on a node that died goes on elsewhere.
@@ -91,7 +92,7 @@ func TestTheLastNodeRefuses(t *testing.T) {
 
 // gated is the nodes of a process that can be stopped where it makes sure of its lease.
 type gated struct {
-	parley.Nodes
+	port.Nodes
 	mu   sync.Mutex
 	gate chan struct{} // nil: it goes on
 }
@@ -120,7 +121,7 @@ func TestANodeThatWakesDoesNothing(t *testing.T) {
 	nodes, asleep := &gated{}, make(chan struct{})
 	a := c.node(func(c *Config) {
 		c.Nodes = nodes
-		c.Store = &rough{after: func(b parley.Batch) error {
+		c.Store = &rough{after: func(b port.Batch) error {
 			if len(all[parley.ToolCallStarted](b.Events)) > 0 {
 				nodes.shut(asleep)
 			}

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"parley"
+	"parley/port"
 )
 
 // most bounds a list; few is the default limit.
@@ -15,8 +16,8 @@ const (
 	mostSessions = 2000
 )
 
-// Runs is behind every dialect. See parley.Door.
-func (e *Engine) Runs(ctx context.Context, who parley.Principal, q parley.RunQuery) ([]parley.RunInfo, error) {
+// Runs is behind every dialect. See port.Door.
+func (e *Engine) Runs(ctx context.Context, who port.Principal, q port.RunQuery) ([]port.RunInfo, error) {
 	about := q.Session
 	if about == "" && q.Parent != nil {
 		about = q.Parent.Session
@@ -27,32 +28,32 @@ func (e *Engine) Runs(ctx context.Context, who parley.Principal, q parley.RunQue
 	return e.Store.Tenant(who.Tenant).Runs(ctx, q)
 }
 
-// Cards is behind every dialect. See parley.Door.
-func (e *Engine) Cards(ctx context.Context, who parley.Principal, q parley.CardQuery) ([]parley.CardInfo, error) {
+// Cards is behind every dialect. See port.Door.
+func (e *Engine) Cards(ctx context.Context, who port.Principal, q port.CardQuery) ([]port.CardInfo, error) {
 	if err := e.mayList(ctx, who, cmp.Or(q.Session, q.Root), &q.Owner, &q.Limit); err != nil {
 		return nil, err
 	}
 	return e.Store.Tenant(who.Tenant).Cards(ctx, q)
 }
 
-// Timers is behind every dialect. See parley.Door.
-func (e *Engine) Timers(ctx context.Context, who parley.Principal, q parley.TimerQuery) ([]parley.TimerInfo, error) {
+// Timers is behind every dialect. See port.Door.
+func (e *Engine) Timers(ctx context.Context, who port.Principal, q port.TimerQuery) ([]port.TimerInfo, error) {
 	if err := e.mayList(ctx, who, q.Session, &q.Owner, &q.Limit); err != nil {
 		return nil, err
 	}
 	return e.Store.Tenant(who.Tenant).Timers(ctx, q)
 }
 
-// Effects is behind every dialect. See parley.Door.
-func (e *Engine) Effects(ctx context.Context, who parley.Principal, q parley.EffectQuery) ([]parley.EffectInfo, error) {
+// Effects is behind every dialect. See port.Door.
+func (e *Engine) Effects(ctx context.Context, who port.Principal, q port.EffectQuery) ([]port.EffectInfo, error) {
 	if err := e.mayList(ctx, who, q.Session, &q.Owner, &q.Limit); err != nil {
 		return nil, err
 	}
 	return e.Store.Tenant(who.Tenant).Effects(ctx, q)
 }
 
-// Grants is behind every dialect. See parley.Door.
-func (e *Engine) Grants(ctx context.Context, who parley.Principal, id parley.SessionID) ([]parley.GrantInfo, error) {
+// Grants is behind every dialect. See port.Door.
+func (e *Engine) Grants(ctx context.Context, who port.Principal, id parley.SessionID) ([]parley.GrantInfo, error) {
 	state, err := e.stateOf(ctx, who, id)
 	if err != nil {
 		return nil, err
@@ -66,11 +67,17 @@ func (e *Engine) Grants(ctx context.Context, who parley.Principal, id parley.Ses
 	})
 }
 
+// ServersOff is behind every dialect. See port.Door.
+func (e *Engine) ServersOff(ctx context.Context, who port.Principal, id parley.SessionID) ([]string, error) {
+	state, err := e.stateOf(ctx, who, id)
+	return state.Off, err
+}
+
 // mayList narrows a query to what the principal may see: its own, unless it may
 // read everybody's sessions. A session that the query is about must be one that
 // the principal may look at.
 func (e *Engine) mayList(
-	ctx context.Context, who parley.Principal, about parley.SessionID, owner *parley.PrincipalID, limit *int,
+	ctx context.Context, who port.Principal, about parley.SessionID, owner *parley.PrincipalID, limit *int,
 ) error {
 	if about != "" {
 		if _, err := e.Session(ctx, who, about); err != nil {

@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // TestRunsAndCardsAreSeenByWhoMaySeeThem: as sessions are.
 func TestRunsAndCardsAreSeenByWhoMaySeeThem(t *testing.T) { onEveryStore(t, runsAndCards) }
 
-func runsAndCards(t *testing.T, open func() parley.Store) {
+func runsAndCards(t *testing.T, open func() port.Store) {
 	r := newRig(t)
 	r.stop(true)
 	r.reopen = open
@@ -27,7 +28,7 @@ func runsAndCards(t *testing.T, open func() parley.Store) {
 	r.say(mine, "say hello")
 	r.finished(mine, 1)
 	for _, c := range []struct {
-		who         parley.Principal
+		who         port.Principal
 		session     parley.SessionID
 		runs, cards int
 		code        parley.Code
@@ -42,33 +43,33 @@ func runsAndCards(t *testing.T, open func() parley.Store) {
 		{eve, theirs, 0, 0, parley.CodeNotFound},
 		{member("mia", "king"), "", 0, 0, parley.CodeForbidden},
 	} {
-		runs, err := r.Runs(ctx, c.who, parley.RunQuery{Session: c.session})
+		runs, err := r.Runs(ctx, c.who, port.RunQuery{Session: c.session})
 		if codeOf(err) != c.code || len(runs) != c.runs {
 			t.Errorf("%s sees the runs %+v of %q, %v", c.who.ID, runs, c.session, err)
 		}
-		cards, err := r.Cards(ctx, c.who, parley.CardQuery{Session: c.session})
+		cards, err := r.Cards(ctx, c.who, port.CardQuery{Session: c.session})
 		if codeOf(err) != c.code || len(cards) != c.cards {
 			t.Errorf("%s sees the cards %+v of %q, %v", c.who.ID, cards, c.session, err)
 		}
 		if c.session != "" {
 			if _, err := r.Runs(ctx, c.who,
-				parley.RunQuery{Parent: &parley.Origin{Session: c.session, Run: 3}}); codeOf(err) != c.code {
+				port.RunQuery{Parent: &parley.Origin{Session: c.session, Run: 3}}); codeOf(err) != c.code {
 				t.Errorf("%s looks for children in %q: %v", c.who.ID, c.session, err)
 			}
 		}
 	}
-	runs, err := r.Runs(ctx, bob, parley.RunQuery{Open: true})
+	runs, err := r.Runs(ctx, bob, port.RunQuery{Open: true})
 	if err != nil || len(runs) != 1 || !runs[0].Waiting || runs[0].Request != "bob's" || runs[0].Agent != "puppet" {
 		t.Fatalf("%+v, %v", runs, err)
 	}
 	if code := r.as(bob, theirs, parley.CancelRun{Run: runs[0].Run}); code != "" {
 		t.Error(code)
 	}
-	cards, err := r.Cards(ctx, bob, parley.CardQuery{})
+	cards, err := r.Cards(ctx, bob, port.CardQuery{})
 	if err != nil || len(cards) > 0 {
 		t.Errorf("%+v, %v", cards, err)
 	}
-	runs, err = r.Runs(ctx, bob, parley.RunQuery{})
+	runs, err = r.Runs(ctx, bob, port.RunQuery{})
 	if err != nil || len(runs) != 1 || runs[0].Outcome != parley.Cancelled || runs[0].Waiting ||
 		runs[0].EndedAt.IsZero() {
 		t.Errorf("%+v, %v", runs, err)

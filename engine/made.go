@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"parley"
+	"parley/port"
 )
 
 // everyAgent is the agents of a project's files and then those that were made,
@@ -35,8 +36,8 @@ type definitionKey struct {
 // maxDefinitions bounds those that are remembered.
 const maxDefinitions = 1024
 
-// Of is of parley.ProjectAgents.
-func (a everyAgent) Of(project string) parley.Agents {
+// Of is of port.ProjectAgents.
+func (a everyAgent) Of(project string) port.Agents {
 	return everyAgent{engine: a.engine, project: project}
 }
 
@@ -100,7 +101,7 @@ func (a everyAgent) List(tenant parley.TenantID) []parley.Agent {
 // elsewhere chooses its own.
 func (e *Engine) withModel(s parley.Settings, agent parley.Agent) parley.Agent {
 	if !agent.Elsewhere() {
-		agent.Model = cmp.Or(agent.Model, s.Model, e.DefaultModel)
+		agent.Model = cmp.Or(agent.Model, s.Model, e.defaultModel())
 	}
 	return agent
 }
@@ -156,7 +157,7 @@ func ofServer(name string) bool {
 }
 
 // makes prepares a command that makes an agent, and says why it cannot be.
-func (a *actor) makes(who parley.Principal, c parley.Command, do parley.MakeAgent) (*parley.Agent, parley.MakeAgent,
+func (a *actor) makes(who port.Principal, c parley.Command, do parley.MakeAgent) (*parley.Agent, parley.MakeAgent,
 	error) {
 	agent := &do.Agent
 	agent.Name, agent.Description, agent.Instructions = parley.CleanText(agent.Name),
@@ -239,4 +240,11 @@ func ChangedAgents(before, after []parley.Agent) (changed []parley.MadeAgent) {
 	}
 	slices.SortFunc(changed, func(a, b parley.MadeAgent) int { return cmp.Compare(a.Name, b.Name) })
 	return changed
+}
+
+func (e *Engine) defaultModel() string {
+	if e.DefaultModel == nil {
+		return ""
+	}
+	return e.DefaultModel()
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // fromFiles are agents of the operator's.
@@ -37,7 +38,7 @@ func namesOf(agents []parley.Agent) (names []string) {
 
 func TestAgentsAreMade(t *testing.T) { onEveryStore(t, agentsAreMade) }
 
-func agentsAreMade(t *testing.T, open func() parley.Store) {
+func agentsAreMade(t *testing.T, open func() port.Store) {
 	r := &rig{t: t, reopen: open,
 		config: newRig(t, func(c *Config) { c.Agents = fromFiles{{Name: "filed", Instructions: "obey"}} }).config}
 	r.start()
@@ -139,7 +140,7 @@ func agentsAreMade(t *testing.T, open func() parley.Store) {
 // another makes does not get at them.
 func TestAgentsElsewhereHaveNoWorkspace(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Agents, c.Home = fromFiles{}, acme })
-	boss := parley.Principal{ID: "rex", Tenant: "rival", Roles: []parley.UserRole{parley.RoleOrgAdmin}}
+	boss := port.Principal{ID: "rex", Tenant: "rival", Roles: []parley.UserRole{parley.RoleOrgAdmin}}
 	for _, tools := range [][]string{nil, {"*"}, {"read", "write"}} {
 		if _, err := r.Submit(context.Background(), boss, parley.Command{Session: parley.TenantSession,
 			Do: parley.MakeAgent{Agent: parley.Agent{Name: "spy", Instructions: "Look around.",

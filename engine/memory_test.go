@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // TestATurnIsToldWhatTheLogHolds: whatever happens in a session, before and after a
@@ -17,13 +18,13 @@ func TestATurnIsToldWhatTheLogHolds(t *testing.T) {
 	r := newRig(t, forward, small(4000), func(c *Config) { c.Changes = &notebook{} })
 	var turns atomic.Int64
 	watch := func() {
-		r.puppet.seen = func(q parley.ModelRequest) {
+		r.puppet.seen = func(q port.ModelRequest) {
 			if strings.HasPrefix(q.Instructions, SummaryPrompt) || strings.HasPrefix(q.Instructions, EvaluatorPrompt) ||
 				strings.HasPrefix(q.Instructions, explainInstructions) ||
 				strings.HasPrefix(q.Instructions, TitlePrompt) {
 				return
 			}
-			list, err := r.Store.Tenant(acme).Sessions(context.Background(), parley.SessionQuery{Limit: 1000})
+			list, err := r.Store.Tenant(acme).Sessions(context.Background(), port.SessionQuery{Limit: 1000})
 			if err != nil {
 				t.Error(err)
 			}

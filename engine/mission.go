@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // watchMission waits for agents that are idle while a mission is active, and
@@ -86,9 +87,9 @@ func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, age
 	found parley.AgentFoundIdle, err error) {
 	e := a.engine
 	text, interval := s.Facts.Prompting(m, agent)
-	who := parley.Principal{ID: m.By, Tenant: a.tenant, Roles: m.Roles}
+	who := port.Principal{ID: m.By, Tenant: a.tenant, Roles: m.Roles}
 	if parley.IsBlank(text) || s.Facts.IsStopped(m.Project, agent.Name) ||
-		e.Access.Permit(who, parley.ActMessage, parley.Resource{Kind: parley.OneAgent, Tenant: a.tenant,
+		e.Access.Permit(who, parley.ActMessage, port.Resource{Kind: port.OneAgent, Tenant: a.tenant,
 			Agent: agent.Name, Allow: agent.Allow}) != nil {
 		return i, found, nil
 	}
@@ -197,7 +198,7 @@ func (a *actor) prompted(do parley.PromptAgent) (*parley.Agent, parley.PromptAge
 
 // screenOrders looks at texts that models are given again and again: what would
 // only be flagged in a message is refused.
-func (a *actor) screenOrders(who parley.Principal, c parley.Command, texts ...string) error {
+func (a *actor) screenOrders(who port.Principal, c parley.Command, texts ...string) error {
 	for _, text := range texts {
 		_, err := a.engine.screenText(a.engine.ctx, who, screening{
 			name: "text", text: text, strict: true,
@@ -211,28 +212,28 @@ func (a *actor) screenOrders(who parley.Principal, c parley.Command, texts ...st
 	return nil
 }
 
-// Missions is behind every dialect. See parley.Door.
-func (e *Engine) Missions(ctx context.Context, who parley.Principal, project string, limit int) ([]parley.MissionInfo,
+// Missions is behind every dialect. See port.Door.
+func (e *Engine) Missions(ctx context.Context, who port.Principal, project string, limit int) ([]port.MissionInfo,
 	error) {
 	s, err := e.tenantFor(ctx, who)
 	if err != nil {
 		return nil, err
 	}
-	wanted := func(of string) bool { return of == project || project == parley.EveryProject }
+	wanted := func(of string) bool { return of == project || project == port.EveryProject }
 	gone := func(root string) bool {
 		_, there := e.projects.find(who.Tenant, root)
 		return !there
 	}
-	list := []parley.MissionInfo{}
+	list := []port.MissionInfo{}
 	for _, m := range slices.Backward(s.Facts.Missions) {
 		if !wanted(m.Project) {
 			continue
 		}
-		info := parley.MissionInfo{ID: m.ID, Project: m.Project, Gone: gone(m.Project), Text: m.Text, Agents: m.Agents,
+		info := port.MissionInfo{ID: m.ID, Project: m.Project, Gone: gone(m.Project), Text: m.Text, Agents: m.Agents,
 			By: m.By, At: m.At}
 		for _, idle := range m.Idle {
 			info.Prompted = append(info.Prompted,
-				parley.PromptedAgent{Agent: idle.Agent, Session: parley.IdleSession(m.ID, idle.Agent),
+				port.PromptedAgent{Agent: idle.Agent, Session: parley.IdleSession(m.ID, idle.Agent),
 					Count: idle.Count, Last: idle.Last})
 		}
 		list = append(list, info)
@@ -249,7 +250,7 @@ func (e *Engine) Missions(ctx context.Context, who parley.Principal, project str
 			return nil, err
 		}
 		if b, ok := event.Body.(parley.MissionSet); ok {
-			list = append(list, parley.MissionInfo{ID: ended.ID, Project: ended.Project, Gone: gone(ended.Project),
+			list = append(list, port.MissionInfo{ID: ended.ID, Project: ended.Project, Gone: gone(ended.Project),
 				Text: b.Text, Agents: b.Agents, By: event.By, At: event.At, Ended: ended.At})
 		}
 	}
@@ -268,8 +269,8 @@ func (e *Engine) fact(ctx context.Context, tenant parley.TenantID, seq parley.Se
 	return events[0], nil
 }
 
-// Override is behind every dialect. See parley.Door.
-func (e *Engine) Override(ctx context.Context, who parley.Principal, project, agent string) (parley.Override, error) {
+// Override is behind every dialect. See port.Door.
+func (e *Engine) Override(ctx context.Context, who port.Principal, project, agent string) (parley.Override, error) {
 	s, err := e.tenantFor(ctx, who)
 	if err == nil {
 		_, err = e.Agents.Of(project).Agent(who.Tenant, agent)
@@ -278,9 +279,9 @@ func (e *Engine) Override(ctx context.Context, who parley.Principal, project, ag
 }
 
 // tenantFor is the state of the tenant's session, for who may read it.
-func (e *Engine) tenantFor(ctx context.Context, who parley.Principal) (parley.State, error) {
+func (e *Engine) tenantFor(ctx context.Context, who port.Principal) (parley.State, error) {
 	if err := e.permit(ctx, who, "", parley.ActRead,
-		parley.Resource{Kind: parley.WholeTenant, Tenant: who.Tenant}); err != nil {
+		port.Resource{Kind: port.WholeTenant, Tenant: who.Tenant}); err != nil {
 		return parley.State{}, err
 	}
 	return e.tenant(ctx, who.Tenant)

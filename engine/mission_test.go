@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // crew has agents that say what they want to be told when they are idle, and
@@ -37,7 +38,7 @@ func onMission(others ...parley.Agent) func(*Config) {
 	return func(c *Config) {
 		c.Agents = crew{list: append([]parley.Agent{coder, {Name: "silent", Instructions: "obey"}}, others...)}
 		c.Autonomy = parley.Autonomy{Enabled: true}
-		c.Prompts = parley.IdleLimits{Interval: 30 * time.Second, Prompts: 3}
+		c.Prompts = port.IdleLimits{Interval: 30 * time.Second, Prompts: 3}
 	}
 }
 
@@ -226,7 +227,7 @@ func TestWhoIsNotPrompted(t *testing.T) {
 // nobodyHome knows of agents elsewhere that none can be reached.
 type nobodyHome struct{}
 
-func (nobodyHome) Ask(context.Context, parley.RemoteRequest) (parley.RemoteAnswer, error) {
+func (nobodyHome) Ask(context.Context, port.RemoteRequest) (port.RemoteAnswer, error) {
 	return nil, errors.New("asked all the same")
 }
 func (nobodyHome) Unreachable(parley.TenantID, parley.Agent) error { return errors.New("not there") }
@@ -296,17 +297,17 @@ var errDead = errors.New("the process is dead")
 // Whatever was committed last before the process was killed, a prompt is taken
 // once: the promise, what the session makes of it, and the end of it.
 func TestAnIdlePromptIsTakenOnce(t *testing.T) {
-	onEveryStore(t, func(t *testing.T, reopen func() parley.Store) {
+	onEveryStore(t, func(t *testing.T, reopen func() port.Store) {
 		var dead atomic.Bool
 		var left, ahead atomic.Int64
 		store := &rough{
-			append: func(parley.Batch) error {
+			append: func(port.Batch) error {
 				if dead.Load() {
 					return errDead
 				}
 				return nil
 			},
-			after: func(b parley.Batch) error {
+			after: func(b port.Batch) error {
 				if len(b.Events) == 0 || left.Add(-1) != 0 {
 					return nil
 				}

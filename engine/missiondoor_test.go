@@ -9,17 +9,18 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // Who may change settings sets missions; everybody who may read agents reads them;
 // what is refused leaves nothing, and restarts change nothing.
 func TestMissionsBehindTheDoor(t *testing.T) {
-	onEveryStore(t, func(t *testing.T, reopen func() parley.Store) {
+	onEveryStore(t, func(t *testing.T, reopen func() port.Store) {
 		r := newRig(t, onMission(), screened, func(c *Config) {
 			c.Autonomy = parley.Autonomy{}
-			c.Project.Project = parley.NewProject("/p", "p")
+			c.Project.Project = port.NewProject("/p", "p")
 			c.More = []Project{c.Project}
-			c.More[0].Project = parley.NewProject("/q", "q")
+			c.More[0].Project = port.NewProject("/q", "q")
 		})
 		r.stop(true)
 		r.reopen = reopen
@@ -30,7 +31,7 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 		prompt, bad := "look", wicked
 		choose := parley.SetOverride{Project: "/p", Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: &prompt}}
 		for _, c := range []struct {
-			who  parley.Principal
+			who  port.Principal
 			do   parley.CommandBody
 			want parley.Code
 		}{
@@ -67,7 +68,7 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 		}
 		r.do(parley.TenantSession, parley.SetMission{Project: "/q", Text: "elsewhere"})
 		r.do(parley.TenantSession, choose)
-		sees := func(who parley.Principal, limit int, want string) {
+		sees := func(who port.Principal, limit int, want string) {
 			t.Helper()
 			list, err := r.Missions(ctx, who, "/p", limit)
 			got := ""
@@ -88,7 +89,7 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 		if _, err := r.Missions(ctx, member("mia", "king"), "/p", 1); parley.CodeOf(err) != parley.CodeForbidden {
 			t.Errorf("who may not look: %v", err)
 		}
-		rival := parley.Principal{ID: "rex", Tenant: "rival", Roles: []parley.UserRole{parley.RoleOrgAdmin}}
+		rival := port.Principal{ID: "rex", Tenant: "rival", Roles: []parley.UserRole{parley.RoleOrgAdmin}}
 		if list, err := r.Missions(ctx, rival, "/p", 10); err != nil || len(list) != 0 {
 			t.Errorf("another tenant: %+v, %v", list, err)
 		}

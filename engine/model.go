@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"parley"
+	"parley/port"
 )
 
 // slot waits until one more model may be called. The caller gives the slot back
@@ -26,9 +27,9 @@ func (e *Engine) slot(ctx context.Context) (release func(), err error) {
 // ask has a model answer something that is no turn of the conversation. Its text
 // goes to gather, piece by piece; nothing else of it is told or on record.
 func (a *actor) ask(
-	ctx context.Context, b *brief, request parley.ModelRequest, agent parley.Agent, gather func(text string),
+	ctx context.Context, b *brief, request port.ModelRequest, agent parley.Agent, gather func(text string),
 ) (parley.ModelEnded, error) {
-	_, release, err := a.beginCall(ctx, b, func() (parley.ModelRequest, error) { return request, nil })
+	_, release, err := a.beginCall(ctx, b, func() (port.ModelRequest, error) { return request, nil })
 	if err != nil {
 		return parley.ModelEnded{}, err
 	}
@@ -51,7 +52,7 @@ func (a *actor) callModel(ctx context.Context, step parley.CallModel, b *brief) 
 		a.send(step, b.out, parley.Report{Run: step.Run, Turn: step.Turn, Body: body})
 	}
 	var agent parley.Agent
-	request, release, err := a.beginCall(ctx, b, func() (request parley.ModelRequest, err error) {
+	request, release, err := a.beginCall(ctx, b, func() (request port.ModelRequest, err error) {
 		err = a.patiently(ctx, func() (err error) {
 			request, agent, err = a.request(ctx, step, b)
 			return err
@@ -74,17 +75,17 @@ func (a *actor) callModel(ctx context.Context, step parley.CallModel, b *brief) 
 	return ended
 }
 
-func (a *actor) request(ctx context.Context, step parley.CallModel, b *brief) (parley.ModelRequest, parley.Agent,
+func (a *actor) request(ctx context.Context, step parley.CallModel, b *brief) (port.ModelRequest, parley.Agent,
 	error) {
 	agent, messages, err := a.recallTurn(ctx, step, b)
 	if err != nil {
-		return parley.ModelRequest{}, agent, err
+		return port.ModelRequest{}, agent, err
 	}
 	specs, caller, err := a.withClientTools(ctx, agent, b.offers)
 	if err != nil {
-		return parley.ModelRequest{}, agent, err
+		return port.ModelRequest{}, agent, err
 	}
-	return parley.ModelRequest{
+	return port.ModelRequest{
 		Model: agent.Model,
 		Instructions: a.knowing(ctx, instructed(agent, step.Mode, b.plan)+a.whoElse(agent)+a.skillsFor(agent),
 			agent.Name),
@@ -95,7 +96,7 @@ func (a *actor) request(ctx context.Context, step parley.CallModel, b *brief) (p
 }
 
 // stream has the model speak once, within limits.
-func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent parley.Agent,
+func (a *actor) stream(ctx context.Context, request port.ModelRequest, agent parley.Agent,
 	say func(parley.OutputKind, string), tell func(parley.ReportBody)) (parley.ModelEnded, error) {
 	var ended parley.ModelEnded
 	if request.Model == "" && agent.Elsewhere() {
@@ -143,6 +144,9 @@ func (a *actor) stream(ctx context.Context, request parley.ModelRequest, agent p
 		case s.Done != nil:
 			ended.Stop, ended.Usage, ended.Memo = s.Done.Stop, s.Done.Usage, s.Done.Memo
 			ended.Context = a.measure(request, ended.Usage, said)
+			if ended.Usage.Input+ended.Usage.Output == 0 {
+				ended.Usage = a.estimate(request, ended.Calls, said)
+			}
 			if ended.Memo != nil {
 				return ended, mouth.check(string(ended.Memo.Data))
 			}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"parley"
+	"parley/port"
 )
 
 // twoModels is an agent with another model to fall back to.
@@ -26,7 +27,7 @@ func TestFallingBackShows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Agents = twoModels{} })
 		var asked []string
-		r.puppet.seen = func(req parley.ModelRequest) { asked = append(asked, req.Model) }
+		r.puppet.seen = func(req port.ModelRequest) { asked = append(asked, req.Model) }
 		r.puppet.busy = 3
 		id := r.open()
 		r.say(id, "say hello; call read x | say done")
@@ -95,23 +96,23 @@ func TestRetriesShow(t *testing.T) {
 
 // TestMemosComeBack to the model with the next turn, also after a restart.
 func TestMemosComeBack(t *testing.T) {
-	onEveryStore(t, func(t *testing.T, reopen func() parley.Store) {
+	onEveryStore(t, func(t *testing.T, reopen func() port.Store) {
 		r := newRig(t)
 		r.stop(true)
 		r.reopen = reopen
 		r.start()
 		memo := &parley.Memo{Provider: "p", Model: "m", Data: json.RawMessage(`{"sign":"AbC+/="}`)}
 		usage := parley.Usage{Input: 3, CostMicros: 7}
-		r.puppet.says = []parley.Said{{Thinking: "hm"}, {Text: "so"},
-			{Done: &parley.ModelDone{Stop: parley.StopEnd, Usage: usage, Memo: memo}}}
+		r.puppet.says = []port.Said{{Thinking: "hm"}, {Text: "so"},
+			{Done: &port.ModelDone{Stop: parley.StopEnd, Usage: usage, Memo: memo}}}
 		id := r.open()
 		r.say(id, "one")
 		if end := all[parley.RunFinished](r.finished(id, 1))[0]; end.Usage != usage {
 			t.Errorf("%+v", end)
 		}
 		r.restart(false)
-		got := make(chan parley.ModelRequest, 1)
-		r.puppet.seen = func(req parley.ModelRequest) { got <- req }
+		got := make(chan port.ModelRequest, 1)
+		r.puppet.seen = func(req port.ModelRequest) { got <- req }
 		r.say(id, "say two")
 		r.finished(id, 2)
 		want := parley.Message{Role: parley.RoleAssistant, Text: "so", Thinking: "hm", Memo: memo}

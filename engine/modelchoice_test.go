@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // The model of a run is chosen by people who may change the agent.
@@ -32,7 +33,7 @@ func TestWhoChoosesTheModel(t *testing.T) {
 	}
 	var mu sync.Mutex
 	told := ""
-	r.puppet.seen = func(m parley.ModelRequest) {
+	r.puppet.seen = func(m port.ModelRequest) {
 		mu.Lock()
 		defer mu.Unlock()
 		told = m.Instructions

@@ -5,17 +5,18 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // A narrowed follower of a tenant passes on what one principal may read, of one
 // project if there is one.
 type narrowed struct {
-	parley.Follower
+	port.Follower
 	engine  *Engine
-	who     parley.Principal
-	project parley.Project            // zero: of all
+	who     port.Principal
+	project port.Project              // zero: of all
 	mine    map[parley.SessionID]bool // as far as was asked; owners and projects do not change
-	taken   []*parley.Item            // from the follower, not yet looked at
+	taken   []*port.Item              // from the follower, not yet looked at
 }
 
 const (
@@ -23,21 +24,21 @@ const (
 	askAgain = 500 * time.Millisecond
 )
 
-func (n *narrowed) Next(ctx context.Context) ([]*parley.Item, error) {
+func (n *narrowed) Next(ctx context.Context) ([]*port.Item, error) {
 	return n.next(ctx, n.Follower.Next)
 }
 
-// Take is of parley.Waker.
-func (n *narrowed) Take(ctx context.Context, wake func()) ([]*parley.Item, error) {
-	return n.next(ctx, func(ctx context.Context) ([]*parley.Item, error) {
-		return n.Follower.(parley.Waker).Take(ctx, wake)
+// Take is of port.Waker.
+func (n *narrowed) Take(ctx context.Context, wake func()) ([]*port.Item, error) {
+	return n.next(ctx, func(ctx context.Context) ([]*port.Item, error) {
+		return n.Follower.(port.Waker).Take(ctx, wake)
 	})
 }
 
-func (n *narrowed) next(ctx context.Context, more func(context.Context) ([]*parley.Item, error)) ([]*parley.Item,
+func (n *narrowed) next(ctx context.Context, more func(context.Context) ([]*port.Item, error)) ([]*port.Item,
 	error) {
 	for {
-		var list []*parley.Item
+		var list []*port.Item
 		for len(n.taken) > 0 {
 			mine, err := n.isMine(ctx, n.taken[0].Event)
 			switch {
@@ -85,7 +86,7 @@ func (n *narrowed) isMine(ctx context.Context, e parley.Event) (bool, error) {
 		clear(n.mine)
 	}
 	n.mine[e.Session] = n.concerns(e, project) && n.engine.Access.Permit(n.who, parley.ActRead,
-		parley.Resource{Kind: parley.OneSession, Tenant: n.who.Tenant, Session: e.Session, Owner: owner}) == nil
+		port.Resource{Kind: port.OneSession, Tenant: n.who.Tenant, Session: e.Session, Owner: owner}) == nil
 	return n.mine[e.Session], nil
 }
 

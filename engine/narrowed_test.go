@@ -8,29 +8,30 @@ import (
 
 	"parley"
 	"parley/access"
+	"parley/port"
 )
 
 // shaky is a store that cannot say whose a session is, for some time.
 type shaky struct {
-	parley.Store
-	parley.TenantStore
+	port.Store
+	port.TenantStore
 	down  int
 	asked int
 }
 
-func (s *shaky) Tenant(parley.TenantID) parley.TenantStore { return s }
+func (s *shaky) Tenant(parley.TenantID) port.TenantStore { return s }
 
-func (s *shaky) Session(context.Context, parley.SessionID) (parley.Stored, error) {
+func (s *shaky) Session(context.Context, parley.SessionID) (port.Stored, error) {
 	if s.asked++; s.down > 0 {
 		s.down--
-		return parley.Stored{}, parley.Errorf(parley.CodeUnavailable, "not now")
+		return port.Stored{}, parley.Errorf(parley.CodeUnavailable, "not now")
 	}
-	return parley.Stored{Summary: parley.Summary{Owner: "bob"}}, nil
+	return port.Stored{Summary: port.Summary{Owner: "bob"}}, nil
 }
 
-type given struct{ pages [][]*parley.Item }
+type given struct{ pages [][]*port.Item }
 
-func (g *given) Next(ctx context.Context) ([]*parley.Item, error) {
+func (g *given) Next(ctx context.Context) ([]*port.Item, error) {
 	if len(g.pages) == 0 {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -46,14 +47,14 @@ func sessionNo(n int) parley.SessionID {
 	return parley.SessionID(fmt.Sprintf("33333333-3333-4333-8333-%012x", n))
 }
 
-func narrowedTo(id parley.PrincipalID, s *shaky, pages ...[]*parley.Item) *narrowed {
+func narrowedTo(id parley.PrincipalID, s *shaky, pages ...[]*port.Item) *narrowed {
 	e := &Engine{Config: Config{Store: s, Access: access.Rules{}}, ctx: context.Background()}
 	return &narrowed{Follower: &given{pages}, engine: e, who: member(id, parley.RoleStandardUser),
 		mine: map[parley.SessionID]bool{}}
 }
 
-func event(session, seq int) *parley.Item {
-	return &parley.Item{Event: parley.Event{Session: sessionNo(session), Seq: parley.Seq(seq),
+func event(session, seq int) *port.Item {
+	return &port.Item{Event: parley.Event{Session: sessionNo(session), Seq: parley.Seq(seq),
 		Body: parley.SessionReopened{}}}
 }
 
@@ -62,7 +63,7 @@ func event(session, seq int) *parley.Item {
 func TestWhoseASessionIsIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shaky{}
-		f := narrowedTo("bob", s, []*parley.Item{event(1, 1), event(2, 1), event(1, 2)}, []*parley.Item{event(3, 1)})
+		f := narrowedTo("bob", s, []*port.Item{event(1, 1), event(2, 1), event(1, 2)}, []*port.Item{event(3, 1)})
 		ctx, cancel := context.WithCancel(context.Background())
 		var got []string
 		for len(got) < 4 {
@@ -88,7 +89,7 @@ func TestWhoseASessionIsIsWaitedFor(t *testing.T) {
 // What is remembered about sessions is bounded, and asked once for each of them
 // otherwise.
 func TestNotEverySessionIsRemembered(t *testing.T) {
-	s, page := &shaky{}, []*parley.Item{}
+	s, page := &shaky{}, []*port.Item{}
 	for n := range maxAsked + 10 {
 		page = append(page, event(n, 1), event(n, 2))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // Several nodes share a store. A session is in the hands of one of them: the row of
@@ -25,7 +26,7 @@ type awayError struct {
 func (e *awayError) Error() string { return "another node is to have the session: " + e.node + e.why }
 
 // others are the other nodes that live and go on living.
-func (e *Engine) others() (list []parley.Node) {
+func (e *Engine) others() (list []port.Node) {
 	if e.Nodes == nil {
 		return nil
 	}
@@ -41,7 +42,7 @@ func (e *Engine) others() (list []parley.Node) {
 func (e *Engine) shared() bool { return e.Nodes != nil && len(e.Nodes.Others()) > 0 }
 
 // mayHave refuses to load a session that another node has.
-func (a *actor) mayHave(st parley.Stored) error {
+func (a *actor) mayHave(st port.Stored) error {
 	if st.Holder != "" {
 		return &awayError{node: st.Holder}
 	}
@@ -121,14 +122,14 @@ func (a *actor) untouched(ctx context.Context) error {
 // commandHere carries out a command if the session is this node's. What an actor
 // refuses that has not claimed its session may rest on what another node has
 // changed since it was loaded.
-func (a *actor) commandHere(r *request) (parley.Receipt, error) {
+func (a *actor) commandHere(r *request) (port.Receipt, error) {
 	if err := a.mine(a.engine.ctx); err != nil {
-		return parley.Receipt{}, err
+		return port.Receipt{}, err
 	}
 	receipt, err := a.command(r)
 	if err != nil && a.engine.Nodes != nil && !a.s.held && !moved(err) {
 		if changed := a.untouched(a.engine.ctx); changed != nil {
-			return parley.Receipt{}, changed
+			return port.Receipt{}, changed
 		}
 	}
 	return receipt, err
@@ -234,8 +235,8 @@ func (e *Engine) readFacts() {
 }
 
 // aboutNode is what other nodes are told of this one.
-func (e *Engine) aboutNode() parley.Node {
-	var n parley.Node
+func (e *Engine) aboutNode() port.Node {
+	var n port.Node
 	if e.Node != nil {
 		n = e.Node()
 	}
@@ -252,10 +253,10 @@ func (e *Engine) aboutNode() parley.Node {
 // sessions first.
 func (e *Engine) served(project string) (nodes []string) {
 	list := e.others()
-	slices.SortStableFunc(list, func(a, b parley.Node) int { return a.Sessions - b.Sessions })
+	slices.SortStableFunc(list, func(a, b port.Node) int { return a.Sessions - b.Sessions })
 	for _, n := range list {
 		if project == "" || slices.ContainsFunc(n.Projects, func(root string) bool {
-			return parley.NewProject(root, "").Is(project)
+			return port.NewProject(root, "").Is(project)
 		}) {
 			nodes = append(nodes, n.ID)
 		}

@@ -19,6 +19,7 @@ import (
 
 	"parley"
 	"parley/access"
+	"parley/port"
 	"parley/store/postgres"
 	"parley/store/postgres/pgtest"
 )
@@ -27,12 +28,12 @@ import (
 type cluster struct {
 	t     testing.TB
 	url   string
-	bus   parley.Bus // nil: they meet in the database alone
+	bus   port.Bus // nil: they meet in the database alone
 	lease time.Duration
 	roles map[*rig]string
 }
 
-func newCluster(t testing.TB, bus parley.Bus) *cluster {
+func newCluster(t testing.TB, bus port.Bus) *cluster {
 	c := &cluster{t: t, url: pgtest.Database(t), bus: bus, lease: 10 * time.Second, roles: map[*rig]string{}}
 	if _, _, err := postgres.Migrate(context.Background(), c.url); err != nil {
 		t.Fatal(err)
@@ -47,7 +48,7 @@ func (c *cluster) node(change ...func(*Config)) *rig {
 	if err := postgres.Grant(context.Background(), c.url, role); err != nil {
 		c.t.Fatal(err)
 	}
-	r := &rig{t: c.t, reopen: func() parley.Store {
+	r := &rig{t: c.t, reopen: func() port.Store {
 		store, err := postgres.Open(context.Background(), url, postgres.WithLease(c.lease), postgres.WithConnections(4))
 		if err != nil {
 			c.t.Fatal(err)
@@ -231,7 +232,7 @@ func TestALetterOutlivesItsNode(t *testing.T) {
 	reads := make(chan struct{}, 1)
 	stuck := make(chan struct{})
 	a := c.node(func(c *Config) {
-		c.Store = &rough{append: func(b parley.Batch) error {
+		c.Store = &rough{append: func(b port.Batch) error {
 			if b.Letter == "" {
 				return nil
 			}

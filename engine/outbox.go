@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // owed is the run to begin with for somebody who comes without a cursor: the
 // oldest that is owed, and does not rest; zero: none. That somebody comes for a
 // run that has ended is noted. What does not get through, however often, is set
 // aside: it would be in the way of everything after it.
-func (e *Engine) owed(ctx context.Context, tenant parley.TenantID, m parley.Summary) (parley.RunID, error) {
+func (e *Engine) owed(ctx context.Context, tenant parley.TenantID, m port.Summary) (parley.RunID, error) {
 	logs, now := e.Store.Tenant(tenant), e.Now()
 	list, err := logs.Undelivered(ctx, m.ID, now.Add(-parley.EffectLife))
 	if err != nil {
@@ -22,7 +23,7 @@ func (e *Engine) owed(ctx context.Context, tenant parley.TenantID, m parley.Summ
 		case b.Run == m.Run: // nobody can have its end
 			return b.Run, nil
 		case b.Poisoned():
-			if err := logs.SetAside(ctx, m.ID, b.Effect, parley.EffectPoisoned, now); err != nil {
+			if err := logs.SetAside(ctx, m.ID, b.Effect, port.EffectPoisoned, now); err != nil {
 				return 0, err
 			}
 			e.Log.Warn("an effect was set aside; it is in the log", "session", m.ID, "effect", b.Effect, "run", b.Run,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // What nobody came for within a day has failed, and not a moment before; nobody
@@ -17,9 +18,9 @@ func TestEffectsExpire(t *testing.T) {
 		id := r.open()
 		r.do(id, parley.SubmitInput{Content: "say hello", Deliver: true})
 		r.finished(id, 1)
-		effect := func() parley.EffectInfo {
+		effect := func() port.EffectInfo {
 			t.Helper()
-			list, err := r.Effects(context.Background(), ann, parley.EffectQuery{Session: id})
+			list, err := r.Effects(context.Background(), ann, port.EffectQuery{Session: id})
 			if err != nil || len(list) != 1 {
 				t.Fatalf("%+v, %v", list, err)
 			}
@@ -34,15 +35,15 @@ func TestEffectsExpire(t *testing.T) {
 			return c.After
 		}
 		owed := from()
-		if e := effect(); e.Attempts != 1 || e.Status != parley.EffectExecuting {
+		if e := effect(); e.Attempts != 1 || e.Status != port.EffectExecuting {
 			t.Errorf("%+v", e)
 		}
 		time.Sleep(24*time.Hour - time.Minute)
-		if e := effect(); e.Status != parley.EffectPending || from() != owed {
+		if e := effect(); e.Status != port.EffectPending || from() != owed {
 			t.Errorf("%+v", e)
 		}
 		time.Sleep(2 * time.Minute)
-		if e := effect(); e.Status != parley.EffectFailed || e.Why != parley.EffectExpired || e.Attempts != 2 ||
+		if e := effect(); e.Status != port.EffectFailed || e.Why != port.EffectExpired || e.Attempts != 2 ||
 			from() == owed {
 			t.Errorf("%+v", e)
 		}
@@ -66,14 +67,14 @@ func TestAMessageWithdrawsWhatNobodyWaitsFor(t *testing.T) {
 		r.finished(id, 3)
 		r.do(id, parley.SubmitInput{Content: "say more", Request: "r3", Deliver: true})
 		r.finished(id, 4)
-		list, err := r.Effects(context.Background(), ann, parley.EffectQuery{Session: id})
+		list, err := r.Effects(context.Background(), ann, port.EffectQuery{Session: id})
 		if err != nil || len(list) != 4 {
 			t.Fatalf("%+v, %v", list, err)
 		}
 		for _, e := range list {
-			want := parley.EffectPending
+			want := port.EffectPending
 			if e.Request != "r1" && e.Request != "r2" && e.Request != "r3" {
-				want = parley.EffectGone
+				want = port.EffectGone
 			}
 			if e.Status != want {
 				t.Errorf("%+v, want %s", e, want)
@@ -111,22 +112,22 @@ func TestPoison(t *testing.T) {
 				t.Fatalf("time %d begins at run %d", i, got)
 			}
 		}
-		status := func() parley.EffectStatus {
+		status := func() port.EffectStatus {
 			t.Helper()
-			one, err := r.Effects(context.Background(), ann, parley.EffectQuery{Session: id, Effect: list[0].Effect})
+			one, err := r.Effects(context.Background(), ann, port.EffectQuery{Session: id, Effect: list[0].Effect})
 			if err != nil || len(one) != 1 {
 				t.Fatalf("%+v, %v", one, err)
 			}
 			return one[0].Status
 		}
-		if got := comes(); got != good || status() != parley.EffectExecuting {
+		if got := comes(); got != good || status() != port.EffectExecuting {
 			t.Errorf("who comes once more begins at run %d, while it is %s", got, status())
 		}
 		if err := r.Delivered(context.Background(), ann, id, good); err != nil {
 			t.Fatal(err)
 		}
 		tried := 256
-		for start := time.Now(); status() != parley.EffectFailed; time.Sleep(time.Second) {
+		for start := time.Now(); status() != port.EffectFailed; time.Sleep(time.Second) {
 			if comes() == poison {
 				tried++
 			}
@@ -134,8 +135,8 @@ func TestPoison(t *testing.T) {
 				t.Fatal("it is tried for ever")
 			}
 		}
-		one, _ := r.Effects(context.Background(), ann, parley.EffectQuery{Session: id, Effect: list[0].Effect})
-		if tried != 269 || one[0].Why != parley.EffectPoisoned || one[0].Attempts != 269 {
+		one, _ := r.Effects(context.Background(), ann, port.EffectQuery{Session: id, Effect: list[0].Effect})
+		if tried != 269 || one[0].Why != port.EffectPoisoned || one[0].Attempts != 269 {
 			t.Errorf("tried %d times: %+v", tried, one[0])
 		}
 		if got := comes(); int(got) != len(r.log(id))+1 {
@@ -160,28 +161,28 @@ func TestALostClientStrandsNothing(t *testing.T) {
 			}
 			return c.After
 		}
-		is := func(want parley.EffectStatus) {
+		is := func(want port.EffectStatus) {
 			t.Helper()
-			list, err := r.Effects(context.Background(), ann, parley.EffectQuery{Session: id})
+			list, err := r.Effects(context.Background(), ann, port.EffectQuery{Session: id})
 			if err != nil || len(list) != 1 || list[0].Status != want {
 				t.Errorf("%+v, %v; want %s", list, err, want)
 			}
 		}
-		is(parley.EffectPending)
+		is(port.EffectPending)
 		from := resumes()
-		is(parley.EffectExecuting)
+		is(port.EffectExecuting)
 		r.restart(true)
-		is(parley.EffectExecuting)
+		is(port.EffectExecuting)
 		if resumes() != from {
 			t.Error("it is not owed any more")
 		}
 		time.Sleep(parley.EffectLease + time.Second)
-		is(parley.EffectPending)
+		is(port.EffectPending)
 		if resumes() != from {
 			t.Error("it is not owed any more")
 		}
 		time.Sleep(parley.EffectLease + time.Second)
-		is(parley.EffectPending)
+		is(port.EffectPending)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 )
 
 // hand has the actor of a session answer a request, on whichever node it is.
-func (e *Engine) hand(ctx context.Context, k key, starts bool, r *request) (parley.Receipt, error) {
+func (e *Engine) hand(ctx context.Context, k key, starts bool, r *request) (port.Receipt, error) {
 	for try := 1; e.Nodes == nil; try++ {
 		receipt, err := e.here(ctx, k, starts, r)
 		// An erasure has changed the log, and the actor that knew the old one leaves. Nothing was done.
@@ -125,13 +126,13 @@ func (e *Engine) pass(ctx context.Context, k key, node string, starts bool, r *r
 		}
 		e.Log.Debug("a node did not answer over the bus", "node", node, "error", err)
 	}
-	return e.write(ctx, parley.Letter{Tenant: k.tenant, Session: k.session, Command: of.command, Node: node,
+	return e.write(ctx, port.Letter{Tenant: k.tenant, Session: k.session, Command: of.command, Node: node,
 		Body: body})
 }
 
 // write leaves a letter and waits for the answer, also if the node it is for dies
 // and another takes the session.
-func (e *Engine) write(ctx context.Context, l parley.Letter) (got answer, err error) {
+func (e *Engine) write(ctx context.Context, l port.Letter) (got answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*e.Nodes.Lease())
 	defer cancel()
 	if err := e.Nodes.Post(ctx, l); err != nil {
@@ -262,7 +263,7 @@ func (e *Engine) readLetters() {
 
 // answerLetter answers one letter, or has another node do it. If what it asks for
 // was appended the letter is gone by then.
-func (e *Engine) answerLetter(l parley.Letter, of about) {
+func (e *Engine) answerLetter(l port.Letter, of about) {
 	got, ok := e.answer(e.ctx, of, l.Body, l.Command)
 	var err error
 	switch {

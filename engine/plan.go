@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"parley"
+	"parley/port"
 )
 
 // planned finds the agent that carries out an approved plan: the one that made it,
 // unless another is named.
-func (a *actor) planned(who parley.Principal, c parley.Command, do parley.DecidePlan) (*parley.Agent, parley.DecidePlan,
+func (a *actor) planned(who port.Principal, c parley.Command, do parley.DecidePlan) (*parley.Agent, parley.DecidePlan,
 	error) {
 	if do.Decision != parley.ApprovePlan {
 		return nil, do, nil
@@ -53,8 +54,8 @@ func offered(specs []parley.ToolSpec, mode parley.RunMode) []parley.ToolSpec {
 	return some
 }
 
-// Plan is behind every dialect. See parley.Door.
-func (e *Engine) Plan(ctx context.Context, who parley.Principal, id parley.SessionID) (parley.Plan, error) {
+// Plan is behind every dialect. See port.Door.
+func (e *Engine) Plan(ctx context.Context, who port.Principal, id parley.SessionID) (parley.Plan, error) {
 	state, err := e.stateOf(ctx, who, id)
 	if err != nil {
 		return parley.Plan{}, err
@@ -66,7 +67,7 @@ func (e *Engine) Plan(ctx context.Context, who parley.Principal, id parley.Sessi
 }
 
 // stateOf reads the state of a session that the principal may look at.
-func (e *Engine) stateOf(ctx context.Context, who parley.Principal, id parley.SessionID) (parley.State, error) {
+func (e *Engine) stateOf(ctx context.Context, who port.Principal, id parley.SessionID) (parley.State, error) {
 	m, err := e.Session(ctx, who, id)
 	if err == nil {
 		err = e.noteReading(ctx, who, m)

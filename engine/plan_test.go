@@ -8,22 +8,23 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // TestPlans: a run that plans is offered what reads, is told so, and what it
 // proposes is carried out by a run that knows it. All of it survives a restart.
 func TestPlans(t *testing.T) { onEveryStore(t, plansOn) }
 
-func plansOn(t *testing.T, open func() parley.Store) {
+func plansOn(t *testing.T, open func() port.Store) {
 	r := newRig(t)
 	r.stop(true)
 	r.reopen = open
 	r.start()
 	ctx, id := context.Background(), r.open()
 	var mu sync.Mutex
-	var requests []parley.ModelRequest
+	var requests []port.ModelRequest
 	watch := func() {
-		r.puppet.seen = func(m parley.ModelRequest) {
+		r.puppet.seen = func(m port.ModelRequest) {
 			mu.Lock()
 			defer mu.Unlock()
 			requests = append(requests, m)
@@ -92,7 +93,7 @@ func plansOn(t *testing.T, open func() parley.Store) {
 		t.Errorf("the plan changed %d times: %s", n, story(log))
 	}
 	r.check(id)
-	records, err := r.Store.Tenant(acme).Audited(ctx, parley.AuditQuery{Action: "plan.decided", Limit: 10})
+	records, err := r.Store.Tenant(acme).Audited(ctx, port.AuditQuery{Action: "plan.decided", Limit: 10})
 	if err != nil || len(records) != 1 || records[0].By != "ann" || !strings.Contains(string(records[0].Metadata),
 		"approved") {
 		t.Errorf("on record: %+v, %v", records, err)

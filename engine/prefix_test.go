@@ -9,6 +9,7 @@ import (
 
 	"parley"
 	"parley/checker"
+	"parley/port"
 )
 
 // TestPrefixes: every prefix of the logs of all scripts is a crash that could
@@ -18,7 +19,7 @@ import (
 // prefix.
 func TestPrefixes(t *testing.T) { onEveryStore(t, prefixes) }
 
-func prefixes(t *testing.T, open func() parley.Store) {
+func prefixes(t *testing.T, open func() port.Store) {
 	r := newRig(t, forward, func(c *Config) { c.Changes = &notebook{} })
 	logs := map[string][]parley.Event{}
 	for _, s := range scripts {
@@ -86,12 +87,12 @@ func prefixes(t *testing.T, open func() parley.Store) {
 
 // importLog stores a log under another id, as if a process had written it and
 // died.
-func importLog(t testing.TB, store parley.Store, id parley.SessionID, log []parley.Event) []parley.Event {
+func importLog(t testing.TB, store port.Store, id parley.SessionID, log []parley.Event) []parley.Event {
 	t.Helper()
 	var agent *parley.Agent
 	for _, in := range all[parley.InputReceived](log) {
 		a, _ := agents{}.Agent(acme, in.Agent.Name)
-		a = parley.TenantFacts{}.Effective().Complete(a)
+		a = parley.State{}.Facts.Effective().Complete(a)
 		var c Config
 		forward(&c)
 		a.Autonomy = a.Autonomy.Within(c.Autonomy)
@@ -105,8 +106,8 @@ func importLog(t testing.TB, store parley.Store, id parley.SessionID, log []parl
 		events[i] = e
 	}
 	due := dueChange(state, nil, true)
-	res, err := store.Append(context.Background(), parley.Batch{Tenant: acme, Session: id, Epoch: 1, Events: events,
-		Summary: state.Summary(), Agent: agent, Due: &due})
+	res, err := store.Append(context.Background(), port.Batch{Tenant: acme, Session: id, Epoch: 1, Events: events,
+		Summary: port.SummaryOf(state), Agent: agent, Due: &due})
 	if err != nil || res.Fenced {
 		t.Fatal(res, err)
 	}
@@ -121,7 +122,7 @@ func (r *rig) settled(sessions map[parley.SessionID][]parley.Event) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	f, err := r.Follow(ctx, ann, parley.Scope{}, parley.Beginning)
+	f, err := r.Follow(ctx, ann, port.Scope{}, port.Beginning)
 	if err != nil {
 		r.t.Fatal(err)
 	}

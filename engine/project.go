@@ -7,17 +7,18 @@ import (
 	"strings"
 
 	"parley"
+	"parley/port"
 )
 
 // A Project is a folder of a tenant, and what the sessions in it work with.
 type Project struct {
-	parley.Project
+	port.Project
 	Home    parley.TenantID // whose it is; empty: every tenant's
-	Agents  parley.Agents   // that its files define
-	Tools   parley.Toolbox
-	Skills  parley.Skills  // nil: there are none
-	Files   parley.Files   // for people; nil: no person is shown any
-	Changes parley.Changes // nil: runs report no changes of files
+	Agents  port.Agents     // that its files define
+	Tools   port.Toolbox
+	Skills  port.Skills  // nil: there are none
+	Files   port.Files   // for people; nil: no person is shown any
+	Changes port.Changes // nil: runs report no changes of files
 
 	away    bool  // it is nowhere
 	missing error // why nothing goes on in it; nil: it may
@@ -64,8 +65,8 @@ func (p *projects) at(tenant parley.TenantID, root string) *Project {
 	return found
 }
 
-func (p *projects) of(tenant parley.TenantID) []parley.Project {
-	list := []parley.Project{}
+func (p *projects) of(tenant parley.TenantID) []port.Project {
+	list := []port.Project{}
 	for _, at := range p.list {
 		if at.of(tenant) && at.Root != "" {
 			list = append(list, at.Project)
@@ -103,20 +104,20 @@ func (noFiles) Agent(parley.TenantID, string) (parley.Agent, error) {
 
 func (noFiles) List(parley.TenantID) []parley.Agent { return nil }
 
-// Projects is behind every dialect. See parley.Door.
-func (e *Engine) Projects(ctx context.Context, who parley.Principal) ([]parley.Project, error) {
-	whole := parley.Resource{Kind: parley.WholeTenant, Tenant: who.Tenant}
+// Projects is behind every dialect. See port.Door.
+func (e *Engine) Projects(ctx context.Context, who port.Principal) ([]port.Project, error) {
+	whole := port.Resource{Kind: port.WholeTenant, Tenant: who.Tenant}
 	if err := e.permit(ctx, who, "", parley.ActRead, whole); err != nil {
 		return nil, err
 	}
 	return e.projects.of(who.Tenant), nil
 }
 
-// Project is behind every dialect. See parley.Door.
-func (e *Engine) Project(tenant parley.TenantID, named string) (parley.Project, error) {
+// Project is behind every dialect. See port.Door.
+func (e *Engine) Project(tenant parley.TenantID, named string) (port.Project, error) {
 	found, ok := e.projects.find(tenant, named)
 	if !ok {
-		return parley.Project{}, e.projects.unknown(tenant, named)
+		return port.Project{}, e.projects.unknown(tenant, named)
 	}
 	return found.Project, nil
 }
@@ -185,9 +186,9 @@ func named(list []parley.Agent, name string) bool {
 }
 
 // agents are those of the project that the actor's session is of.
-func (a *actor) agents() parley.Agents { return a.in().agents(a.engine) }
+func (a *actor) agents() port.Agents { return a.in().agents(a.engine) }
 
-func (p *Project) agents(e *Engine) parley.Agents { return everyAgent{engine: e, in: p} }
+func (p *Project) agents(e *Engine) port.Agents { return everyAgent{engine: e, in: p} }
 
 // thereIs says whether a project that there is has an agent; without a project,
 // any of the tenant's.

@@ -10,14 +10,15 @@ import (
 	"github.com/google/uuid"
 
 	"parley"
+	"parley/port"
 )
 
 // inProjects gives a rig two projects with agents and skills of their own.
 func inProjects(c *Config) {
-	c.Project.Project, c.Agents = parley.NewProject("/p", "p"),
+	c.Project.Project, c.Agents = port.NewProject("/p", "p"),
 		fromFiles{{Name: "puppet", Description: "of p", Instructions: "obey"}}
 	more := c.Project
-	more.Project = parley.NewProject("/q", "q")
+	more.Project = port.NewProject("/q", "q")
 	more.Agents = fromFiles{{Name: "puppet", Description: "of q", Instructions: "obey"},
 		{Name: "second", Instructions: "obey"}}
 	c.More = []Project{more}
@@ -27,7 +28,7 @@ func inProjects(c *Config) {
 // the first; so do its agents, and its children.
 func TestASessionStaysInItsProject(t *testing.T) {
 	r := newRig(t, inProjects)
-	q := parley.NewProject("/q", "q")
+	q := port.NewProject("/q", "q")
 	id := parley.SessionID("44444444-4444-4444-8444-000000000001")
 	r.do(id, parley.SubmitInput{Content: "call delegate second: say low | say high", Open: true, Project: q.ID})
 	log := r.finished(id, 1)
@@ -67,10 +68,10 @@ func TestASessionStaysInItsProject(t *testing.T) {
 		}
 	}
 	r.check(id)
-	for project, want := range map[parley.Project][]parley.SessionID{
+	for project, want := range map[port.Project][]parley.SessionID{
 		mustProject(t, r, "/p"): {first}, mustProject(t, r, "/q"): {id, spawned[0].Child},
 	} {
-		list, err := r.Sessions(context.Background(), ann, parley.SessionQuery{Project: project, Transient: true})
+		list, err := r.Sessions(context.Background(), ann, port.SessionQuery{Project: project, Transient: true})
 		var got []parley.SessionID
 		for _, m := range list {
 			got = append(got, m.ID)
@@ -83,7 +84,7 @@ func TestASessionStaysInItsProject(t *testing.T) {
 	}
 }
 
-func mustProject(t *testing.T, r *rig, root string) parley.Project {
+func mustProject(t *testing.T, r *rig, root string) port.Project {
 	t.Helper()
 	p, err := r.Project(acme, root)
 	if err != nil {
@@ -96,8 +97,8 @@ func mustProject(t *testing.T, r *rig, root string) parley.Project {
 // what concerns it.
 func TestFollowingAProject(t *testing.T) {
 	r := newRig(t, inProjects)
-	f, err := r.Follow(context.Background(), ann, parley.Scope{Readable: true, Project: mustProject(t, r, "/q")},
-		parley.Beginning)
+	f, err := r.Follow(context.Background(), ann, port.Scope{Readable: true, Project: mustProject(t, r, "/q")},
+		port.Beginning)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +226,7 @@ func TestAgentsAreStoppedInAProject(t *testing.T) {
 func TestProjectsAreATenants(t *testing.T) {
 	r := newRig(t, inProjects, func(c *Config) { c.Home, c.More[0].Home = acme, acme })
 	for tenant, want := range map[parley.TenantID]int{acme: 2, "rival": 0} {
-		who := parley.Principal{ID: "rex", Tenant: tenant, Roles: []parley.UserRole{parley.RoleOrgAdmin}}
+		who := port.Principal{ID: "rex", Tenant: tenant, Roles: []parley.UserRole{parley.RoleOrgAdmin}}
 		list, err := r.Projects(t.Context(), who)
 		if err != nil || len(list) != want {
 			t.Errorf("%s has %v, %v", tenant, list, err)

@@ -13,6 +13,7 @@ import (
 
 	"parley"
 	"parley/checker"
+	"parley/port"
 )
 
 // TestAnythingMayHappen drives a session with random commands, reports, stale
@@ -36,7 +37,7 @@ func TestKeptCasesAreReplayed(t *testing.T) {
 	}
 }
 
-func anythingMayHappen(t *testing.T, open func() parley.Store) {
+func anythingMayHappen(t *testing.T, open func() port.Store) {
 	store := open()
 	defer store.Close()
 	n := 0
@@ -93,7 +94,7 @@ func (a action) String() string { return a.name }
 // A machine is a session with the test in place of its workers.
 type machine struct {
 	t     *rapid.T
-	store parley.Store
+	store port.Store
 	id    parley.SessionID
 	now   time.Time
 	s     *session
@@ -101,7 +102,7 @@ type machine struct {
 	requests int
 	reports  []parley.Report // made so far; each may come again, late
 	last     parley.Command  // with an id
-	receipt  parley.Receipt
+	receipt  port.Receipt
 
 	kept *parley.Transcript // read as the log grew
 	told []parley.Message   // at the last check
@@ -133,7 +134,7 @@ func (m *machine) command(do parley.CommandBody) {
 	m.requests++
 	c := parley.Command{ID: parley.CommandID(fmt.Sprint("c", m.requests)), Tenant: acme, Session: m.id, By: "ann",
 		At: m.now, Do: do}
-	receipt := parley.StoredReceipt{Receipt: parley.Receipt{Session: m.id, Command: c.ID}, Digest: digest(do),
+	receipt := port.StoredReceipt{Receipt: port.Receipt{Session: m.id, Command: c.ID}, Digest: digest(do),
 		By: "ann"}
 	before := m.s.state.Head
 	events, err := m.s.take(context.Background(), entry{in: c, receipt: &receipt, goOn: always})

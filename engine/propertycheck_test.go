@@ -8,6 +8,7 @@ import (
 
 	"parley"
 	"parley/checker"
+	"parley/port"
 )
 
 func (m *machine) log() []parley.Event {
@@ -99,7 +100,7 @@ func (m *machine) checkRows(log []parley.Event) {
 	if deleted {
 		clear(open)
 	}
-	runs, err := m.store.Tenant(acme).Runs(context.Background(), parley.RunQuery{Session: m.id, Limit: 1 << 20})
+	runs, err := m.store.Tenant(acme).Runs(context.Background(), port.RunQuery{Session: m.id, Limit: 1 << 20})
 	if err != nil || len(runs) != len(open) {
 		m.t.Fatalf("%d runs have rows, the log has %d, %v", len(runs), len(open), err)
 	}
@@ -110,7 +111,7 @@ func (m *machine) checkRows(log []parley.Event) {
 		}
 	}
 	m.checkTimers(log, deleted)
-	cards, err := m.store.Tenant(acme).Cards(context.Background(), parley.CardQuery{Session: m.id, Limit: 1 << 20})
+	cards, err := m.store.Tenant(acme).Cards(context.Background(), port.CardQuery{Session: m.id, Limit: 1 << 20})
 	if err != nil || len(cards) != len(waiting) {
 		m.t.Fatalf("%d cards have rows, the log has %d, %v\n%s", len(cards), len(waiting), err, story(log))
 	}
@@ -140,7 +141,7 @@ func (m *machine) checkTimers(log []parley.Event, deleted bool) {
 	if deleted {
 		clear(want)
 	}
-	timers, err := m.store.Tenant(acme).Timers(context.Background(), parley.TimerQuery{Session: m.id, Limit: 1 << 20})
+	timers, err := m.store.Tenant(acme).Timers(context.Background(), port.TimerQuery{Session: m.id, Limit: 1 << 20})
 	if err != nil || len(timers) != len(want) {
 		m.t.Fatalf("%d timers have rows, the log has %d, %v", len(timers), len(want), err)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // puppet is a model that does what the input tells it to, turn by turn:
@@ -21,9 +22,9 @@ import (
 // Turns are separated by |, what it does in one by ;. "hang" goes on until the
 // call is stopped, unless the puppet was told not to; "fail" fails.
 type puppet struct {
-	seen func(parley.ModelRequest)
+	seen func(port.ModelRequest)
 	pace time.Duration // between what it says
-	says []parley.Said // instead of what it is told to
+	says []port.Said   // instead of what it is told to
 	// uncounted: it does not say how many tokens there were.
 	uncounted bool
 
@@ -42,13 +43,13 @@ func (p *puppet) called() int {
 }
 
 // marker is what stands in brackets at the end of the instructions.
-func marker(r parley.ModelRequest) string {
+func marker(r port.ModelRequest) string {
 	_, last, _ := strings.Cut(r.Instructions, "\n[")
 	word, _, _ := strings.Cut(last, "]")
 	return word
 }
 
-func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[parley.Said, error] {
+func (p *puppet) Stream(ctx context.Context, r port.ModelRequest) iter.Seq2[port.Said, error] {
 	if p.seen != nil {
 		p.seen(r)
 	}
@@ -82,9 +83,9 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 		do, _, _ = strings.Cut(do, "\n\n<")
 		turns, turn = []string{strings.ReplaceAll(do, "+", ";")}, 0
 	}
-	return func(yield func(parley.Said, error) bool) {
+	return func(yield func(port.Said, error) bool) {
 		if busy {
-			yield(parley.Said{}, parley.Errorf(parley.CodeOverloaded, "The puppet is busy."))
+			yield(port.Said{}, parley.Errorf(parley.CodeOverloaded, "The puppet is busy."))
 			return
 		}
 		for _, said := range p.says {
@@ -93,12 +94,12 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 			}
 		}
 		if p.says != nil {
-			yield(parley.Said{Done: &parley.ModelDone{Stop: parley.StopEnd}}, nil)
+			yield(port.Said{Done: &port.ModelDone{Stop: parley.StopEnd}}, nil)
 			return
 		}
 		for _, do := range strings.Split(turns[min(turn, len(turns)-1)], ";") {
 			verb, rest, _ := strings.Cut(strings.TrimSpace(do), " ")
-			var said parley.Said
+			var said port.Said
 			switch verb {
 			case "say":
 				said.Text = rest
@@ -110,7 +111,7 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 				said.Call = &parley.MessageCall{Name: name, Arguments: string(raw), Provider: "p-" + name}
 			case "leak": // the marker of its instructions, in some form
 				for _, piece := range leak(rest, marker(r)) {
-					if !yield(parley.Said{Text: piece}, nil) {
+					if !yield(port.Said{Text: piece}, nil) {
 						return
 					}
 				}
@@ -120,17 +121,17 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 					`"}`}
 			case "leakmemo":
 				raw, _ := json.Marshal(marker(r))
-				yield(parley.Said{Done: &parley.ModelDone{Memo: &parley.Memo{Provider: "p", Data: raw}}}, nil)
+				yield(port.Said{Done: &port.ModelDone{Memo: &parley.Memo{Provider: "p", Data: raw}}}, nil)
 				return
 			case "hang":
 				if noHang {
 					continue
 				}
 				<-ctx.Done()
-				yield(parley.Said{}, ctx.Err())
+				yield(port.Said{}, ctx.Err())
 				return
 			case "fail":
-				yield(parley.Said{}, parley.Errorf(parley.CodeModel, "The puppet was told to fail."))
+				yield(port.Said{}, parley.Errorf(parley.CodeModel, "The puppet was told to fail."))
 				return
 			case "panic":
 				panic("the puppet was told to panic")
@@ -139,11 +140,11 @@ func (p *puppet) Stream(ctx context.Context, r parley.ModelRequest) iter.Seq2[pa
 				return
 			}
 		}
-		done := &parley.ModelDone{Stop: parley.StopEnd, Usage: parley.Usage{Input: 1, Output: 2}}
+		done := &port.ModelDone{Stop: parley.StopEnd, Usage: parley.Usage{Input: 1, Output: 2}}
 		if p.uncounted {
 			done.Usage = parley.Usage{}
 		}
-		yield(parley.Said{Done: done}, nil)
+		yield(port.Said{Done: done}, nil)
 	}
 }
 
@@ -154,20 +155,20 @@ func (p *puppet) judges(judgement string) {
 }
 
 // evaluate says whether to come back.
-func (p *puppet) evaluate(ctx context.Context) iter.Seq2[parley.Said, error] {
-	return func(yield func(parley.Said, error) bool) {
+func (p *puppet) evaluate(ctx context.Context) iter.Seq2[port.Said, error] {
+	return func(yield func(port.Said, error) bool) {
 		p.mu.Lock()
 		judgement := p.judgement
 		p.mu.Unlock()
 		switch judgement {
 		case "hang":
 			<-ctx.Done()
-			yield(parley.Said{}, ctx.Err())
+			yield(port.Said{}, ctx.Err())
 		case "panic":
 			panic("the judge was told to panic")
 		default:
-			if yield(parley.Said{Text: judgement}, nil) {
-				yield(parley.Said{Done: &parley.ModelDone{Stop: parley.StopEnd,
+			if yield(port.Said{Text: judgement}, nil) {
+				yield(port.Said{Done: &port.ModelDone{Stop: parley.StopEnd,
 					Usage: parley.Usage{Input: 5, Output: 6}}}, nil)
 			}
 		}
@@ -175,8 +176,8 @@ func (p *puppet) evaluate(ctx context.Context) iter.Seq2[parley.Said, error] {
 }
 
 // summarise makes a conversation shorter, unless it holds a word about that.
-func (p *puppet) summarise(ctx context.Context, r parley.ModelRequest) iter.Seq2[parley.Said, error] {
-	return func(yield func(parley.Said, error) bool) {
+func (p *puppet) summarise(ctx context.Context, r port.ModelRequest) iter.Seq2[port.Said, error] {
+	return func(yield func(port.Said, error) bool) {
 		text := r.Messages[0].Text
 		switch {
 		case strings.Contains(text, "hang while summarising"):
@@ -185,22 +186,22 @@ func (p *puppet) summarise(ctx context.Context, r parley.ModelRequest) iter.Seq2
 			p.mu.Unlock()
 			if hang {
 				<-ctx.Done()
-				yield(parley.Said{}, ctx.Err())
+				yield(port.Said{}, ctx.Err())
 				return
 			}
 		case strings.Contains(text, "cannot be summarised"):
-			yield(parley.Said{}, parley.Errorf(parley.CodeModel, "The puppet will not."))
+			yield(port.Said{}, parley.Errorf(parley.CodeModel, "The puppet will not."))
 			return
 		case strings.Contains(text, "leak while summarising"):
-			yield(parley.Said{Text: marker(r)}, nil)
+			yield(port.Said{Text: marker(r)}, nil)
 			return
 		}
 		summary := fmt.Sprintf("summary of %d bytes", len(text))
 		if strings.Contains(text, "babble") {
 			summary = strings.Repeat("and so on ", len(text))
 		}
-		if yield(parley.Said{Text: summary}, nil) {
-			yield(parley.Said{Done: &parley.ModelDone{Stop: parley.StopEnd, Usage: parley.Usage{Input: 3, Output: 4}}},
+		if yield(port.Said{Text: summary}, nil) {
+			yield(port.Said{Done: &port.ModelDone{Stop: parley.StopEnd, Usage: parley.Usage{Input: 3, Output: 4}}},
 				nil)
 		}
 	}
@@ -220,8 +221,8 @@ func explains(message []string) string {
 // hands is a toolbox. The name of a tool says what it is like.
 type hands struct {
 	noHang bool
-	wait   chan struct{}        // ends the tool of that name
-	late   chan parley.Progress // gets what talk reports progress with
+	wait   chan struct{}      // ends the tool of that name
+	late   chan port.Progress // gets what talk reports progress with
 
 	mu   sync.Mutex
 	done map[string]int // how often each tool was performed
@@ -283,8 +284,8 @@ func (h *hands) Judge(_ parley.Agent, name, args string) parley.Verdict {
 	return v
 }
 
-func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, progress parley.Progress) (
-	parley.ToolResult, error) {
+func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, progress port.Progress) (
+	port.ToolResult, error) {
 	h.mu.Lock()
 	if h.done == nil {
 		h.done = map[string]int{}
@@ -299,9 +300,9 @@ func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, 
 		progress(parley.Stdout, "begun")
 		<-ctx.Done()
 		if name == "hangdo" {
-			return parley.ToolResult{Text: "it was done all the same"}, nil // too late for the run
+			return port.ToolResult{Text: "it was done all the same"}, nil // too late for the run
 		}
-		return parley.ToolResult{}, ctx.Err()
+		return port.ToolResult{}, ctx.Err()
 	case "wait":
 		<-h.wait
 	case "talk":
@@ -312,16 +313,16 @@ func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, 
 		progress(parley.Stderr, " hard")
 	case "exit":
 		code, _ := strconv.Atoi(strings.Trim(args, `"`))
-		return parley.ToolResult{Text: "it ended", Exit: &code, Failed: code != 0}, nil
+		return port.ToolResult{Text: "it ended", Exit: &code, Failed: code != 0}, nil
 	case "poison":
-		return parley.ToolResult{Text: wicked}, nil
+		return port.ToolResult{Text: wicked}, nil
 	case "lost":
-		return parley.ToolResult{}, &parley.Error{Code: parley.CodeInterrupted, Message: "It died.",
-			Err: parley.ErrFateUnknown}
+		return port.ToolResult{}, &parley.Error{Code: parley.CodeInterrupted, Message: "It died.",
+			Err: port.ErrFateUnknown}
 	case "break":
-		return parley.ToolResult{}, errors.New("internal detail")
+		return port.ToolResult{}, errors.New("internal detail")
 	case "panic":
 		panic("a tool was told to panic")
 	}
-	return parley.ToolResult{Text: "did " + name + " " + args}, nil
+	return port.ToolResult{Text: "did " + name + " " + args}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // Quotas are checked before a session is opened, before an input is accepted and before a model is called. What was
@@ -18,7 +19,7 @@ type quotaHolds struct {
 	check chan struct{} // has room for one: two checks at once would both be given the last that is left
 
 	mu    sync.Mutex // guards the following; leaf
-	held  map[parley.TenantID]map[*parley.Hold]bool
+	held  map[parley.TenantID]map[*port.Hold]bool
 	ended chan struct{} // closed when a hold ends
 
 	unsettled []unsettled // holds that the store could not be told the end of
@@ -30,12 +31,12 @@ type unsettled struct {
 }
 
 func newQuotaHolds() quotaHolds {
-	return quotaHolds{check: make(chan struct{}, 1), held: map[parley.TenantID]map[*parley.Hold]bool{},
+	return quotaHolds{check: make(chan struct{}, 1), held: map[parley.TenantID]map[*port.Hold]bool{},
 		ended: make(chan struct{})}
 }
 
 // holds lists what is held now, and is told by the channel that this has changed.
-func (l *quotaHolds) holds(tenant parley.TenantID) (list []parley.Hold, ended <-chan struct{}) {
+func (l *quotaHolds) holds(tenant parley.TenantID) (list []port.Hold, ended <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for h := range l.held[tenant] {
@@ -44,11 +45,11 @@ func (l *quotaHolds) holds(tenant parley.TenantID) (list []parley.Hold, ended <-
 	return list, l.ended
 }
 
-func (l *quotaHolds) add(tenant parley.TenantID, h parley.Hold) (end func()) {
+func (l *quotaHolds) add(tenant parley.TenantID, h port.Hold) (end func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.held[tenant] == nil {
-		l.held[tenant] = map[*parley.Hold]bool{}
+		l.held[tenant] = map[*port.Hold]bool{}
 	}
 	l.held[tenant][&h] = true
 	return func() {
@@ -68,12 +69,12 @@ func (l *quotaHolds) tell() {
 }
 
 // quotasOf are those of a tenant; false: there are none, and nothing is to be asked.
-func (e *Engine) quotasOf(tenant parley.TenantID) (parley.Quotas, bool) {
+func (e *Engine) quotasOf(tenant parley.TenantID) (port.Quotas, bool) {
 	if e.Quotas == nil {
-		return parley.Quotas{}, false
+		return port.Quotas{}, false
 	}
 	q := e.Quotas(tenant)
-	return q, q != parley.Quotas{}
+	return q, q != port.Quotas{}
 }
 
 // holdPause is how long a call waits at most until it asks again for what another node holds.
@@ -81,7 +82,7 @@ const holdPause = 250 * time.Millisecond
 
 // reserve admits something by the quotas of a tenant. If it has to wait, settle is nil, and wait returns when it is
 // worth asking again. Else settle is to be called when what it used is committed, or nothing comes of it.
-func (e *Engine) reserve(ctx context.Context, tenant parley.TenantID, want parley.Hold) (settle func(),
+func (e *Engine) reserve(ctx context.Context, tenant parley.TenantID, want port.Hold) (settle func(),
 	wait <-chan struct{}, err error) {
 	q, limited := e.quotasOf(tenant)
 	if !limited {
@@ -100,7 +101,7 @@ func (e *Engine) reserve(ctx context.Context, tenant parley.TenantID, want parle
 	}
 	held, ended := l.holds(tenant) // first: see Quotas.Admit
 	now := e.Now()
-	all, own, err := e.Store.Tenant(tenant).Spent(ctx, parley.Day(now), want.User, stores(q))
+	all, own, err := e.Store.Tenant(tenant).Spent(ctx, port.Day(now), want.User, stores(q))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -111,10 +112,10 @@ func (e *Engine) reserve(ctx context.Context, tenant parley.TenantID, want parle
 	return l.add(tenant, want), nil, nil
 }
 
-func stores(q parley.Quotas) bool { return q.Tenant.Storage > 0 || q.User.Storage > 0 }
+func stores(q port.Quotas) bool { return q.Tenant.Storage > 0 || q.User.Storage > 0 }
 
 // reserveShared has the store decide among all nodes.
-func (e *Engine) reserveShared(ctx context.Context, tenant parley.TenantID, q parley.Quotas, want parley.Hold) (
+func (e *Engine) reserveShared(ctx context.Context, tenant parley.TenantID, q port.Quotas, want port.Hold) (
 	settle func(), wait <-chan struct{}, err error) {
 	e.settleRest(ctx)
 	_, ended := e.held.holds(tenant)
@@ -154,14 +155,14 @@ func (e *Engine) settleRest(ctx context.Context) {
 
 // countRefusal has metrics hear of a quota that is reached.
 func (e *Engine) countRefusal(err error) {
-	if r := parley.ReachedBy(err); r != nil && e.Reached != nil {
+	if r := port.ReachedBy(err); r != nil && e.Reached != nil {
 		e.Reached(r.Of, r.What)
 	}
 }
 
 // afford holds what a model call may use, once there is enough. It ends with the worker, whose last report brings what
 // was used into the log.
-func (a *actor) afford(ctx context.Context, request parley.ModelRequest, b *brief) (wait <-chan struct{}, err error) {
+func (a *actor) afford(ctx context.Context, request port.ModelRequest, b *brief) (wait <-chan struct{}, err error) {
 	if _, limited := a.engine.quotasOf(a.tenant); !limited {
 		return nil, nil
 	}
@@ -188,18 +189,18 @@ func (e *Engine) check(ctx context.Context, tenant parley.TenantID, user parley.
 	}
 	defer func() { e.countRefusal(err) }()
 	now := e.Now()
-	all, own, err := e.Store.Tenant(tenant).Spent(ctx, parley.Day(now), user, stores(q))
+	all, own, err := e.Store.Tenant(tenant).Spent(ctx, port.Day(now), user, stores(q))
 	if err == nil {
-		_, err = q.Admit(now, all, own, nil, parley.Hold{User: user})
+		_, err = q.Admit(now, all, own, nil, port.Hold{User: user})
 	}
 	return err
 }
 
 // mostOf is the most that a model call can use: what it is given cannot be more tokens than bytes, and no model reads
 // and says more than its window.
-func (e *Engine) mostOf(r parley.ModelRequest) (most parley.Hold) {
+func (e *Engine) mostOf(r port.ModelRequest) (most port.Hold) {
 	bytes := requestBytes(r)
-	for _, model := range append([]string{cmp.Or(r.Model, e.DefaultModel)}, r.Fallback...) {
+	for _, model := range append([]string{cmp.Or(r.Model, e.defaultModel())}, r.Fallback...) {
 		window := int64(e.window(model))
 		u := parley.Usage{Input: window}
 		if e.Most != nil {
@@ -210,16 +211,19 @@ func (e *Engine) mostOf(r parley.ModelRequest) (most parley.Hold) {
 	return most
 }
 
-// imageBytes stands for an image, of which vendors make some thousand tokens whatever its size.
+// imageBytes stands for an image or a page, of which vendors make some thousand tokens whatever its size.
 const imageBytes = 8 << 10
 
-func requestBytes(r parley.ModelRequest) int64 {
+func requestBytes(r port.ModelRequest) int64 {
 	n := len(r.Instructions)
 	for _, t := range r.Tools {
 		n += len(t.Name) + len(t.Description) + len(t.Parameters) + 64
 	}
 	for _, m := range r.Messages {
-		n += len(m.Text) + len(m.Images)*imageBytes + 64
+		n += len(m.Text) + 64
+		for _, i := range m.Images {
+			n += max(1, i.Pages)*imageBytes + len(i.Text)
+		}
 		for _, c := range m.Calls {
 			n += len(c.Name) + len(c.Arguments) + 64
 		}
@@ -229,8 +233,8 @@ func requestBytes(r parley.ModelRequest) int64 {
 
 // beginCall waits until a model may be called: one more at the same time, and within the quotas. prepare makes the
 // request; what waits for a quota takes up no place, and is prepared again. The caller gives the place back.
-func (a *actor) beginCall(ctx context.Context, b *brief, prepare func() (parley.ModelRequest, error)) (
-	request parley.ModelRequest, release func(), err error) {
+func (a *actor) beginCall(ctx context.Context, b *brief, prepare func() (port.ModelRequest, error)) (
+	request port.ModelRequest, release func(), err error) {
 	for {
 		if release, err = a.engine.slot(ctx); err != nil {
 			return request, nil, err
@@ -289,46 +293,46 @@ func (a *actor) admit(r *request) (settle func(), err error) {
 	case !opens:
 		return nothing, a.engine.check(a.engine.ctx, a.tenant, user)
 	}
-	settle, _, err = a.engine.reserve(a.engine.ctx, a.tenant, parley.Hold{User: user, Sessions: 1})
+	settle, _, err = a.engine.reserve(a.engine.ctx, a.tenant, port.Hold{User: user, Sessions: 1})
 	if err != nil {
 		return nothing, err
 	}
 	return settle, nil
 }
 
-// Usage is what was used on a day. See parley.Door.
-func (e *Engine) Usage(ctx context.Context, who parley.Principal, at time.Time) (parley.UsageReport, error) {
+// Usage is what was used on a day. See port.Door.
+func (e *Engine) Usage(ctx context.Context, who port.Principal, at time.Time) (port.UsageReport, error) {
 	everybody, err := e.mayReadAll(ctx, who)
 	if err != nil {
-		return parley.UsageReport{}, err
+		return port.UsageReport{}, err
 	}
 	if at.IsZero() {
 		at = e.Now()
 	}
-	day, q := parley.Day(at), parley.Quotas{}
+	day, q := port.Day(at), port.Quotas{}
 	if e.Quotas != nil {
 		q = e.Quotas(who.Tenant)
 	}
 	logs := e.Store.Tenant(who.Tenant)
 	all, own, err := logs.Spent(ctx, day, who.ID, true)
 	if err != nil {
-		return parley.UsageReport{}, err
+		return port.UsageReport{}, err
 	}
-	report := parley.UsageReport{Day: day, RenewsAt: parley.Renews(at), User: parley.NewUsageOf(string(who.ID), own,
+	report := port.UsageReport{Day: day, RenewsAt: port.Renews(at), User: port.NewUsageOf(string(who.ID), own,
 		q.User)}
 	if !everybody {
 		return report, nil
 	}
-	whole := parley.NewUsageOf(string(who.Tenant), all, q.Tenant)
+	whole := port.NewUsageOf(string(who.Tenant), all, q.Tenant)
 	report.Tenant = &whole
-	rows, err := logs.Usage(ctx, parley.UsageQuery{First: day, Last: day, Limit: maxUsage})
+	rows, err := logs.Usage(ctx, port.UsageQuery{First: day, Last: day, Limit: maxUsage})
 	if err != nil {
 		return report, err
 	}
 	stored, err := logs.Storage(ctx)
 	for _, r := range rows {
 		r.Storage = stored[r.User]
-		report.Users = append(report.Users, parley.NewUsageOf(string(r.User), r.Spent, q.User))
+		report.Users = append(report.Users, port.NewUsageOf(string(r.User), r.Spent, q.User))
 	}
 	return report, err
 }

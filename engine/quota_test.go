@@ -10,17 +10,18 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // A model call of the puppet uses 3 tokens.
 const perCall = 3
 
-func quotaRig(t *testing.T, open func() parley.Store, q parley.Quotas, change ...func(*Config)) (*rig, *atomic.Int64) {
+func quotaRig(t *testing.T, open func() port.Store, q port.Quotas, change ...func(*Config)) (*rig, *atomic.Int64) {
 	var late atomic.Int64
 	begun := time.Now()
 	noon := begun.UTC().Truncate(24 * time.Hour).Add(12 * time.Hour) // no day ends in a test
 	r := newRig(t, append(change, func(c *Config) {
-		c.Quotas = func(parley.TenantID) parley.Quotas { return q }
+		c.Quotas = func(parley.TenantID) port.Quotas { return q }
 		c.Most = func(string, int64) parley.Usage { return parley.Usage{Input: perCall} }
 		c.Now = func() time.Time { return noon.Add(time.Since(begun) + time.Duration(late.Load())) }
 	})...)
@@ -32,9 +33,9 @@ func quotaRig(t *testing.T, open func() parley.Store, q parley.Quotas, change ..
 	return r, &late
 }
 
-func (r *rig) spent(t *testing.T) parley.Spent {
+func (r *rig) spent(t *testing.T) port.Spent {
 	t.Helper()
-	all, own, err := r.Store.Tenant(acme).Spent(context.Background(), parley.Day(r.Now()), ann.ID, true)
+	all, own, err := r.Store.Tenant(acme).Spent(context.Background(), port.Day(r.Now()), ann.ID, true)
 	if err != nil || all != own { // ann is the only user
 		t.Fatalf("%+v, %+v, %v", all, own, err)
 	}
@@ -43,11 +44,11 @@ func (r *rig) spent(t *testing.T) parley.Spent {
 
 func TestQuotasHoldUnderConcurrentRuns(t *testing.T) { onEveryStore(t, quotasHold) }
 
-func quotasHold(t *testing.T, open func() parley.Store) {
+func quotasHold(t *testing.T, open func() port.Store) {
 	const runs, tokens = 50, 20
-	r, _ := quotaRig(t, open, parley.Quotas{User: parley.Quota{Tokens: tokens}})
+	r, _ := quotaRig(t, open, port.Quotas{User: port.Quota{Tokens: tokens}})
 	started := make(chan struct{}) // no call ends before every run has begun
-	r.puppet.seen = func(parley.ModelRequest) { <-started }
+	r.puppet.seen = func(port.ModelRequest) { <-started }
 	var ids []parley.SessionID
 	for range runs {
 		id := r.open()
@@ -72,8 +73,8 @@ func quotasHold(t *testing.T, open func() parley.Store) {
 
 func TestSessionQuotaHoldsUnderConcurrency(t *testing.T) { onEveryStore(t, sessionQuotaHolds) }
 
-func sessionQuotaHolds(t *testing.T, open func() parley.Store) {
-	r, _ := quotaRig(t, open, parley.Quotas{Tenant: parley.Quota{Sessions: 3}})
+func sessionQuotaHolds(t *testing.T, open func() port.Store) {
+	r, _ := quotaRig(t, open, port.Quotas{Tenant: port.Quota{Sessions: 3}})
 	var opened atomic.Int64
 	var wg sync.WaitGroup
 	for range 12 {
@@ -96,7 +97,7 @@ func sessionQuotaHolds(t *testing.T, open func() parley.Store) {
 
 // TestWorkOfPeopleOutlivesAQuota: a card can be answered, and what was accepted stays in the conversation.
 func TestWorkOfPeopleOutlivesAQuota(t *testing.T) {
-	r, late := quotaRig(t, nil, parley.Quotas{User: parley.Quota{Tokens: 2 * perCall}})
+	r, late := quotaRig(t, nil, port.Quotas{User: port.Quota{Tokens: 2 * perCall}})
 	id, other := r.open(), r.open()
 	r.say(id, "call write a | say done")
 	card := parley.CardID(seqOf[parley.ApprovalRequested](r.until(id, "it asks", seen[parley.ApprovalRequested](1)), 1))
@@ -138,7 +139,7 @@ func TestWorkOfPeopleOutlivesAQuota(t *testing.T) {
 
 	// The next day.
 	var told []parley.Message
-	r.puppet.seen = func(q parley.ModelRequest) { told = q.Messages }
+	r.puppet.seen = func(q port.ModelRequest) { told = q.Messages }
 	late.Store(int64(24 * time.Hour))
 	r.say(id, "say again")
 	if end := all[parley.RunFinished](r.finished(id, 3))[2]; end.Outcome != parley.Completed {
@@ -156,7 +157,7 @@ func TestWorkOfPeopleOutlivesAQuota(t *testing.T) {
 // TestAuxiliaryCallsCount: what is asked about a conversation counts like a turn of it.
 func TestAuxiliaryCallsCount(t *testing.T) {
 	var reached atomic.Int64
-	r, _ := quotaRig(t, nil, parley.Quotas{User: parley.Quota{Tokens: 2 * perCall}}, func(c *Config) {
+	r, _ := quotaRig(t, nil, port.Quotas{User: port.Quota{Tokens: 2 * perCall}}, func(c *Config) {
 		c.Reached = func(of, what string) {
 			if of == "user" && what == "tokens" {
 				reached.Add(1)
@@ -178,5 +179,31 @@ func TestAuxiliaryCallsCount(t *testing.T) {
 	}
 	if reached.Load() == 0 {
 		t.Error("metrics do not hear of the quota")
+	}
+}
+
+// TestAQuotaHoldsAnUncountedModel: what a vendor does not count is estimated by length, in titles too.
+func TestAQuotaHoldsAnUncountedModel(t *testing.T) {
+	r, _ := quotaRig(t, nil, port.Quotas{User: port.Quota{Tokens: 400}}, titling, func(c *Config) {
+		c.Cost = func(_ string, u parley.Usage) int64 { return u.Input + u.Output }
+	})
+	r.puppet.uncounted = true
+	id := r.open()
+	r.do(id, parley.SubmitInput{Content: "say " + strings.Repeat("word ", 100)})
+	log := r.until(id, "it has a title", seen[parley.SessionRenamed](1))
+	turn, title := all[parley.TurnFinished](log)[0].Usage, all[parley.SessionRenamed](log)[0].Usage
+	for what, u := range map[string]parley.Usage{"the turn": turn, "the title": title} {
+		if !u.Estimated || u.Input == 0 || u.CostMicros != u.Input+u.Output {
+			t.Errorf("%s: %+v", what, u)
+		}
+	}
+	if turn.Output < 100 || turn.Output > 200 {
+		t.Errorf("500 letters are %d tokens", turn.Output)
+	}
+	if used := r.spent(t); used.Calls != 2 || used.Input+used.Output != turn.Input+turn.Output+title.Input+title.Output {
+		t.Errorf("%+v", used)
+	}
+	if code := r.as(ann, id, parley.SubmitInput{Content: "say more"}); code != parley.CodeQuota {
+		t.Errorf("the quota is used up, and the answer is %q", code)
 	}
 }

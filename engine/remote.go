@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // errNoRemotes: a log can name an agent elsewhere on a server that reaches none.
@@ -85,7 +86,7 @@ func (r *remoteTurn) perform(ctx context.Context) (parley.ReportBody, error) {
 	if r.engine.Remotes == nil {
 		return nil, errNoRemotes
 	}
-	var request parley.RemoteRequest
+	var request port.RemoteRequest
 	err := r.patiently(ctx, func() (err error) {
 		request, err = r.request(ctx)
 		return err
@@ -141,7 +142,7 @@ func (r *remoteTurn) speak(kind parley.OutputKind, text string) error {
 }
 
 // words is everything in what was said that is not let out by the mouth.
-func words(s parley.RemoteSaid) string {
+func words(s port.RemoteSaid) string {
 	switch {
 	case s.Tool != nil:
 		return strings.Join([]string{s.Tool.Name, s.Tool.Arguments, s.Tool.Result, s.Tool.Blocked}, "\n")
@@ -159,12 +160,12 @@ func words(s parley.RemoteSaid) string {
 }
 
 // request is the conversation, as the agent is given it.
-func (r *remoteTurn) request(ctx context.Context) (parley.RemoteRequest, error) {
+func (r *remoteTurn) request(ctx context.Context) (port.RemoteRequest, error) {
 	agent, messages, err := r.recallTurn(ctx, r.step, r.brief)
 	if err != nil {
-		return parley.RemoteRequest{}, err
+		return port.RemoteRequest{}, err
 	}
-	request := parley.RemoteRequest{Tenant: r.tenant, Session: r.session, Agent: agent,
+	request := port.RemoteRequest{Tenant: r.tenant, Session: r.session, Agent: agent,
 		Context: r.known(ctx, agent.Name), Messages: messages, Root: r.in().Root}
 	if !parley.IsBlank(agent.Instructions) {
 		request.Instructions = r.mouth.instructions(agent.Instructions)
@@ -176,7 +177,7 @@ func (r *remoteTurn) request(ctx context.Context) (parley.RemoteRequest, error) 
 }
 
 // other takes what is no text. What was said before it comes before it.
-func (r *remoteTurn) other(ctx context.Context, answer parley.RemoteAnswer, said parley.RemoteSaid) error {
+func (r *remoteTurn) other(ctx context.Context, answer port.RemoteAnswer, said port.RemoteSaid) error {
 	r.mouth.rest()
 	if said.Tool == nil || said.Tool.Key == "" { // with a key it was counted when it began
 		r.calls++
@@ -213,7 +214,7 @@ func (r *remoteTurn) tool(ctx context.Context, t parley.RemoteTool) {
 		r.tell(t)
 		return
 	}
-	if ended, ok := r.toolEnded(ctx, parley.ToolResult{Text: parley.CleanText(t.Result),
+	if ended, ok := r.toolEnded(ctx, port.ToolResult{Text: parley.CleanText(t.Result),
 		Failed: t.Outcome == parley.CallFailed}, nil).(parley.ToolEnded); ok {
 		t.Outcome, t.Result, t.Finding = ended.Outcome, ended.Result, ended.Finding
 	}
@@ -226,11 +227,11 @@ func (r *remoteTurn) tool(ctx context.Context, t parley.RemoteTool) {
 }
 
 // approval has a person asked, unless nobody could allow it.
-func (r *remoteTurn) approval(ctx context.Context, answer parley.RemoteAnswer, ask parley.RemoteApproval) {
+func (r *remoteTurn) approval(ctx context.Context, answer port.RemoteAnswer, ask port.RemoteApproval) {
 	name := r.name(ask.Name)
 	refuse := func(reason string) {
 		r.tell(parley.RemoteTool{Name: name, Blocked: reason})
-		answer.Decide(parley.RemoteDecision{Key: ask.Key, Note: reason})
+		answer.Decide(port.RemoteDecision{Key: ask.Key, Note: reason})
 	}
 	switch {
 	case !r.mayUse(name) || name != ask.Name:
@@ -253,14 +254,14 @@ func (r *remoteTurn) approval(ctx context.Context, answer parley.RemoteAnswer, a
 }
 
 // call has the server make a call for the agent, as policy and people allow.
-func (r *remoteTurn) call(ctx context.Context, answer parley.RemoteAnswer, c parley.RemoteCall) {
+func (r *remoteTurn) call(ctx context.Context, answer port.RemoteAnswer, c port.RemoteCall) {
 	r.follow(ctx, answer)
 	r.tell(parley.RemoteCalls{CallAsked: r.judge(ctx, r.agent, nil, parley.MessageCall{Provider: c.Key, Name: c.Name,
 		Arguments: c.Arguments})})
 }
 
 // follow begins to tell the agent what the log says of what it asked for.
-func (r *remoteTurn) follow(ctx context.Context, answer parley.RemoteAnswer) {
+func (r *remoteTurn) follow(ctx context.Context, answer port.RemoteAnswer) {
 	if r.asked {
 		return
 	}
@@ -288,7 +289,7 @@ const maxPlanItems = 64 // of an agent elsewhere
 
 // show is what the agent asks for, with the arguments byte for byte: they are
 // what it is given back if a person agrees.
-func (r *remoteTurn) show(ask parley.RemoteApproval) string {
+func (r *remoteTurn) show(ask port.RemoteApproval) string {
 	show := ask.Name
 	for _, about := range []struct{ what, text string }{{"of", ask.Connector}, {"on", ask.Target},
 		{"risk:", ask.Risk}} {
@@ -299,7 +300,7 @@ func (r *remoteTurn) show(ask parley.RemoteApproval) string {
 	return show + "\n\n" + ask.Arguments
 }
 
-func (r *remoteTurn) digest(ask parley.RemoteApproval) string {
+func (r *remoteTurn) digest(ask port.RemoteApproval) string {
 	h := sha256.New()
 	for _, part := range []string{r.agent.Name, r.agent.Address, ask.Connector, ask.Name, ask.Target, ask.Arguments} {
 		fmt.Fprintf(h, "%d:%s", len(part), part)
@@ -309,7 +310,7 @@ func (r *remoteTurn) digest(ask parley.RemoteApproval) string {
 
 // heedLog follows the session's own log and tells the agent what became of what it
 // asked for. The log knows it first, and once.
-func (r *remoteTurn) heedLog(ctx context.Context, answer parley.RemoteAnswer) error {
+func (r *remoteTurn) heedLog(ctx context.Context, answer port.RemoteAnswer) error {
 	f := r.engine.Feed.Session(r.tenant, r.session, parley.Seq(r.step.Turn))
 	defer f.Close()
 	open := map[parley.CallID]*askedFor{}
@@ -360,9 +361,9 @@ type askedFor struct {
 
 // heed tells the agent what an event says of the call, and reports whether that was
 // the last of it.
-func (ask *askedFor) heed(session parley.SessionID, answer parley.RemoteAnswer, e parley.Event) (over bool) {
+func (ask *askedFor) heed(session parley.SessionID, answer port.RemoteAnswer, e parley.Event) (over bool) {
 	ended := func(outcome parley.CallOutcome, text string, exit *int) {
-		answer.Made(parley.RemoteMade{Key: ask.key, Ended: &parley.RemoteResult{Outcome: outcome, Text: text,
+		answer.Made(port.RemoteMade{Key: ask.key, Ended: &port.RemoteResult{Outcome: outcome, Text: text,
 			Exit: exit}})
 	}
 	switch b := e.Body.(type) {
@@ -372,14 +373,14 @@ func (ask *askedFor) heed(session parley.SessionID, answer parley.RemoteAnswer, 
 		ask.note = b.Note
 	case parley.ToolCallStarted:
 		if ask.made {
-			answer.Made(parley.RemoteMade{Key: ask.key, Started: true})
+			answer.Made(port.RemoteMade{Key: ask.key, Started: true})
 			return false
 		}
-		answer.Decide(parley.RemoteDecision{Key: ask.key, Card: parley.Ref(session, ask.card), Allowed: true,
+		answer.Decide(port.RemoteDecision{Key: ask.key, Card: parley.Ref(session, ask.card), Allowed: true,
 			Note: ask.note})
 		return true
 	case parley.ToolOutputAppended:
-		answer.Made(parley.RemoteMade{Key: ask.key, Printed: b.Text})
+		answer.Made(port.RemoteMade{Key: ask.key, Printed: b.Text})
 	case parley.ToolCallBlocked:
 		ended(parley.CallFailed, b.Reason, nil)
 		return true
@@ -387,7 +388,7 @@ func (ask *askedFor) heed(session parley.SessionID, answer parley.RemoteAnswer, 
 		if ask.made {
 			ended(b.Outcome, b.Printed(), b.Exit)
 		} else {
-			answer.Decide(parley.RemoteDecision{Key: ask.key, Card: parley.Ref(session, ask.card), Note: b.Result})
+			answer.Decide(port.RemoteDecision{Key: ask.key, Card: parley.Ref(session, ask.card), Note: b.Result})
 		}
 		return true
 	}

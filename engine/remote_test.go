@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/checker"
+	"parley/port"
 )
 
 // far are agents elsewhere: a test says what they say.
@@ -18,48 +19,48 @@ type far struct {
 }
 
 type farAnswer struct {
-	parley.RemoteRequest
+	port.RemoteRequest
 	ctx     context.Context
-	says    chan parley.RemoteSaid // closed: the connection is lost
-	decided chan parley.RemoteDecision
-	made    chan parley.RemoteMade
+	says    chan port.RemoteSaid // closed: the connection is lost
+	decided chan port.RemoteDecision
+	made    chan port.RemoteMade
 }
 
-func (f *far) Ask(ctx context.Context, r parley.RemoteRequest) (parley.RemoteAnswer, error) {
+func (f *far) Ask(ctx context.Context, r port.RemoteRequest) (port.RemoteAnswer, error) {
 	if r.Agent.Address == "tcp://nowhere:1" {
 		return nil, parley.Errorf(parley.CodeUnavailable, "failed to connect to agent %s", r.Agent.Name)
 	}
-	a := &farAnswer{RemoteRequest: r, ctx: ctx, says: make(chan parley.RemoteSaid),
-		decided: make(chan parley.RemoteDecision, 64), made: make(chan parley.RemoteMade, 64)}
+	a := &farAnswer{RemoteRequest: r, ctx: ctx, says: make(chan port.RemoteSaid),
+		decided: make(chan port.RemoteDecision, 64), made: make(chan port.RemoteMade, 64)}
 	f.asked <- a
 	return a, nil
 }
 
 func (f *far) Unreachable(parley.TenantID, parley.Agent) error { return nil }
 
-func (a *farAnswer) Decide(d parley.RemoteDecision) { a.decided <- d }
+func (a *farAnswer) Decide(d port.RemoteDecision) { a.decided <- d }
 
-func (a *farAnswer) Made(m parley.RemoteMade) { a.made <- m }
+func (a *farAnswer) Made(m port.RemoteMade) { a.made <- m }
 
-func (a *farAnswer) Said() iter.Seq2[parley.RemoteSaid, error] {
-	return func(yield func(parley.RemoteSaid, error) bool) {
+func (a *farAnswer) Said() iter.Seq2[port.RemoteSaid, error] {
+	return func(yield func(port.RemoteSaid, error) bool) {
 		for {
 			select {
 			case s, ok := <-a.says:
 				if !ok {
-					yield(parley.RemoteSaid{},
+					yield(port.RemoteSaid{},
 						parley.Errorf(parley.CodeInterrupted, "The connection to the agent was lost."))
 					return
 				}
 				if strings.HasPrefix(s.Trouble, "fail ") {
-					yield(parley.RemoteSaid{}, parley.Errorf(parley.CodeModel, "%s", s.Trouble[5:]))
+					yield(port.RemoteSaid{}, parley.Errorf(parley.CodeModel, "%s", s.Trouble[5:]))
 					return
 				}
 				if !yield(s, nil) || s.Done || s.Halt != nil {
 					return
 				}
 			case <-a.ctx.Done():
-				yield(parley.RemoteSaid{}, a.ctx.Err())
+				yield(port.RemoteSaid{}, a.ctx.Err())
 				return
 			}
 		}
@@ -67,7 +68,7 @@ func (a *farAnswer) Said() iter.Seq2[parley.RemoteSaid, error] {
 }
 
 // say is not heard when the turn is over.
-func (a *farAnswer) say(said ...parley.RemoteSaid) {
+func (a *farAnswer) say(said ...port.RemoteSaid) {
 	for _, s := range said {
 		select {
 		case a.says <- s:
@@ -111,28 +112,28 @@ func (f *far) next(t *testing.T) *farAnswer {
 	}
 }
 
-func (a *farAnswer) decision(t *testing.T) parley.RemoteDecision {
+func (a *farAnswer) decision(t *testing.T) port.RemoteDecision {
 	t.Helper()
 	select {
 	case d := <-a.decided:
 		return d
 	case <-time.After(20 * time.Second):
 		t.Fatal("nothing was decided")
-		return parley.RemoteDecision{}
+		return port.RemoteDecision{}
 	}
 }
 
-func says(text string) parley.RemoteSaid { return parley.RemoteSaid{Text: text} }
+func says(text string) port.RemoteSaid { return port.RemoteSaid{Text: text} }
 
-var finished = parley.RemoteSaid{Done: true}
+var finished = port.RemoteSaid{Done: true}
 
-func wantsApproval(key, name, arguments string) parley.RemoteSaid {
-	return parley.RemoteSaid{Approval: &parley.RemoteApproval{Key: key, Name: name, Arguments: arguments,
+func wantsApproval(key, name, arguments string) port.RemoteSaid {
+	return port.RemoteSaid{Approval: &port.RemoteApproval{Key: key, Name: name, Arguments: arguments,
 		Connector: "crm", Risk: "external_writes"}}
 }
 
-func used(name, result string) parley.RemoteSaid {
-	return parley.RemoteSaid{Tool: &parley.RemoteTool{Name: name, Outcome: parley.CallSucceeded, Result: result}}
+func used(name, result string) port.RemoteSaid {
+	return port.RemoteSaid{Tool: &parley.RemoteTool{Name: name, Outcome: parley.CallSucceeded, Result: result}}
 }
 
 // TestARemoteTurn: what is said stands in the log in the order it was said in, and
@@ -151,7 +152,7 @@ func TestARemoteTurn(t *testing.T) {
 		t.Errorf("%+v", a.RemoteRequest)
 	}
 	a.say(says("one\x00 "), says("\x1b"), says("t\x1bwo"), used("search", "fo\x1bund"), says("three"),
-		parley.RemoteSaid{Trouble: "sl\x00ow"},
+		port.RemoteSaid{Trouble: "sl\x00ow"},
 		finished)
 	log := r.finished(id, 1)
 	var order []string
@@ -206,7 +207,7 @@ func TestRemoteApprovals(t *testing.T) {
 	}
 	r.do(id, parley.DecideApproval{Card: parley.CardID(seqOf[parley.ApprovalRequested](log, 1)),
 		Decision: parley.AllowAlways, Note: "fine"})
-	if d := a.decision(t); d != (parley.RemoteDecision{Key: "k1", Card: parley.Ref(id, seqOf[parley.ApprovalRequested](log, 1)), Allowed: true, Note: "fine"}) {
+	if d := a.decision(t); d != (port.RemoteDecision{Key: "k1", Card: parley.Ref(id, seqOf[parley.ApprovalRequested](log, 1)), Allowed: true, Note: "fine"}) {
 		t.Errorf("%+v", d)
 	}
 	a.say(used("send", "sent"), wantsApproval("k2", "send", `{"to": "bob"}`)) // allowed for ever
@@ -234,7 +235,7 @@ func TestWhatRemotesMayNotAsk(t *testing.T) {
 	id := r.open()
 	r.say(id, "go")
 	a := f.next(t)
-	for i, ask := range []parley.RemoteSaid{
+	for i, ask := range []port.RemoteSaid{
 		wantsApproval("k", "bash", `{}`), wantsApproval("k", "send", `{"key":"`+ownToken+`"}`), wantsApproval("k", "send", strings.Repeat("x", parley.MaxArguments+1)), wantsApproval("k", "send", "a\x1b[2Jb"),
 	} {
 		a.say(ask)
@@ -254,25 +255,25 @@ func TestWhatRemotesMayNotAsk(t *testing.T) {
 // taken out of everything but text.
 func TestRemotesAreFiltered(t *testing.T) {
 	secret := "ghp_" + strings.Repeat("aB3dE6gH9j", 4)[:36]
-	for name, said := range map[string]func(canary string) []parley.RemoteSaid{
-		"text": func(c string) []parley.RemoteSaid {
-			return []parley.RemoteSaid{says("it is " + c[:5]), says(c[5:] + ".")}
+	for name, said := range map[string]func(canary string) []port.RemoteSaid{
+		"text": func(c string) []port.RemoteSaid {
+			return []port.RemoteSaid{says("it is " + c[:5]), says(c[5:] + ".")}
 		},
-		"around": func(c string) []parley.RemoteSaid {
-			return []parley.RemoteSaid{says(c[:5]), used("search", ""), says(c[5:])}
+		"around": func(c string) []port.RemoteSaid {
+			return []port.RemoteSaid{says(c[:5]), used("search", ""), says(c[5:])}
 		},
-		"result": func(c string) []parley.RemoteSaid { return []parley.RemoteSaid{used("search", "x "+c)} },
-		"name":   func(c string) []parley.RemoteSaid { return []parley.RemoteSaid{used(c, "")} },
-		"blocked": func(c string) []parley.RemoteSaid {
-			return []parley.RemoteSaid{{Tool: &parley.RemoteTool{Name: "x", Blocked: c}}}
+		"result": func(c string) []port.RemoteSaid { return []port.RemoteSaid{used("search", "x "+c)} },
+		"name":   func(c string) []port.RemoteSaid { return []port.RemoteSaid{used(c, "")} },
+		"blocked": func(c string) []port.RemoteSaid {
+			return []port.RemoteSaid{{Tool: &parley.RemoteTool{Name: "x", Blocked: c}}}
 		},
-		"arguments": func(c string) []parley.RemoteSaid {
-			return []parley.RemoteSaid{wantsApproval("k", "send", `{"u":"`+c+`"}`)}
+		"arguments": func(c string) []port.RemoteSaid {
+			return []port.RemoteSaid{wantsApproval("k", "send", `{"u":"`+c+`"}`)}
 		},
-		"trouble": func(c string) []parley.RemoteSaid { return []parley.RemoteSaid{{Trouble: c}} },
-		"error":   func(c string) []parley.RemoteSaid { return []parley.RemoteSaid{{Trouble: "fail " + c}} },
-		"halt": func(c string) []parley.RemoteSaid {
-			return []parley.RemoteSaid{{Halt: &parley.RemoteHalted{Reason: "found " + c}}}
+		"trouble": func(c string) []port.RemoteSaid { return []port.RemoteSaid{{Trouble: c}} },
+		"error":   func(c string) []port.RemoteSaid { return []port.RemoteSaid{{Trouble: "fail " + c}} },
+		"halt": func(c string) []port.RemoteSaid {
+			return []port.RemoteSaid{{Halt: &parley.RemoteHalted{Reason: "found " + c}}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -295,7 +296,7 @@ func TestRemotesAreFiltered(t *testing.T) {
 	r, f := farRig(t)
 	id := r.open()
 	r.say(id, "go")
-	f.next(t).say(used("search", secret), parley.RemoteSaid{Tool: &parley.RemoteTool{Name: "x", Blocked: secret}}, parley.RemoteSaid{Trouble: secret}, used("search", wicked), parley.RemoteSaid{Trouble: "fail " + secret})
+	f.next(t).say(used("search", secret), port.RemoteSaid{Tool: &parley.RemoteTool{Name: "x", Blocked: secret}}, port.RemoteSaid{Trouble: secret}, used("search", wicked), port.RemoteSaid{Trouble: "fail " + secret})
 	log := r.finished(id, 1)
 	if strings.Contains(story(log), secret) {
 		t.Errorf("%s", story(log))
@@ -320,7 +321,7 @@ func TestARemoteHalt(t *testing.T) {
 	r, f := farRig(t)
 	id := r.open()
 	r.say(id, "go")
-	f.next(t).say(parley.RemoteSaid{Halt: &parley.RemoteHalted{Reason: "policy_violation"}})
+	f.next(t).say(port.RemoteSaid{Halt: &parley.RemoteHalted{Reason: "policy_violation"}})
 	log := r.until(id, "it is halted", seen[parley.SessionHalted](1))
 	if got := all[parley.SessionHalted](log)[0].Reason; got != "policy_violation" {
 		t.Errorf("%q", got)
@@ -420,13 +421,13 @@ func TestRemoteLimits(t *testing.T) {
 	r, f := farRig(t)
 	for name, c := range map[string]struct {
 		agent string
-		says  []parley.RemoteSaid
+		says  []port.RemoteSaid
 		code  parley.Code
 	}{
 		"not there": {"nowhere", nil, parley.CodeUnavailable},
-		"time":      {"late", []parley.RemoteSaid{says("well")}, parley.CodeBudget},
-		"text":      {"far", slices.Repeat([]parley.RemoteSaid{says(strings.Repeat("x", 1<<20))}, 5), parley.CodeTooLarge},
-		"calls":     {"far", slices.Repeat([]parley.RemoteSaid{used("search", "")}, parley.MaxRemoteCalls+1), parley.CodeTooLarge},
+		"time":      {"late", []port.RemoteSaid{says("well")}, parley.CodeBudget},
+		"text":      {"far", slices.Repeat([]port.RemoteSaid{says(strings.Repeat("x", 1<<20))}, 5), parley.CodeTooLarge},
+		"calls":     {"far", slices.Repeat([]port.RemoteSaid{used("search", "")}, parley.MaxRemoteCalls+1), parley.CodeTooLarge},
 	} {
 		id := r.open()
 		r.do(id, parley.SubmitInput{Content: "go", Agent: parley.AgentRef{Name: c.agent}})

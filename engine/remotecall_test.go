@@ -5,21 +5,22 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
-func (a *farAnswer) news(t *testing.T) parley.RemoteMade {
+func (a *farAnswer) news(t *testing.T) port.RemoteMade {
 	t.Helper()
 	select {
 	case m := <-a.made:
 		return m
 	case <-time.After(20 * time.Second):
 		t.Fatal("it hears nothing of its call")
-		return parley.RemoteMade{}
+		return port.RemoteMade{}
 	}
 }
 
-func asksFor(key, name string) parley.RemoteSaid {
-	return parley.RemoteSaid{Call: &parley.RemoteCall{Key: key, Name: name, Arguments: `{}`}}
+func asksFor(key, name string) port.RemoteSaid {
+	return port.RemoteSaid{Call: &port.RemoteCall{Key: key, Name: name, Arguments: `{}`}}
 }
 
 // TestCallsForRemotes: the server makes calls for an agent elsewhere by the same rules
@@ -65,7 +66,7 @@ func TestCallsForRemotes(t *testing.T) {
 	if m := a.news(t); !m.Started {
 		t.Errorf("%+v", m)
 	}
-	a.say(parley.RemoteSaid{Drop: "4"})
+	a.say(port.RemoteSaid{Drop: "4"})
 	m := a.news(t)
 	for m.Ended == nil {
 		m = a.news(t)
@@ -74,11 +75,11 @@ func TestCallsForRemotes(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 
-	a.say(parley.RemoteSaid{Call: &parley.RemoteCall{Key: "5", Name: "read", Arguments: `{"k":"` + ownToken + `"}`}})
+	a.say(port.RemoteSaid{Call: &port.RemoteCall{Key: "5", Name: "read", Arguments: `{"k":"` + ownToken + `"}`}})
 	if m := a.news(t); m.Ended == nil || m.Ended.Outcome != parley.CallFailed {
 		t.Errorf("%+v", m)
 	}
-	a.say(parley.RemoteSaid{Thinking: "hm"}, parley.RemoteSaid{Done: true, End: parley.RemoteEnd{
+	a.say(port.RemoteSaid{Thinking: "hm"}, port.RemoteSaid{Done: true, End: port.RemoteEnd{
 		Stop: parley.StopLength, Usage: parley.Usage{Output: 7}, Context: parley.ContextSize{Tokens: 5, Limit: 9}}})
 	log = r.finished(id, 1)
 	if end := all[parley.TurnFinished](log)[0]; end.Stop != parley.StopLength || end.Usage.Output != 7 {

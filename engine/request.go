@@ -6,14 +6,15 @@ import (
 	"strings"
 
 	"parley"
+	"parley/port"
 )
 
 var errNoTurn = parley.Errorf(parley.CodeNotFound, "There is no such turn.")
 
-// TurnRequest is behind every dialect. See parley.Door.
-func (e *Engine) TurnRequest(ctx context.Context, who parley.Principal, id parley.SessionID, run parley.RunID,
-	number int) (parley.TurnRequest, error) {
-	var none parley.TurnRequest
+// TurnRequest is behind every dialect. See port.Door.
+func (e *Engine) TurnRequest(ctx context.Context, who port.Principal, id parley.SessionID, run parley.RunID,
+	number int) (port.TurnRequest, error) {
+	var none port.TurnRequest
 	m, err := e.Session(ctx, who, id)
 	if err == nil {
 		err = e.noteReading(ctx, who, m)
@@ -36,14 +37,14 @@ func (e *Engine) TurnRequest(ctx context.Context, who parley.Principal, id parle
 	if err != nil {
 		return none, err
 	}
-	shown := parley.TurnRequest{ModelRequest: a.withoutSecrets(request), Turn: then.step.Turn, Agent: agent.Name,
+	shown := port.TurnRequest{ModelRequest: a.withoutSecrets(request), Turn: then.step.Turn, Agent: agent.Name,
 		Mode: then.step.Mode, Then: then.prompt, Now: request.Digest()}
 	current, err := a.agents().Agent(who.Tenant, agent.Name)
 	shown.Redefined = err != nil || !strings.HasPrefix(agent.Instructions, current.Instructions) // a skill adds to them
 	if shown.Model == "" {
 		shown.Model = then.model
 	}
-	on := parley.Resource{Kind: parley.OneAgent, Tenant: who.Tenant, Agent: agent.Name, Allow: agent.Allow}
+	on := port.Resource{Kind: port.OneAgent, Tenant: who.Tenant, Agent: agent.Name, Allow: agent.Allow}
 	if e.Access.Permit(who, parley.ActAdmin, on) != nil { // as where definitions are shown
 		shown.Instructions, shown.Hidden = "", true
 	}
@@ -116,7 +117,7 @@ func turnOf(s parley.State, model string, messages []parley.Message) turnThen {
 
 // withoutSecrets is a request as it may be shown. The server's secrets may have come into it by files that were
 // written before the secrets were known.
-func (a *actor) withoutSecrets(r parley.ModelRequest) parley.ModelRequest {
+func (a *actor) withoutSecrets(r port.ModelRequest) port.ModelRequest {
 	r.Instructions = a.redacted(r.Instructions)
 	r.Messages = slices.Clone(r.Messages)
 	for i := range r.Messages {

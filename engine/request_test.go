@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // TestARequestIsBuiltAgain: what a reader is shown is what the model was asked, and the reader is told what has changed
@@ -14,8 +15,8 @@ import (
 func TestARequestIsBuiltAgain(t *testing.T) {
 	r := newRig(t, screened)
 	ctx := context.Background()
-	asked := make(chan parley.ModelRequest, 9)
-	r.puppet.seen = func(q parley.ModelRequest) { asked <- q }
+	asked := make(chan port.ModelRequest, 9)
+	r.puppet.seen = func(q port.ModelRequest) { asked <- q }
 	bob, id := member("bob", parley.RoleStandardUser), parley.SessionID("22222222-2222-4222-8222-0000000000aa")
 	if code := r.as(bob, id, parley.SubmitInput{Content: "think hm; call read x | say done", Open: true}); code != "" {
 		t.Fatal(code)
@@ -26,7 +27,7 @@ func TestARequestIsBuiltAgain(t *testing.T) {
 	}
 	run := parley.RunID(seqOf[parley.RunStarted](log, 1))
 	later := parley.RunID(seqOf[parley.RunStarted](r.finished(id, 2), 2))
-	show := func(who parley.Principal, run parley.RunID, number int) parley.TurnRequest {
+	show := func(who port.Principal, run parley.RunID, number int) port.TurnRequest {
 		t.Helper()
 		shown, err := r.TurnRequest(ctx, who, id, run, number)
 		if err != nil {
@@ -60,7 +61,7 @@ func TestARequestIsBuiltAgain(t *testing.T) {
 		t.Errorf("the instructions have changed since, the tools have not: %+v", shown)
 	}
 	for _, none := range []struct {
-		who    parley.Principal
+		who    port.Principal
 		run    parley.RunID
 		number int
 	}{{ann, run, 3}, {ann, run, 0}, {ann, run + 1, 1}, {member("eve", parley.RoleStandardUser), run, 1}} {

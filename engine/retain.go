@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // Retention deletes what a tenant no longer wants to keep. It passes over what is still needed: sessions with an open
@@ -25,17 +27,20 @@ func (e *Engine) retain() {
 		tenants, err := e.Store.Tenants(e.ctx)
 		for _, tenant := range tenants {
 			rules := e.Retention(tenant)
-			if rules == (parley.Retention{}) || tenant == "" {
+			if tenant == "" { // the server's own chain; it has no sessions
+				rules = port.Retention{Audit: rules.Audit}
+			}
+			if rules == (port.Retention{}) {
 				continue
 			}
 			wait = min(wait, rules.Shortest()/4)
-			var report parley.RetentionReport
-			if report, err = e.retainTenant(e.ctx, tenant, "", false); err != nil {
+			var report port.RetentionReport
+			if report, err = e.retainTenant(e.ctx, tenant, rules, "", false); err != nil {
 				break
 			}
-			if report.Chunks+report.Sessions+report.Artifacts > 0 {
+			if report.Chunks+report.Sessions+report.Artifacts+report.Audit > 0 {
 				e.Log.Info("old data was deleted", "tenant", tenant, "chunks", report.Chunks, "sessions",
-					report.Sessions, "artifacts", report.Artifacts)
+					report.Sessions, "artifacts", report.Artifacts, "audit", report.Audit)
 			}
 			if report.Note != "" {
 				e.Log.Warn("old data could not be deleted", "tenant", tenant, "reason", report.Note)
@@ -50,37 +55,41 @@ func (e *Engine) retain() {
 	}
 }
 
-// Retain carries out the rules of a tenant now, or says what they would delete. See parley.Door.
-func (e *Engine) Retain(ctx context.Context, who parley.Principal, dry bool) (parley.RetentionReport, error) {
+// Retain carries out the rules of a tenant now, or says what they would delete. See port.Door.
+func (e *Engine) Retain(ctx context.Context, who port.Principal, dry bool) (port.RetentionReport, error) {
 	if err := e.mayKeep(ctx, who); err != nil {
-		return parley.RetentionReport{}, err
+		return port.RetentionReport{}, err
 	}
-	return e.retainTenant(ctx, who.Tenant, who.ID, dry)
+	var rules port.Retention
+	if e.Retention != nil {
+		rules = e.Retention(who.Tenant)
+	}
+	return e.retainTenant(ctx, who.Tenant, rules, who.ID, dry)
 }
 
 // mayKeep permits what decides about everybody's data.
-func (e *Engine) mayKeep(ctx context.Context, who parley.Principal) error {
-	return e.permit(ctx, who, "", parley.ActWriteUsers, parley.Resource{Kind: parley.EverySession, Tenant: who.Tenant})
+func (e *Engine) mayKeep(ctx context.Context, who port.Principal) error {
+	return e.permit(ctx, who, "", parley.ActWriteUsers, port.Resource{Kind: port.EverySession, Tenant: who.Tenant})
 }
 
 // A retainer carries out the rules of one tenant.
 type retainer struct {
 	*Engine
 	tenant parley.TenantID
-	rules  parley.Retention
 	by     parley.PrincipalID // who asked for it; empty: the clock
-	holds  parley.LegalHolds
-	needed map[string]bool // artifacts; nil: not known yet
-	report parley.RetentionReport
+	holds  port.LegalHolds
+	needed map[string]bool // artifacts of sessions with an open run or a hold; nil: not known yet
+	// namedBy are the roots of the sessions that name an artifact; nil: not known yet. gone are those that were deleted
+	// since then.
+	namedBy map[string]map[parley.SessionID]bool
+	gone    map[parley.SessionID]bool
+	report  port.RetentionReport
 }
 
-func (e *Engine) retainTenant(ctx context.Context, tenant parley.TenantID, by parley.PrincipalID, dry bool) (
-	parley.RetentionReport, error) {
-	x := &retainer{Engine: e, tenant: tenant, by: by, report: parley.RetentionReport{DryRun: dry,
-		Kept: []parley.KeptSession{}}}
-	if e.Retention != nil {
-		x.rules = e.Retention(tenant)
-	}
+func (e *Engine) retainTenant(ctx context.Context, tenant parley.TenantID, rules port.Retention,
+	by parley.PrincipalID, dry bool) (port.RetentionReport, error) {
+	x := &retainer{Engine: e, tenant: tenant, by: by, report: port.RetentionReport{DryRun: dry,
+		Kept: []port.KeptSession{}}, gone: map[parley.SessionID]bool{}}
 	var err error
 	if x.holds, err = e.Store.Tenant(tenant).LegalHolds(ctx); err != nil {
 		return x.report, err
@@ -88,14 +97,16 @@ func (e *Engine) retainTenant(ctx context.Context, tenant parley.TenantID, by pa
 	for _, rule := range []struct {
 		keep time.Duration
 		do   func(context.Context, time.Time) error
-	}{{x.rules.Transcripts, x.transcripts}, {x.rules.Chunks, x.chunks}, {x.rules.Artifacts, x.oldArtifacts}} {
+	}{{rules.Transcripts, x.transcripts}, {rules.Chunks, x.chunks}, {rules.Artifacts, x.oldArtifacts},
+		{rules.Audit, x.audit}} {
 		if rule.keep == 0 {
 			continue
 		}
 		switch err := rule.do(ctx, e.Now().Add(-rule.keep)); {
-		case parley.CodeOf(err) == parley.CodeForbidden && err != nil:
+		case err == nil:
+		case parley.CodeOf(err) == parley.CodeForbidden, parley.CodeOf(err) == parley.CodeCorrupt:
 			x.report.Note = parley.MessageOf(err)
-		case err != nil:
+		default:
 			return x.report, err
 		}
 	}
@@ -134,7 +145,7 @@ func (x *retainer) transcripts(ctx context.Context, before time.Time) error {
 			return err
 		}
 		after = page[len(page)-1].ID
-		var old []parley.OldSession
+		var old []port.OldSession
 		for _, s := range page {
 			if reason := s.Needed(x.holds); reason != "" {
 				x.report.Keep(s, reason)
@@ -149,7 +160,7 @@ func (x *retainer) transcripts(ctx context.Context, before time.Time) error {
 }
 
 // delete deletes sessions with their artifacts. If one of them is changed meanwhile, all are left for the next time.
-func (x *retainer) delete(ctx context.Context, before time.Time, old []parley.OldSession) error {
+func (x *retainer) delete(ctx context.Context, before time.Time, old []port.OldSession) error {
 	if len(old) == 0 {
 		return nil
 	}
@@ -163,8 +174,8 @@ func (x *retainer) delete(ctx context.Context, before time.Time, old []parley.Ol
 		if err != nil {
 			return err
 		}
-		err = x.Store.Erase(ctx, x.tenant, parley.Erasure{Sessions: ids, Before: before,
-			Audit: []parley.Audit{parley.RetentionRecord(x.Now(), x.by, old, len(names))}})
+		err = x.Store.Erase(ctx, x.tenant, port.Erasure{Sessions: ids, Before: before,
+			Audit: []parley.Audit{port.RetentionRecord(x.Now(), x.by, old, len(names))}})
 		if parley.CodeOf(err) == parley.CodeConflict && err != nil {
 			return nil
 		}
@@ -187,7 +198,7 @@ func (x *retainer) delete(ctx context.Context, before time.Time, old []parley.Ol
 }
 
 // artifactsOf are the names of the artifacts of sessions that no other session needs.
-func (x *retainer) artifactsOf(ctx context.Context, sessions []parley.OldSession) (map[string]bool, error) {
+func (x *retainer) artifactsOf(ctx context.Context, sessions []port.OldSession) (map[string]bool, error) {
 	names := map[string]bool{}
 	for _, s := range sessions {
 		if err := x.addArtifacts(ctx, s.ID, names); err != nil {
@@ -197,11 +208,49 @@ func (x *retainer) artifactsOf(ctx context.Context, sessions []parley.OldSession
 	if len(names) == 0 {
 		return names, nil
 	}
-	needed, err := x.neededArtifacts(ctx)
-	for name := range needed {
-		delete(names, name)
+	if err := x.findNames(ctx); err != nil {
+		return nil, err
 	}
-	return names, err
+	for _, s := range sessions {
+		x.gone[s.ID] = true
+	}
+	for name := range names {
+		for root := range x.namedBy[name] {
+			if !x.gone[root] {
+				delete(names, name)
+			}
+		}
+	}
+	return names, nil
+}
+
+// findNames finds which sessions name which artifacts: a fork names those of the session that it was made of.
+func (x *retainer) findNames(ctx context.Context) error {
+	if x.namedBy != nil {
+		return nil
+	}
+	namedBy := map[string]map[parley.SessionID]bool{}
+	for after := parley.Position(0); ; {
+		page, err := x.Store.Tenant(x.tenant).Tree(ctx, "", after, erasePage)
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			x.namedBy = namedBy
+			return nil
+		}
+		for _, e := range page {
+			names := map[string]bool{}
+			addArtifactsOf(e, names)
+			for name := range names {
+				if namedBy[name] == nil {
+					namedBy[name] = map[parley.SessionID]bool{}
+				}
+				namedBy[name][e.Root] = true
+			}
+		}
+		after = page[len(page)-1].Position
+	}
 }
 
 // addArtifacts adds the names that are in the logs of a session and its sub-agents.
@@ -221,7 +270,7 @@ func (x *retainer) addArtifacts(ctx context.Context, root parley.SessionID, name
 // addArtifactsOf adds the names that an event has.
 func addArtifactsOf(e parley.Event, names map[string]bool) {
 	if _, _, body, err := parley.EncodeBody(e.Body); err == nil {
-		for _, name := range parley.ArtifactsIn(string(body)) {
+		for _, name := range artifactsIn(string(body)) {
 			names[name] = true
 		}
 	}
@@ -236,7 +285,7 @@ func (x *retainer) neededArtifacts(ctx context.Context) (map[string]bool, error)
 		return x.needed, nil
 	}
 	logs, roots := x.Store.Tenant(x.tenant), map[parley.SessionID]bool{}
-	runs, err := logs.Runs(ctx, parley.RunQuery{Open: true, Limit: maxOpenRuns})
+	runs, err := logs.Runs(ctx, port.RunQuery{Open: true, Limit: maxOpenRuns})
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +297,7 @@ func (x *retainer) neededArtifacts(ctx context.Context) (map[string]bool, error)
 		roots[r.Root] = true
 	}
 	for _, h := range x.holds {
-		if h.Kind == parley.HoldSession {
+		if h.Kind == port.HoldSession {
 			roots[parley.SessionID(h.ID)] = true
 			continue
 		}
@@ -284,16 +333,43 @@ func (x *retainer) oldArtifacts(ctx context.Context, before time.Time) error {
 	return err
 }
 
-// LegalHolds lists those of the tenant. See parley.Door.
-func (e *Engine) LegalHolds(ctx context.Context, who parley.Principal) (parley.LegalHolds, error) {
+// audit deletes the oldest records of the audit. It cuts at midnight, so that there is one cut a day at most.
+func (x *retainer) audit(ctx context.Context, before time.Time) error {
+	before = before.UTC().Truncate(24 * time.Hour)
+	if len(x.holds) > 0 { // any record may be about what is held, and a chain is only cut at its beginning
+		x.report.Kept = append(x.report.Kept, port.KeptSession{Reason: "the audit: " + x.holds[0].String()})
+		return nil
+	}
+	if x.report.DryRun {
+		n, err := x.Store.Tenant(x.tenant).OldAudit(ctx, before)
+		x.report.Audit = n
+		return err
+	}
+	for {
+		n, more, err := x.Store.TrimAudit(ctx, x.tenant, before, x.by, x.Now())
+		x.report.Audit += n
+		if parley.CodeOf(err) == parley.CodeConflict && err != nil { // a hold was set meanwhile
+			return nil
+		}
+		if err != nil || !more {
+			return err
+		}
+		if !sleep(ctx, trimPause) {
+			return ctx.Err()
+		}
+	}
+}
+
+// LegalHolds lists those of the tenant. See port.Door.
+func (e *Engine) LegalHolds(ctx context.Context, who port.Principal) (port.LegalHolds, error) {
 	if err := e.mayKeep(ctx, who); err != nil {
 		return nil, err
 	}
 	return e.Store.Tenant(who.Tenant).LegalHolds(ctx)
 }
 
-// Hold sets a legal hold, or releases it. See parley.Door.
-func (e *Engine) Hold(ctx context.Context, who parley.Principal, change parley.HoldChange) (parley.LegalHold, error) {
+// Hold sets a legal hold, or releases it. See port.Door.
+func (e *Engine) Hold(ctx context.Context, who port.Principal, change port.HoldChange) (port.LegalHold, error) {
 	if err := e.mayKeep(ctx, who); err != nil {
 		return change.LegalHold, err
 	}
@@ -307,20 +383,30 @@ func (e *Engine) Hold(ctx context.Context, who parley.Principal, change parley.H
 		if err != nil {
 			return change.LegalHold, err
 		}
-		if !slices.ContainsFunc(holds, func(h parley.LegalHold) bool {
+		if !slices.ContainsFunc(holds, func(h port.LegalHold) bool {
 			return h.Kind == change.Kind && h.ID == change.ID
 		}) {
 			return change.LegalHold, parley.Errorf(parley.CodeNotFound, "There is no legal hold on this %s.",
 				change.Kind)
 		}
-	} else if change.Kind == parley.HoldSession {
+	} else if change.Kind == port.HoldSession {
 		st, err := logs.Session(ctx, parley.SessionID(change.ID))
 		if err != nil {
 			return change.LegalHold, err
 		}
 		change.ID = string(st.Summary.Root) // a sub-agent is kept with the session above it
 	}
-	_, err := e.Store.Append(ctx, parley.Batch{Tenant: who.Tenant, Hold: &change,
+	_, err := e.Store.Append(ctx, port.Batch{Tenant: who.Tenant, Hold: &change,
 		Audit: []parley.Audit{change.Record()}})
 	return change.LegalHold, err
+}
+
+var artifactName = regexp.MustCompile(`artifact://([A-Za-z0-9.-]+\.txt)`)
+
+// artifactsIn lists the names of artifacts in a text.
+func artifactsIn(text string) (names []string) {
+	for _, m := range artifactName.FindAllStringSubmatch(text, -1) {
+		names = append(names, m[1])
+	}
+	return names
 }

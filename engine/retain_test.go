@@ -13,6 +13,7 @@ import (
 
 	"parley"
 	"parley/checker"
+	"parley/port"
 )
 
 // TestOldPiecesAreDeleted: after a while only the whole texts are left, and the
@@ -50,15 +51,15 @@ func TestOldPiecesAreDeleted(t *testing.T) {
 }
 
 // chunksFor keeps only chunks for a limited time.
-func chunksFor(d time.Duration) func(parley.TenantID) parley.Retention {
-	return func(parley.TenantID) parley.Retention { return parley.Retention{Chunks: d} }
+func chunksFor(d time.Duration) func(parley.TenantID) port.Retention {
+	return func(parley.TenantID) port.Retention { return port.Retention{Chunks: d} }
 }
 
 // TestRetentionPassesOverWhatIsNeeded: a dry run deletes nothing and says what would go. Then old sessions go, but for
 // those with an open run, with an owed timer or under a legal hold, which also keeps them from being erased.
 func TestRetentionPassesOverWhatIsNeeded(t *testing.T) { onEveryStore(t, retentionPasses) }
 
-func retentionPasses(t *testing.T, open func() parley.Store) {
+func retentionPasses(t *testing.T, open func() port.Store) {
 	var late atomic.Int64
 	removed := map[string]bool{}
 	r := newRig(t, func(c *Config) {
@@ -73,7 +74,7 @@ func retentionPasses(t *testing.T, open func() parley.Store) {
 	r.reopen = open
 	r.start()
 	ctx, carol := context.Background(), member("carol", parley.RoleStandardUser)
-	said := func(who parley.Principal, text string) parley.SessionID {
+	said := func(who port.Principal, text string) parley.SessionID {
 		t.Helper()
 		id := parley.SessionID(fmt.Sprintf("55555555-5555-4555-8555-%012x", sessions.Add(1)))
 		if code := r.as(who, id, parley.SubmitInput{Open: true, Content: text}); code != "" {
@@ -85,27 +86,33 @@ func retentionPasses(t *testing.T, open func() parley.Store) {
 	old, asks, heldSession, heldUser := said(ann, "say artifact://"+artifact), said(ann, "call write a | say done"),
 		said(ann, "say held"), said(carol, "say of carol")
 	r.until(asks, "it asks", seen[parley.ApprovalRequested](1))
-	for _, id := range []parley.SessionID{old, heldSession, heldUser} {
+	shared := strings.Repeat("B", 26) + ".txt"
+	source := said(ann, "say artifact://"+shared)
+	for _, id := range []parley.SessionID{old, source, heldSession, heldUser} {
 		r.finished(id, 1)
 	}
-	hold := func(kind parley.HoldKind, id string, release bool) {
+	hold := func(kind port.HoldKind, id string, release bool) {
 		t.Helper()
-		if _, err := r.Hold(ctx, ann, parley.HoldChange{LegalHold: parley.LegalHold{Kind: kind, ID: id,
+		if _, err := r.Hold(ctx, ann, port.HoldChange{LegalHold: port.LegalHold{Kind: kind, ID: id,
 			Reason: "Case 4711"}, Release: release}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	hold(parley.HoldSession, string(heldSession), false)
-	hold(parley.HoldUser, "carol", false)
+	hold(port.HoldSession, string(heldSession), false)
+	hold(port.HoldUser, "carol", false)
 	late.Store(int64(48 * time.Hour))
 	recent := said(ann, "say recent")
 	r.finished(recent, 1)
+	fork := parley.SessionID(fmt.Sprintf("55555555-5555-4555-8555-%012x", sessions.Add(1)))
+	if code := r.as(ann, fork, parley.ForkSession{Source: source}); code != "" {
+		t.Fatal(code)
+	}
 
-	r.Retention = func(parley.TenantID) parley.Retention { return parley.Retention{Transcripts: 24 * time.Hour} }
+	r.Retention = func(parley.TenantID) port.Retention { return port.Retention{Transcripts: 24 * time.Hour} }
 	want := map[parley.SessionID]string{asks: "a run is open", heldSession: "Case 4711", heldUser: "Case 4711"}
 	for _, dry := range []bool{true, false} {
 		report, err := r.Retain(ctx, ann, dry)
-		if err != nil || report.Sessions != 1 || report.Bytes == 0 || len(report.Kept) != len(want) ||
+		if err != nil || report.Sessions != 2 || report.Bytes == 0 || len(report.Kept) != len(want) ||
 			report.Note != "" {
 			t.Fatalf("%+v, %v", report, err)
 		}
@@ -119,12 +126,15 @@ func retentionPasses(t *testing.T, open func() parley.Store) {
 			t.Errorf("dry %t: %v, artifacts %v", dry, err, removed)
 		}
 	}
-	for _, id := range []parley.SessionID{asks, heldSession, heldUser, recent} {
+	if removed[shared] {
+		t.Error("an artifact that a fork names is gone")
+	}
+	for _, id := range []parley.SessionID{asks, heldSession, heldUser, recent, fork} {
 		if len(r.log(id)) == 0 {
 			t.Errorf("%s is gone", id)
 		}
 	}
-	rows, err := r.Audited(ctx, ann, parley.AuditQuery{Action: "retention.applied", Limit: 10})
+	rows, err := r.Audited(ctx, ann, port.AuditQuery{Action: "retention.applied", Limit: 10})
 	if err != nil || len(rows) != 1 || !strings.Contains(string(rows[0].Metadata), string(old)) {
 		t.Errorf("%+v, %v", rows, err)
 	}
@@ -135,11 +145,11 @@ func retentionPasses(t *testing.T, open func() parley.Store) {
 			t.Errorf("%s: %v", user, err)
 		}
 	}
-	if _, err := r.Hold(ctx, carol, parley.HoldChange{LegalHold: parley.LegalHold{Kind: parley.HoldUser, ID: "carol"},
+	if _, err := r.Hold(ctx, carol, port.HoldChange{LegalHold: port.LegalHold{Kind: port.HoldUser, ID: "carol"},
 		Release: true}); parley.CodeOf(err) != parley.CodeForbidden {
 		t.Errorf("carol has released the hold: %v", err)
 	}
-	hold(parley.HoldUser, "carol", true)
+	hold(port.HoldUser, "carol", true)
 	if report, err := r.Retain(ctx, ann, false); err != nil || report.Sessions != 1 || len(report.Kept) != 2 {
 		t.Errorf("%+v, %v", report, err)
 	}

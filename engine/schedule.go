@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 const (
@@ -79,7 +80,7 @@ func (e *Engine) failed() int {
 
 // ready is what to wake: failed sessions whose time has come, and due ones that
 // did not fail. It also says when the next failed one's time comes.
-func (e *Engine) ready(due []parley.DueSession, now time.Time) (keys []key, next time.Time) {
+func (e *Engine) ready(due []port.DueSession, now time.Time) (keys []key, next time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, d := range due {

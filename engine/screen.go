@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // permit asks whether somebody may do something. A refusal is on record before
 // it is told.
-func (e *Engine) permit(ctx context.Context, who parley.Principal, via string, action parley.Action,
-	on parley.Resource) error {
+func (e *Engine) permit(ctx context.Context, who port.Principal, via string, action parley.Action,
+	on port.Resource) error {
 	refusal := e.Access.Permit(who, action, on)
 	if refusal == nil {
 		return nil
@@ -31,7 +32,7 @@ func (e *Engine) permit(ctx context.Context, who parley.Principal, via string, a
 	if len(id) > parley.MaxName {
 		id = strings.ToValidUTF8(id[:parley.MaxName], "")
 	}
-	record := parley.Audit{Action: parley.AuditAccessDenied, Resource: resource, ID: id, Source: via,
+	record := parley.Audit{Action: port.AuditAccessDenied, Resource: resource, ID: id, Source: via,
 		Metadata: parley.Metadata(map[string]any{"permission": action, "reason": parley.CodeOf(refusal)})}
 	if e.Refusals == nil {
 		return e.refuse(ctx, who, refusal, record)
@@ -47,12 +48,12 @@ func (e *Engine) permit(ctx context.Context, who parley.Principal, via string, a
 
 // refuse puts a refusal on record and returns it. If that cannot be done, that is
 // the answer.
-func (e *Engine) refuse(ctx context.Context, who parley.Principal, refusal error, record parley.Audit) error {
+func (e *Engine) refuse(ctx context.Context, who port.Principal, refusal error, record parley.Audit) error {
 	record.At, record.By = e.Now(), who.ID
 	if record.Source == "" {
 		record.Source = parley.ViaHTTP
 	}
-	if _, err := e.Store.Append(ctx, parley.Batch{Tenant: who.Tenant, Audit: []parley.Audit{record}}); err != nil {
+	if _, err := e.Store.Append(ctx, port.Batch{Tenant: who.Tenant, Audit: []parley.Audit{record}}); err != nil {
 		return err
 	}
 	return refusal
@@ -72,7 +73,7 @@ type screening struct {
 
 // screenText looks at a text before anything is appended. A refusal is on record
 // before it is returned.
-func (e *Engine) screenText(ctx context.Context, who parley.Principal, s screening) (parley.Finding, error) {
+func (e *Engine) screenText(ctx context.Context, who port.Principal, s screening) (parley.Finding, error) {
 	finding, err := e.scan(s.recent, s.text)
 	refused := finding.Verdict == parley.ScreenBlock || s.strict && finding.Verdict == parley.ScreenFlag
 	if err != nil || !refused {
@@ -86,10 +87,10 @@ func (e *Engine) screenText(ctx context.Context, who parley.Principal, s screeni
 }
 
 // screen looks at an input.
-func (a *actor) screen(who parley.Principal, c parley.Command, in parley.SubmitInput) (parley.SubmitInput, error) {
+func (a *actor) screen(who port.Principal, c parley.Command, in parley.SubmitInput) (parley.SubmitInput, error) {
 	finding, err := a.engine.screenText(a.engine.ctx, who, screening{
 		name: "message", recent: a.s.state.Recent,
-		text:   strings.Join(append(parley.EarlierText(in.Earlier), in.Content), "\n"),
+		text:   strings.Join(append(append(earlierTexts(in.Earlier), in.Content), textsOf(in.Images)...), "\n"),
 		record: parley.Audit{Resource: "agent", ID: in.Agent.Name, Source: c.Via},
 		more:   map[string]any{"session": a.session, "request": in.Request},
 	})
@@ -105,7 +106,7 @@ func (a *actor) screen(who parley.Principal, c parley.Command, in parley.SubmitI
 
 // screenAnswer looks at what a person says in another way than by an input: the
 // model is told it all the same.
-func (a *actor) screenAnswer(who parley.Principal, c parley.Command, texts ...string) error {
+func (a *actor) screenAnswer(who port.Principal, c parley.Command, texts ...string) error {
 	_, err := a.engine.screenText(a.engine.ctx, who, screening{
 		name: "message", recent: a.s.state.Recent, text: strings.Join(texts, "\n"),
 		record: parley.Audit{Resource: "session", ID: string(a.session), Source: c.Via},
@@ -186,15 +187,15 @@ var errLeaked = errors.New("the canary leaked")
 // pass, in text or in thinking, and neither do NUL, ESC and other controls.
 type mouth struct {
 	say     func(parley.OutputKind, string)
-	filters map[parley.OutputKind]parley.LeakFilter
-	canary  parley.Canary // nil: everything passes
+	filters map[parley.OutputKind]port.LeakFilter
+	canary  port.Canary // nil: everything passes
 }
 
 func (a *actor) mouth(say func(parley.OutputKind, string)) *mouth {
 	m := &mouth{say: say}
 	if a.engine.Screen != nil {
 		m.canary = a.engine.Screen.Canary(a.tenant, a.session)
-		m.filters = map[parley.OutputKind]parley.LeakFilter{}
+		m.filters = map[parley.OutputKind]port.LeakFilter{}
 	}
 	return m
 }
@@ -257,7 +258,7 @@ func (m *mouth) instructions(given string) string {
 }
 
 // redactor takes secrets out of what a tool says.
-func (a *actor) redactor() parley.Filter {
+func (a *actor) redactor() port.Filter {
 	if a.engine.Screen == nil {
 		return open{}
 	}
@@ -275,3 +276,13 @@ type open struct{}
 
 func (open) Write(piece string) string { return piece }
 func (open) Close() string             { return "" }
+
+// earlierTexts is what others than the model have said in it, for screening.
+func earlierTexts(list []parley.EarlierMessage) (texts []string) {
+	for _, m := range list {
+		if m.Role != parley.EarlierAssistant {
+			texts = append(texts, m.Text)
+		}
+	}
+	return texts
+}

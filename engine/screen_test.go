@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 	"parley/screen"
 )
 
@@ -43,9 +44,9 @@ func leak(how, word string) []string {
 	return append([]string{"it is "}, strings.Split(word, "")...)
 }
 
-func (r *rig) audited(action string) []parley.AuditRow {
+func (r *rig) audited(action string) []port.AuditRow {
 	r.t.Helper()
-	rows, err := r.Store.Tenant(acme).Audited(context.Background(), parley.AuditQuery{Action: action, Limit: 100})
+	rows, err := r.Store.Tenant(acme).Audited(context.Background(), port.AuditQuery{Action: action, Limit: 100})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -288,7 +289,7 @@ func TestClassifiers(t *testing.T) {
 func TestRefusalsAreOnRecord(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
-	eve := parley.Principal{ID: "eve", Tenant: acme, Roles: []parley.UserRole{"read_only"}}
+	eve := port.Principal{ID: "eve", Tenant: acme, Roles: []parley.UserRole{"read_only"}}
 	if _, err := r.Submit(context.Background(), eve, parley.Command{Session: id, Via: parley.ViaWebSocket,
 		Do: parley.SubmitInput{Content: "x"}}); parley.CodeOf(err) != parley.CodeForbidden {
 		t.Fatal(err)
@@ -296,7 +297,7 @@ func TestRefusalsAreOnRecord(t *testing.T) {
 	if _, err := r.Session(context.Background(), eve, id); parley.CodeOf(err) != parley.CodeNotFound {
 		t.Fatal(err)
 	}
-	rows := r.audited(parley.AuditAccessDenied)
+	rows := r.audited(port.AuditAccessDenied)
 	if len(rows) != 2 || rows[1].By != "eve" || rows[1].Source != parley.ViaWebSocket ||
 		!strings.Contains(string(rows[1].Metadata), `"permission":"agents:message"`) {
 		t.Errorf("on record: %+v", rows)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // What nodes tell each other is sealed by a key that follows from the one they
@@ -71,8 +72,9 @@ func init() {
 		parley.DeleteAgent{}, parley.DeleteSession{}, parley.ExplainApproval{}, parley.FireTimer{},
 		parley.HaltSession{}, parley.MakeAgent{}, parley.NoteAgents{}, parley.OpenSession{}, parley.PromptAgent{},
 		parley.RenameSession{}, parley.ReopenSession{}, parley.ResolveToolCall{}, parley.ReturnToolResult{}, parley.RevokeGrant{}, parley.ForkSession{},
+		parley.ChooseToolServers{},
 		parley.SetMission{}, parley.SetOverride{}, parley.SetWebhook{}, parley.StartAgent{}, parley.StopAgent{},
-		parley.SubmitInput{}, parley.WithdrawInput{},
+		parley.SubmitInput{}, parley.UndoChanges{}, parley.WithdrawInput{},
 	} {
 		commandTypes[reflect.TypeOf(do).Name()] = reflect.TypeOf(do)
 	}
@@ -80,7 +82,7 @@ func init() {
 
 // A passed request is one on its way to another node.
 type passed struct {
-	Who    parley.Principal   `json:"who"`
+	Who    port.Principal     `json:"who"`
 	By     parley.PrincipalID `json:"by"`
 	At     time.Time          `json:"at"`
 	Via    string             `json:"via,omitempty"`
@@ -126,11 +128,11 @@ func (p passed) request(of about) (*request, error) {
 // An answer is what came of a passed request: a receipt, a refusal, or who else is
 // to be asked.
 type answer struct {
-	Receipt   *parley.Receipt `json:"receipt,omitempty"`
-	Refused   *refused        `json:"refused,omitempty"`
-	Elsewhere string          `json:"elsewhere,omitempty"` // the node that has the session
-	Unfit     string          `json:"unfit,omitempty"`     // why this node cannot have the session
-	Again     bool            `json:"again,omitempty"`     // the session was on its way from one node to another
+	Receipt   *port.Receipt `json:"receipt,omitempty"`
+	Refused   *refused      `json:"refused,omitempty"`
+	Elsewhere string        `json:"elsewhere,omitempty"` // the node that has the session
+	Unfit     string        `json:"unfit,omitempty"`     // why this node cannot have the session
+	Again     bool          `json:"again,omitempty"`     // the session was on its way from one node to another
 }
 
 // refused is a parley.Error on its way.

@@ -6,31 +6,32 @@ import (
 	"unicode/utf8"
 
 	"parley"
+	"parley/port"
 )
 
-// Search is behind every dialect. See parley.Door.
-func (e *Engine) Search(ctx context.Context, who parley.Principal, q parley.SearchQuery) (parley.Found, error) {
+// Search is behind every dialect. See port.Door.
+func (e *Engine) Search(ctx context.Context, who port.Principal, q port.SearchQuery) (port.Found, error) {
 	if err := e.mayList(ctx, who, "", &q.Owner, &q.Limit); err != nil {
-		return parley.Found{}, err
+		return port.Found{}, err
 	}
 	switch {
 	case parley.IsBlank(q.Text):
-		return parley.Found{}, parley.Errorf(parley.CodeEmpty, "There is nothing to search for: q has no words.")
+		return port.Found{}, parley.Errorf(parley.CodeEmpty, "There is nothing to search for: q has no words.")
 	case len(q.Text) > parley.MaxSearch:
-		return parley.Found{}, parley.Errorf(parley.CodeTooLarge, "A search has at most %d bytes, and this one has %d.",
+		return port.Found{}, parley.Errorf(parley.CodeTooLarge, "A search has at most %d bytes, and this one has %d.",
 			parley.MaxSearch, len(q.Text))
 	case !utf8.ValidString(q.Text):
-		return parley.Found{}, parley.Errorf(parley.CodeInvalid, "A search is text in UTF-8.")
+		return port.Found{}, parley.Errorf(parley.CodeInvalid, "A search is text in UTF-8.")
 	}
 	found, err := e.Store.Tenant(who.Tenant).Search(ctx, q)
 	if err != nil {
-		return parley.Found{}, err
+		return port.Found{}, err
 	}
 	return found, e.noteSearch(ctx, who, found.Passages)
 }
 
 // noteSearch puts it on record whose sessions a search has shown something of, besides the principal's own.
-func (e *Engine) noteSearch(ctx context.Context, who parley.Principal, shown []parley.Passage) error {
+func (e *Engine) noteSearch(ctx context.Context, who port.Principal, shown []port.Passage) error {
 	var records []parley.Audit
 	noted := map[parley.SessionID]bool{}
 	for _, p := range shown {
@@ -38,14 +39,14 @@ func (e *Engine) noteSearch(ctx context.Context, who parley.Principal, shown []p
 			continue
 		}
 		noted[p.Session] = true
-		records = append(records, parley.Audit{At: e.Now(), By: who.ID, Action: parley.AuditSessionRead,
+		records = append(records, parley.Audit{At: e.Now(), By: who.ID, Action: port.AuditSessionRead,
 			Resource: "session", ID: string(p.Session), Source: parley.ViaHTTP,
 			Metadata: parley.Metadata(map[string]any{"owner": p.Owner, "search": true})})
 	}
 	if len(records) == 0 {
 		return nil
 	}
-	_, err := e.Store.Append(ctx, parley.Batch{Tenant: who.Tenant, Audit: records})
+	_, err := e.Store.Append(ctx, port.Batch{Tenant: who.Tenant, Audit: records})
 	return err
 }
 

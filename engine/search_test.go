@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // TestSearchFindsWhatOneMayRead: as lists do. What is shown of others goes on record.
@@ -13,7 +14,7 @@ func TestSearchFindsWhatOneMayRead(t *testing.T) {
 	r := newRig(t)
 	ctx := context.Background()
 	bob, eve := member("bob", parley.RoleStandardUser), member("eve", parley.RoleStandardUser)
-	stranger := parley.Principal{ID: "ann", Tenant: "rival", Roles: ann.Roles}
+	stranger := port.Principal{ID: "ann", Tenant: "rival", Roles: ann.Roles}
 	theirs := parley.SessionID("22222222-2222-4222-8222-00000000000a")
 	if code := r.as(bob, theirs, parley.SubmitInput{Open: true, Content: "say marzipan"}); code != "" {
 		t.Fatal(code)
@@ -22,9 +23,9 @@ func TestSearchFindsWhatOneMayRead(t *testing.T) {
 	mine := r.open()
 	r.say(mine, "say hello")
 	r.finished(mine, 1)
-	before := len(r.audited(parley.AuditSessionRead)) // by the test itself
+	before := len(r.audited(port.AuditSessionRead)) // by the test itself
 	for _, c := range []struct {
-		who    parley.Principal
+		who    port.Principal
 		query  string
 		found  int
 		onFile int // records in the end
@@ -42,18 +43,18 @@ func TestSearchFindsWhatOneMayRead(t *testing.T) {
 		{bob, "\xff", 0, 1, parley.CodeInvalid},
 		{bob, `"???`, 0, 1, ""},
 	} {
-		found, err := r.Search(ctx, c.who, parley.SearchQuery{Text: c.query})
+		found, err := r.Search(ctx, c.who, port.SearchQuery{Text: c.query})
 		if codeOf(err) != c.code || len(found.Passages) != c.found {
 			t.Errorf("%s finds %+v by %q, %v", c.who.ID, found, c.query, err)
 		}
-		if rows := r.audited(parley.AuditSessionRead); len(rows) != before+c.onFile {
+		if rows := r.audited(port.AuditSessionRead); len(rows) != before+c.onFile {
 			t.Errorf("%s, %q: %d are on record", c.who.ID, c.query, len(rows)-before)
 		}
 	}
 	if code := r.as(bob, theirs, parley.DeleteSession{}); code != "" {
 		t.Fatal(code)
 	}
-	if found, err := r.Search(ctx, bob, parley.SearchQuery{Text: "marzipan"}); err != nil || len(found.Passages) > 0 {
+	if found, err := r.Search(ctx, bob, port.SearchQuery{Text: "marzipan"}); err != nil || len(found.Passages) > 0 {
 		t.Errorf("after the deletion: %+v, %v", found, err)
 	}
 }

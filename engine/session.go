@@ -11,23 +11,26 @@ import (
 	"sync/atomic"
 
 	"parley"
+	"parley/port"
 )
 
 // A session is an actor's hold on one log: the state, and the right to append.
 // It has no goroutine of its own; everything is done on the caller's, one thing
 // at a time. After a brokenError it is useless and must be loaded anew.
 type session struct {
-	store  parley.Store
+	store  port.Store
 	tenant parley.TenantID
 	id     parley.SessionID
 
 	state parley.State
 	epoch int64
-	every parley.Seq        // events between snapshots
-	kept  parley.Seq        // where the last one is
-	due   *parley.DueChange // as last written by this session; nil: unknown
-	held  bool              // the session's row names this node
-	wrote atomic.Bool       // the session's row has this epoch
+	every parley.Seq      // events between snapshots
+	kept  parley.Seq      // where the last one is
+	due   *port.DueChange // as last written by this session; nil: unknown
+	held  bool            // the session's row names this node
+	wrote atomic.Bool     // the session's row has this epoch
+
+	off atomic.Pointer[[]string] // tool servers that state has off, for workers
 
 	next  *agenda // of state, for the first who wants it after a take; nil: ask
 	asked int     // how often Next was
@@ -43,20 +46,20 @@ func (e *brokenError) Unwrap() error { return e.error }
 
 // load folds the log, from the last snapshot of it on. A session that does not
 // exist yet has an empty one.
-func load(ctx context.Context, store parley.Store, tenant parley.TenantID, id parley.SessionID, every parley.Seq) (
+func load(ctx context.Context, store port.Store, tenant parley.TenantID, id parley.SessionID, every parley.Seq) (
 	*session, error) {
-	return loadIf(ctx, store, tenant, id, every, func(parley.Stored) error { return nil })
+	return loadIf(ctx, store, tenant, id, every, func(port.Stored) error { return nil })
 }
 
 // loadIf is load, unless may has something against it.
-func loadIf(ctx context.Context, store parley.Store, tenant parley.TenantID, id parley.SessionID, every parley.Seq,
-	may func(parley.Stored) error) (*session, error) {
+func loadIf(ctx context.Context, store port.Store, tenant parley.TenantID, id parley.SessionID, every parley.Seq,
+	may func(port.Stored) error) (*session, error) {
 	s := &session{store: store, tenant: tenant, id: id, state: parley.NewState(tenant, id), every: every}
 	logs := store.Tenant(tenant)
 	st, err := logs.Session(ctx, id)
 	switch {
 	case parley.CodeOf(err) == parley.CodeNotFound && err != nil:
-		s.epoch, s.due = 1, &parley.DueChange{Clear: true}
+		s.epoch, s.due = 1, &port.DueChange{Clear: true}
 		return s, nil
 	case err != nil:
 		return nil, err
@@ -86,6 +89,7 @@ func loadIf(ctx context.Context, store parley.Store, tenant parley.TenantID, id 
 			s.state = parley.Fold(s.state, e)
 		}
 	}
+	s.off.Store(&s.state.Off)
 	return s, nil
 }
 
@@ -93,9 +97,9 @@ func loadIf(ctx context.Context, store parley.Store, tenant parley.TenantID, id 
 type entry struct {
 	pieces  []parley.Report // chunks, in order; what comes before in
 	in      parley.In       // nil: nothing but chunks
-	receipt *parley.StoredReceipt
+	receipt *port.StoredReceipt
 	agent   *parley.Agent
-	webhook *parley.StoredWebhook
+	webhook *port.StoredWebhook
 	letter  parley.CommandID // that brought the command; empty: none did
 	// goOn says whether the log may go on by itself from a state in which these
 	// steps are wanted. It may not while something of an ended run is still alive.
@@ -146,8 +150,8 @@ func (s *session) take(ctx context.Context, e entry) ([]parley.Event, error) {
 
 // append commits events. The agenda is that of the state behind them.
 func (s *session) append(ctx context.Context, e entry, events []parley.Event, state parley.State, next *agenda) error {
-	b := parley.Batch{Tenant: s.tenant, Session: s.id, Epoch: s.epoch, After: s.state.Head,
-		Events: events, Summary: state.Summary(), Parent: state.Parent, Agent: e.agent, Webhook: e.webhook,
+	b := port.Batch{Tenant: s.tenant, Session: s.id, Epoch: s.epoch, After: s.state.Head,
+		Events: events, Summary: port.SummaryOf(state), Parent: state.Parent, Agent: e.agent, Webhook: e.webhook,
 		Letter: e.letter, Audit: parley.AuditOf(e.in, events)}
 	if e.receipt != nil {
 		r := *e.receipt
@@ -174,6 +178,7 @@ func (s *session) append(ctx context.Context, e entry, events []parley.Event, st
 		events[i].Position = res.Positions[i]
 	}
 	s.state, s.next, s.due, s.kept = state, next, &due, kept
+	s.off.Store(&s.state.Off)
 	return nil
 }
 
@@ -192,8 +197,8 @@ func (s *session) claim(ctx context.Context) error {
 		return nil
 	}
 	due := dueChange(s.state, nil, true)
-	_, err := s.commit(ctx, parley.Batch{Tenant: s.tenant, Session: s.id, Epoch: s.epoch, After: s.state.Head,
-		Summary: s.state.Summary(), Due: &due})
+	_, err := s.commit(ctx, port.Batch{Tenant: s.tenant, Session: s.id, Epoch: s.epoch, After: s.state.Head,
+		Summary: port.SummaryOf(s.state), Due: &due})
 	if err == nil {
 		s.due = &due
 	}
@@ -205,15 +210,15 @@ func (s *session) setDue(ctx context.Context, held, leaves bool) error {
 	if s.state.Head == 0 || s.due != nil && sameDue(*s.due, due) && !leaves {
 		return nil
 	}
-	_, err := s.commit(ctx, parley.Batch{Tenant: s.tenant, Session: s.id, Epoch: s.epoch, After: s.state.Head,
-		Summary: s.state.Summary(), Due: &due, Leave: !held})
+	_, err := s.commit(ctx, port.Batch{Tenant: s.tenant, Session: s.id, Epoch: s.epoch, After: s.state.Head,
+		Summary: port.SummaryOf(s.state), Due: &due, Leave: !held})
 	if err == nil {
 		s.due = &due
 	}
 	return err
 }
 
-func (s *session) commit(ctx context.Context, b parley.Batch) (parley.Appended, error) {
+func (s *session) commit(ctx context.Context, b port.Batch) (port.Appended, error) {
 	res, err := s.store.Append(ctx, b)
 	if err == nil && res.Fenced {
 		err = errFenced
@@ -229,17 +234,17 @@ func (s *session) commit(ctx context.Context, b parley.Batch) (parley.Appended, 
 // dueChange is the due row of a state. Of one whose steps want a worker, DueOf
 // says that it is due now; not to ask DueOf spares asking Next again for every
 // chunk of a model.
-func dueChange(state parley.State, steps []parley.Step, held bool) parley.DueChange {
+func dueChange(state parley.State, steps []parley.Step, held bool) port.DueChange {
 	due, ok := parley.Due{At: state.LastAt, Reason: "run"}, slices.ContainsFunc(steps, needsWorker)
 	if !ok {
 		due, ok = state.Due()
 	}
-	return parley.DueChange{Due: due, Held: ok && held, Clear: !ok}
+	return port.DueChange{Due: due, Held: ok && held, Clear: !ok}
 }
 
 // sameDue spares a write: a session that is due now stays due now, so the row
 // need not follow the clock while a run goes on.
-func sameDue(a, b parley.DueChange) bool {
+func sameDue(a, b port.DueChange) bool {
 	if a.Reason == "run" && b.Reason == "run" {
 		return a.Held == b.Held
 	}

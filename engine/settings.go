@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"parley"
+	"parley/port"
 )
 
 // settings are those in effect for a tenant.
@@ -15,8 +16,8 @@ func (e *Engine) settings(ctx context.Context, tenant parley.TenantID) (parley.S
 	return s.Facts.Effective(), nil
 }
 
-// Settings is behind every dialect. See parley.Door.
-func (e *Engine) Settings(ctx context.Context, who parley.Principal) (parley.Settings, error) {
+// Settings is behind every dialect. See port.Door.
+func (e *Engine) Settings(ctx context.Context, who port.Principal) (parley.Settings, error) {
 	s, err := e.tenantFor(ctx, who)
 	if err != nil {
 		return parley.Settings{}, err

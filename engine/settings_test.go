@@ -6,26 +6,27 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // TestSettings: who may change them changes them for every run that starts from
 // then on, also after a restart; a run that goes on keeps what it started with.
 func TestSettings(t *testing.T) { onEveryStore(t, settingsOn) }
 
-func settingsOn(t *testing.T, open func() parley.Store) {
+func settingsOn(t *testing.T, open func() port.Store) {
 	r := newRig(t)
 	r.stop(true)
 	r.reopen = open
 	r.start()
 	ctx := context.Background()
-	set := func(who parley.Principal, name, value string) parley.Code {
+	set := func(who port.Principal, name, value string) parley.Code {
 		return r.as(who, parley.TenantSession,
 			parley.ChangeSettings{Values: map[string]json.RawMessage{name: json.RawMessage(value)}})
 	}
 	head, admin, user, reader := member("hugo", parley.RoleDeptHead), member("dora", parley.RoleOrgAdmin),
 		member("uwe", parley.RoleStandardUser), member("rita", parley.RoleReadOnly)
 	for _, c := range []struct {
-		who  parley.Principal
+		who  port.Principal
 		code parley.Code
 	}{{user, parley.CodeForbidden}, {reader, parley.CodeForbidden}, {ann, ""}, {admin, ""},
 		{head, parley.CodeForbidden}, {user, parley.CodeForbidden}} {
@@ -36,15 +37,15 @@ func settingsOn(t *testing.T, open func() parley.Store) {
 	if code := set(ann, "turns", "{"); code != parley.CodeInvalid {
 		t.Errorf("what is no JSON: %q", code)
 	}
-	sees := func(who parley.Principal, turns int) {
+	sees := func(who port.Principal, turns int) {
 		t.Helper()
 		if s, err := r.Settings(ctx, who); err != nil || s.Turns != turns || s.Approval != "suggest" {
 			t.Errorf("%s sees %+v, %v", who.ID, s, err)
 		}
 	}
 	sees(reader, 2)
-	if s, err := r.Settings(ctx, parley.Principal{ID: "rex", Tenant: "rival",
-		Roles: []parley.UserRole{parley.RoleOrgAdmin}}); err != nil || s != (parley.TenantFacts{}).Effective() {
+	if s, err := r.Settings(ctx, port.Principal{ID: "rex", Tenant: "rival",
+		Roles: []parley.UserRole{parley.RoleOrgAdmin}}); err != nil || s != (parley.State{}).Facts.Effective() {
 		t.Errorf("another tenant: %+v, %v", s, err)
 	}
 	if _, err := r.Settings(ctx, member("mia", "king")); parley.CodeOf(err) != parley.CodeForbidden {
@@ -83,12 +84,12 @@ func settingsOn(t *testing.T, open func() parley.Store) {
 		t.Error(code)
 	}
 	sees(user, 50)
-	records, err := r.Store.Tenant(acme).Audited(ctx, parley.AuditQuery{Action: "settings.changed", Limit: 10})
+	records, err := r.Store.Tenant(acme).Audited(ctx, port.AuditQuery{Action: "settings.changed", Limit: 10})
 	if err != nil || len(records) != 3 || records[1].By != "dora" {
 		t.Errorf("on record: %+v, %v", records, err)
 	}
 	r.check(parley.TenantSession)
-	if list, err := r.Sessions(ctx, ann, parley.SessionQuery{Transient: true}); err != nil || len(list) != 1 ||
+	if list, err := r.Sessions(ctx, ann, port.SessionQuery{Transient: true}); err != nil || len(list) != 1 ||
 		list[0].ID != id {
 		t.Errorf("among conversations: %+v, %v", list, err)
 	}
@@ -97,7 +98,7 @@ func settingsOn(t *testing.T, open func() parley.Store) {
 // TestTheDefaultModel: an agent that names no model is shown with the one that its
 // runs use: the tenant's choice, or else the server's default.
 func TestTheDefaultModel(t *testing.T) {
-	r := newRig(t, func(c *Config) { c.DefaultModel = "server-model" })
+	r := newRig(t, func(c *Config) { c.DefaultModel = func() string { return "server-model" } })
 	id := r.open()
 	for i, test := range []struct{ choice, want string }{
 		{"", "server-model"}, {`"tenant-model"`, "tenant-model"}, {"null", "server-model"},

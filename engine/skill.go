@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"parley"
+	"parley/port"
 )
 
 // withSkill is an agent that runs the skill an input calls, if it calls one. Such
@@ -13,7 +14,7 @@ import (
 func (a *actor) withSkill(p *Project, agent parley.Agent, in parley.SubmitInput) (parley.Agent, parley.SubmitInput,
 	error) {
 	in.Skill = nil // nobody else says so
-	name, arguments, ok := parley.ParseSkillCall(parley.CleanText(in.Content))
+	name, arguments, ok := port.ParseSkillCall(parley.CleanText(in.Content))
 	if !ok || p.Skills == nil {
 		return agent, in, nil
 	}

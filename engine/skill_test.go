@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
-// manual is a parley.Skills.
-type manual []parley.Skill
+// manual is a port.Skills.
+type manual []port.Skill
 
-func (m *manual) Skills(tenant parley.TenantID) []parley.Skill {
+func (m *manual) Skills(tenant parley.TenantID) []port.Skill {
 	if tenant != acme {
 		return nil
 	}
@@ -33,8 +34,8 @@ func newManual() *manual {
 func TestASkillIsRun(t *testing.T) {
 	skills := newManual()
 	r := newRig(t, func(c *Config) { c.Skills = skills })
-	told := make(chan parley.ModelRequest, 9)
-	r.puppet.seen = func(req parley.ModelRequest) { told <- req }
+	told := make(chan port.ModelRequest, 9)
+	r.puppet.seen = func(req port.ModelRequest) { told <- req }
 	id := r.open()
 	r.say(id, "/greet the world")
 	log := r.finished(id, 1)
@@ -127,7 +128,7 @@ func TestASkillSteersNothing(t *testing.T) {
 
 // skilled is a toolbox that has skill.
 type skilled struct {
-	parley.Toolbox
+	port.Toolbox
 	has bool
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"parley"
+	"parley/port"
 )
 
 // tenants remembers what the sessions of tenants amount to, so that an input need
@@ -95,38 +96,38 @@ func (e *Engine) running(ctx context.Context, tenant parley.TenantID, project, a
 	return err
 }
 
-// Stopped lists the agents of a project that are stopped. See parley.Door.
-func (e *Engine) Stopped(ctx context.Context, who parley.Principal, project string) ([]string, error) {
+// Stopped lists the agents of a project that are stopped. See port.Door.
+func (e *Engine) Stopped(ctx context.Context, who port.Principal, project string) ([]string, error) {
 	s, err := e.tenantFor(ctx, who)
 	return s.Facts.StoppedIn(e.projects.at(who.Tenant, project).Root), err
 }
 
 // tenantSession is Session for the tenant's own, which is there before anything
 // is in it, and is everybody's who may read agents.
-func (e *Engine) tenantSession(ctx context.Context, who parley.Principal) (parley.Summary, error) {
+func (e *Engine) tenantSession(ctx context.Context, who port.Principal) (port.Summary, error) {
 	if err := e.permit(ctx, who, "", parley.ActRead, ofTenant(who.Tenant)); err != nil {
-		return parley.Summary{}, err
+		return port.Summary{}, err
 	}
 	st, err := e.Store.Tenant(who.Tenant).Session(ctx, parley.TenantSession)
 	if parley.CodeOf(err) == parley.CodeNotFound && err != nil {
-		return parley.NewState(who.Tenant, parley.TenantSession).Summary(), nil
+		return port.SummaryOf(parley.NewState(who.Tenant, parley.TenantSession)), nil
 	}
 	return st.Summary, err
 }
 
 // ofTenant is the tenant's session as something to be permitted.
-func ofTenant(id parley.TenantID) parley.Resource {
-	return parley.Resource{Kind: parley.WholeTenant, Tenant: id, Session: parley.TenantSession}
+func ofTenant(id parley.TenantID) port.Resource {
+	return port.Resource{Kind: port.WholeTenant, Tenant: id, Session: parley.TenantSession}
 }
 
 // resource is what a command to the actor's session is about.
-func (a *actor) resource() parley.Resource {
+func (a *actor) resource() port.Resource {
 	switch {
 	case a.session == parley.TenantSession:
 		return ofTenant(a.tenant)
 	case a.s.state.Owner == "":
 		// whoever opens it has it
-		return parley.Resource{Kind: parley.OwnSessions, Tenant: a.tenant, Session: a.session}
+		return port.Resource{Kind: port.OwnSessions, Tenant: a.tenant, Session: a.session}
 	}
-	return parley.Resource{Kind: parley.OneSession, Tenant: a.tenant, Session: a.session, Owner: a.s.state.Owner}
+	return port.Resource{Kind: port.OneSession, Tenant: a.tenant, Session: a.session, Owner: a.s.state.Owner}
 }

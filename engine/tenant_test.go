@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // A stopped agent takes no inputs, in any session, by anybody, also after a
 // restart; what it was doing it finishes.
 func TestAStoppedAgentTakesNoInputs(t *testing.T) {
-	onEveryStore(t, func(t *testing.T, reopen func() parley.Store) {
+	onEveryStore(t, func(t *testing.T, reopen func() port.Store) {
 		r := newRig(t)
 		r.stop(true)
 		r.reopen = reopen
@@ -85,23 +86,23 @@ func TestTheTenantsSession(t *testing.T) {
 	defer cancel()
 	head, reader, king := member("dora", parley.RoleDeptHead), member("rita", parley.RoleReadOnly),
 		member("mia", "king")
-	user, stranger := member("bob", parley.RoleStandardUser), parley.Principal{ID: "eve", Tenant: "rival",
+	user, stranger := member("bob", parley.RoleStandardUser), port.Principal{ID: "eve", Tenant: "rival",
 		Roles: []parley.UserRole{parley.RoleOrgAdmin}}
-	follow := func(who parley.Principal, scope parley.Scope) parley.Follower {
+	follow := func(who port.Principal, scope port.Scope) port.Follower {
 		t.Helper()
-		f, err := r.Follow(ctx, who, scope, parley.Live)
+		f, err := r.Follow(ctx, who, scope, port.Live)
 		if err != nil {
 			t.Fatalf("%s: %v", who.ID, err)
 		}
 		t.Cleanup(f.Close)
 		return f
 	}
-	own := parley.Scope{Session: parley.TenantSession}
-	followers := map[string]parley.Follower{"its session": follow(reader, own),
-		"its tree":          follow(user, parley.Scope{Root: parley.TenantSession}),
-		"what one may read": follow(user, parley.Scope{Readable: true})}
+	own := port.Scope{Session: parley.TenantSession}
+	followers := map[string]port.Follower{"its session": follow(reader, own),
+		"its tree":          follow(user, port.Scope{Root: parley.TenantSession}),
+		"what one may read": follow(user, port.Scope{Readable: true})}
 	foreign := follow(stranger, own)
-	if _, err := r.Follow(ctx, king, own, parley.Live); parley.CodeOf(err) != parley.CodeForbidden {
+	if _, err := r.Follow(ctx, king, own, port.Live); parley.CodeOf(err) != parley.CodeForbidden {
 		t.Errorf("who may read nothing: %v", err)
 	}
 	if m, err := r.Session(ctx, reader, parley.TenantSession); err != nil || m.Head != 0 ||
@@ -110,7 +111,7 @@ func TestTheTenantsSession(t *testing.T) {
 	}
 
 	stop := parley.StopAgent{Agent: "puppet"}
-	for who, want := range map[*parley.Principal]parley.Code{&reader: parley.CodeForbidden, &user: parley.CodeForbidden,
+	for who, want := range map[*port.Principal]parley.Code{&reader: parley.CodeForbidden, &user: parley.CodeForbidden,
 		&king: parley.CodeForbidden} {
 		if code := r.as(*who, parley.TenantSession, stop); code != want {
 			t.Errorf("%s stops an agent: %q", who.ID, code)
@@ -171,13 +172,13 @@ func TestTheTenantsSession(t *testing.T) {
 		t.Errorf("the other tenant stopped ours: %v", err)
 	}
 
-	for _, q := range []parley.SessionQuery{{}, {Transient: true}, {Limit: 1}} {
+	for _, q := range []port.SessionQuery{{}, {Transient: true}, {Limit: 1}} {
 		list, err := r.Sessions(ctx, ann, q)
 		if err != nil || len(list) != 1 || list[0].ID != conversation {
 			t.Errorf("%+v lists %+v, %v", q, list, err)
 		}
 	}
-	if rows := r.audited(parley.AuditSessionRead); len(rows) > 0 {
+	if rows := r.audited(port.AuditSessionRead); len(rows) > 0 {
 		t.Errorf("reading the tenant's session is on record as reading somebody's: %+v", rows)
 	}
 }
@@ -214,7 +215,7 @@ func TestWhatIsKnownOfTenants(t *testing.T) {
 // was read again.
 func TestAStopThatWasStoredAllTheSame(t *testing.T) {
 	var failed atomic.Bool
-	store := &rough{after: func(b parley.Batch) error {
+	store := &rough{after: func(b port.Batch) error {
 		if b.Session == parley.TenantSession && len(b.Events) > 0 && !failed.Swap(true) {
 			return parley.Errorf(parley.CodeUnavailable, "nobody knows what became of it")
 		}

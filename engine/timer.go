@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // fire fires a timer, or does away with it. Its agent is asked for as it is now:
@@ -145,7 +146,7 @@ func (a *actor) evaluator(ctx context.Context, step parley.Evaluate, b *brief) (
 		return said, usage, err
 	}
 	var text strings.Builder
-	ended, err := a.ask(ctx, b, parley.ModelRequest{
+	ended, err := a.ask(ctx, b, port.ModelRequest{
 		Model:        step.Agent.Autonomy.Evaluator,
 		Instructions: evaluatorOrders,
 		Messages: []parley.Message{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // forward lets agents come back unasked.
@@ -181,7 +182,7 @@ func TestTimersFromOutside(t *testing.T) {
 	if _, err := r.try(id, parley.FireTimer{Timer: timer}); parley.CodeOf(err) != parley.CodeInvalid {
 		t.Errorf("fired from outside: %v", err)
 	}
-	bob := parley.Principal{ID: "bob", Tenant: acme, Roles: []parley.UserRole{"standard_user"}}
+	bob := port.Principal{ID: "bob", Tenant: acme, Roles: []parley.UserRole{"standard_user"}}
 	if _, err := r.Submit(context.Background(), bob,
 		parley.Command{Session: id, Do: parley.CancelTimer{Timer: timer}}); parley.CodeOf(err) != parley.CodeNotFound {
 		t.Errorf("taken back by somebody else: %v", err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 const (
@@ -14,6 +15,8 @@ const (
 	titleWithin = 30 * time.Second
 	// titleBytes is how much of a conversation a title is made from.
 	titleBytes = 8 << 10
+	// titleTokens is what a model may say, with room to think.
+	titleTokens = 1 << 10
 	// titleSays is how much of an answer is read.
 	titleSays = 1 << 10
 )
@@ -52,8 +55,9 @@ func (a *actor) titled(ctx context.Context, step parley.WriteTitle, b *brief) (s
 		return "", parley.Usage{}, err
 	}
 	var said strings.Builder
-	ended, err := a.ask(ctx, b, parley.ModelRequest{
+	ended, err := a.ask(ctx, b, port.ModelRequest{
 		Model:        agent.Model,
+		MaxTokens:    titleTokens,
 		Instructions: titleOrders,
 		Messages: []parley.Message{
 			{Role: parley.RoleUser, Text: clipped(record(parley.Conversation(log), titleBytes), titleBytes)}},

@@ -6,11 +6,53 @@ import (
 	"strings"
 
 	"parley"
+	"parley/port"
 )
 
-// tools are those of the actor's project and tenant, for as long as ctx lasts.
-func (a *actor) tools(ctx context.Context) parley.Toolbox {
-	if all, ok := a.in().Tools.(parley.TenantToolbox); ok {
+// tools are those of the actor's project and tenant, for as long as ctx lasts, without those that its session has off.
+func (a *actor) tools(ctx context.Context) port.Toolbox {
+	return switched{a.allTools(ctx), a.s}
+}
+
+// switched leaves out the tools of servers that the session has off now.
+type switched struct {
+	port.Toolbox
+	s *session // nil: none is off
+}
+
+func (t switched) isOff(tool string) bool {
+	server, _, ofServer := strings.Cut(tool, parley.ServerSeparator)
+	if !ofServer || t.s == nil {
+		return false
+	}
+	off := t.s.off.Load()
+	return off != nil && slices.Contains(*off, server)
+}
+
+func (t switched) Specs(agent parley.Agent) []parley.ToolSpec {
+	return slices.DeleteFunc(slices.Clone(t.Toolbox.Specs(agent)),
+		func(s parley.ToolSpec) bool { return t.isOff(s.Name) })
+}
+
+const whyOff = "this tool server is switched off in this conversation"
+
+func (t switched) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
+	if t.isOff(name) {
+		return parley.Verdict{Kind: parley.VerdictBlock, Reason: whyOff}
+	}
+	return t.Toolbox.Judge(agent, name, arguments)
+}
+
+func (t switched) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress port.Progress) (
+	port.ToolResult, error) {
+	if t.isOff(name) { // since a person was asked
+		return port.ToolResult{}, parley.Errorf(parley.CodeForbidden, "This was not done: %s.", whyOff)
+	}
+	return t.Toolbox.Perform(ctx, agent, name, arguments, progress)
+}
+
+func (a *actor) allTools(ctx context.Context) port.Toolbox {
+	if all, ok := a.in().Tools.(port.TenantToolbox); ok {
 		own := ledger{a.engine, a.tenant, a.owner}
 		if a.looks {
 			return all.Of(ctx, lookedAt{own})
@@ -56,7 +98,7 @@ func (l ledger) AcceptFirst(ctx context.Context, server string, tools map[string
 }
 
 // AcceptedTools is what the principal's tenant has accepted of servers outside.
-func (e *Engine) AcceptedTools(ctx context.Context, who parley.Principal) (map[string]map[string]string, error) {
+func (e *Engine) AcceptedTools(ctx context.Context, who port.Principal) (map[string]map[string]string, error) {
 	s, err := e.tenantFor(ctx, who)
 	return s.Facts.Accepted, err // nobody changes what a state holds
 }

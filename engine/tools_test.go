@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // A call whose fate nobody knows ends as after a crash: a person decides.
@@ -40,7 +41,7 @@ type lent struct {
 	t     testing.TB
 }
 
-func (l *lent) Of(ctx context.Context, ledger parley.ToolLedger) parley.Toolbox {
+func (l *lent) Of(ctx context.Context, ledger port.ToolLedger) port.Toolbox {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked = append(l.asked, ledger.Tenant())
@@ -74,7 +75,7 @@ func TestToolsOfATenant(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Tools = box })
 	var offered []string
 	var mu sync.Mutex
-	r.puppet.seen = func(q parley.ModelRequest) {
+	r.puppet.seen = func(q port.ModelRequest) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, s := range q.Tools {
@@ -101,8 +102,8 @@ func TestToolsOfATenant(t *testing.T) {
 	}
 
 	two := map[string]string{"read": strings.Repeat("2", 64)}
-	member := parley.Principal{ID: "mem", Tenant: acme, Roles: []parley.UserRole{"standard_user"}}
-	accept := func(who parley.Principal, first bool) error {
+	member := port.Principal{ID: "mem", Tenant: acme, Roles: []parley.UserRole{"standard_user"}}
+	accept := func(who port.Principal, first bool) error {
 		_, err := r.Submit(context.Background(), who, parley.Command{Session: parley.TenantSession,
 			Do: parley.AcceptTools{Server: "files", Tools: two, First: first}})
 		return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // A logbook is a server's log that can be read while it is written.
@@ -34,7 +35,7 @@ func (l *logbook) count(what string) int {
 
 func (r *rig) timers(id parley.SessionID) (list []string) {
 	r.t.Helper()
-	rows, err := r.Timers(context.Background(), ann, parley.TimerQuery{Session: id})
+	rows, err := r.Timers(context.Background(), ann, port.TimerQuery{Session: id})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -131,12 +132,12 @@ func TestAMessageAtAnyTime(t *testing.T) {
 			if got := fmt.Sprint(r.timers(id), len(unaskedInputs(log))); got != want {
 				t.Errorf("%v: %s, want %s", after, got, want)
 			}
-			effects, err := r.Effects(context.Background(), ann, parley.EffectQuery{Session: id})
+			effects, err := r.Effects(context.Background(), ann, port.EffectQuery{Session: id})
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, e := range effects {
-				if unasked := strings.HasPrefix(e.Request, parley.FollowUpNamed); unasked != (e.Status == parley.EffectGone) {
+				if unasked := strings.HasPrefix(e.Request, parley.FollowUpNamed); unasked != (e.Status == port.EffectGone) {
 					t.Errorf("%v: %+v", after, e)
 				}
 			}

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // TestProjectsLiveOnNodes: only a node that has the project of a session takes it. If
 // none has, the session says so and waits.
 func TestProjectsLiveOnNodes(t *testing.T) {
 	in := func(root string) func(*Config) {
-		return func(c *Config) { c.Project.Project = parley.NewProject(root, root) }
+		return func(c *Config) { c.Project.Project = port.NewProject(root, root) }
 	}
 	c := newCluster(t, newBus(1))
 	a, b := c.node(in("/one")), c.node(in("/two"))
@@ -76,7 +77,7 @@ func TestANewerReleaseBesideThis(t *testing.T) {
 			t.Error(err)
 		}
 		return old.sealer.seal(about{key{v.Tenant, v.Session}, v.Command, true},
-			answer{Receipt: &parley.Receipt{Session: id, First: head + 2, Last: head + 2}})
+			answer{Receipt: &port.Receipt{Session: id, First: head + 2, Last: head + 2}})
 	})
 	c.exec(`INSERT INTO nodes (id, seen_at) VALUES ('new', now() + interval '1 hour')`)
 	await(t, "the node is known", func() bool { return len(old.Nodes.Others()) == 1 })
@@ -94,7 +95,7 @@ func TestANewerReleaseBesideThis(t *testing.T) {
 // TestFactsReachOtherNodes: an agent that is stopped on one node is stopped on all,
 // and so are settings, with the bus and without it.
 func TestFactsReachOtherNodes(t *testing.T) {
-	for name, bus := range map[string]parley.Bus{"over the bus": newBus(1), "by the database alone": nil} {
+	for name, bus := range map[string]port.Bus{"over the bus": newBus(1), "by the database alone": nil} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, bus)
 			a, b := c.node(), c.node()

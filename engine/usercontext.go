@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"parley"
+	"parley/port"
 )
 
-// SetContext keeps what an agent is to know of a user. See parley.Door.
-func (e *Engine) SetContext(ctx context.Context, who parley.Principal, agent, text, via string) error {
-	ask := parley.Resource{Kind: parley.OneAgent, Tenant: who.Tenant, Agent: agent}
+// SetContext keeps what an agent is to know of a user. See port.Door.
+func (e *Engine) SetContext(ctx context.Context, who port.Principal, agent, text, via string) error {
+	ask := port.Resource{Kind: port.OneAgent, Tenant: who.Tenant, Agent: agent}
 	if err := e.permit(ctx, who, via, parley.ActMessage, ask); err != nil {
 		return err
 	}
@@ -34,9 +35,9 @@ func (e *Engine) SetContext(ctx context.Context, who parley.Principal, agent, te
 	if err != nil {
 		return err
 	}
-	record.Action, record.Metadata = parley.AuditContext, parley.Metadata(map[string]any{"bytes": len(text)})
-	_, err = e.Store.Append(ctx, parley.Batch{Tenant: who.Tenant, Audit: []parley.Audit{record},
-		Context: &parley.UserContext{Agent: definition.Name, User: who.ID, Text: text, At: record.At}})
+	record.Action, record.Metadata = port.AuditContext, parley.Metadata(map[string]any{"bytes": len(text)})
+	_, err = e.Store.Append(ctx, port.Batch{Tenant: who.Tenant, Audit: []parley.Audit{record},
+		Context: &port.UserContext{Agent: definition.Name, User: who.ID, Text: text, At: record.At}})
 	return err
 }
 

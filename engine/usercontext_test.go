@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // instructions are those of the last call of the model.
 func (r *rig) instructions() func() string {
 	var mu sync.Mutex
 	var last string
-	r.puppet.seen = func(q parley.ModelRequest) {
+	r.puppet.seen = func(q port.ModelRequest) {
 		mu.Lock()
 		defer mu.Unlock()
 		last = q.Instructions
@@ -31,14 +32,14 @@ func (r *rig) instructions() func() string {
 // What somebody wants an agent to know stands in its instructions, in every
 // session of theirs and nobody else's, also after a restart.
 func TestContextIsTold(t *testing.T) {
-	onEveryStore(t, func(t *testing.T, reopen func() parley.Store) {
+	onEveryStore(t, func(t *testing.T, reopen func() port.Store) {
 		r := newRig(t)
 		r.stop(true)
 		r.reopen = reopen
 		r.start()
 		ctx := context.Background()
 		bob, eve := member("bob", parley.RoleStandardUser), member("eve", parley.RoleStandardUser)
-		set := func(who parley.Principal, agent, text string) {
+		set := func(who port.Principal, agent, text string) {
 			t.Helper()
 			if err := r.SetContext(ctx, who, agent, text, parley.ViaHTTP); err != nil {
 				t.Fatal(err)
@@ -49,7 +50,7 @@ func TestContextIsTold(t *testing.T) {
 		set(bob, "hasty", "Bob is in a hurry.")
 		set(eve, "puppet", "Eve plays drums.")
 		runs := 0
-		told := func(who parley.Principal, id parley.SessionID, agent string) string {
+		told := func(who port.Principal, id parley.SessionID, agent string) string {
 			t.Helper()
 			last := r.instructions()
 			if code := r.as(who, id, parley.SubmitInput{Content: "say hello", Open: true,
@@ -77,7 +78,7 @@ func TestContextIsTold(t *testing.T) {
 		if got := told(bob, first, "puppet"); got != want {
 			t.Errorf("after a restart: %q", got)
 		}
-		if rows := r.audited(parley.AuditContext); len(rows) != 4 || rows[0].By != "eve" || rows[0].ID != "puppet" ||
+		if rows := r.audited(port.AuditContext); len(rows) != 4 || rows[0].By != "eve" || rows[0].ID != "puppet" ||
 			strings.Contains(string(rows[0].Metadata), "drums") {
 			t.Errorf("on record is %+v", rows)
 		}
@@ -89,7 +90,7 @@ func TestContextsThatAreRefused(t *testing.T) {
 	ctx := context.Background()
 	bob := member("bob", parley.RoleStandardUser)
 	for _, c := range []struct {
-		who         parley.Principal
+		who         port.Principal
 		agent, text string
 		want        parley.Code
 		says        string

@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // hooks lets every URL pass, and seals nothing.
@@ -22,13 +24,17 @@ func (hooks) Seal(tenant parley.TenantID, session parley.SessionID, secret strin
 	return "whsec_plain", []byte("sealed of " + string(tenant) + " " + string(session) + secret), nil
 }
 
+func (hooks) Try(context.Context, parley.TenantID, parley.SessionID, port.StoredWebhook) (port.WebhookTrial, error) {
+	return port.WebhookTrial{Delivered: true, Status: 200, Answer: "an answer", Private: true}, nil
+}
+
 // TestWebhooksOfSubAgents: a person is needed two levels below, and the session at
 // the top is told, by rows that a dispatcher finds; that it is below is in the
 // row, that its run has ended is not told.
 func TestWebhooksOfSubAgents(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Webhooks = hooks{} })
 	id := r.open()
-	info, err := r.SetWebhook(t.Context(), ann, id, parley.WebhookAsk{URL: "https://hooks.example"}, parley.ViaHTTP)
+	info, err := r.SetWebhook(t.Context(), ann, id, port.WebhookAsk{URL: "https://hooks.example"}, parley.ViaHTTP)
 	if err != nil || info.Secret != "whsec_plain" || info.Status != "active" ||
 		!slices.Equal(info.Events, []parley.HookEvent{parley.HookFinished, parley.HookNeeded}) {
 		t.Fatalf("%+v, %v", info, err)
@@ -41,14 +47,14 @@ func TestWebhooksOfSubAgents(t *testing.T) {
 		p.Target != "hooks.example:443" || parley.TypeOf(log[p.About-1].Body) != "ApprovalRequested" {
 		t.Errorf("%+v", p)
 	}
-	due, _, err := r.Store.(parley.HookStore).DueHooks(t.Context(), r.Now(), parley.HooksBusy{}, 10)
+	due, _, err := r.Store.(port.HookStore).DueHooks(t.Context(), r.Now(), port.HooksBusy{}, 10)
 	if err != nil || len(due) != 1 || due[0].Session != two || due[0].HookPromise.Session != id {
 		t.Errorf("%+v, %v", due, err)
 	}
 	r.do(id, parley.CancelRun{})
 	r.until(id, "it ended", seen[parley.EffectEnqueued](1))
 	r.restart(false)
-	due, _, err = r.Store.(parley.HookStore).DueHooks(t.Context(), r.Now(), parley.HooksBusy{}, 10)
+	due, _, err = r.Store.(port.HookStore).DueHooks(t.Context(), r.Now(), port.HooksBusy{}, 10)
 	var told []string
 	for _, d := range due {
 		told = append(told, string(d.Event))
@@ -72,18 +78,18 @@ func TestWebhooksAreSetByTheirOwnRequest(t *testing.T) {
 		URL: "http://169.254.169.254/"}); parley.CodeOf(err) != parley.CodeInvalid {
 		t.Errorf("%v", err)
 	}
-	for what, ask := range map[string]parley.WebhookAsk{"a bad url": {URL: "ftp://x"},
+	for what, ask := range map[string]port.WebhookAsk{"a bad url": {URL: "ftp://x"},
 		"no such event": {URL: "https://x", Events: []parley.HookEvent{"x"}}} {
 		if _, err := r.SetWebhook(t.Context(), ann, id, ask, parley.ViaHTTP); parley.CodeOf(err) != parley.CodeInvalid {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	rival := parley.Principal{ID: "ann", Tenant: "rival", Roles: ann.Roles}
+	rival := port.Principal{ID: "ann", Tenant: "rival", Roles: ann.Roles}
 	for _, err := range []error{
 		r.RemoveWebhook(t.Context(), ann, id, parley.ViaHTTP),
 		func() error { _, err := r.Webhook(t.Context(), ann, id, parley.ViaHTTP); return err }(),
 		func() error {
-			_, err := r.SetWebhook(t.Context(), rival, id, parley.WebhookAsk{URL: "https://x"}, parley.ViaHTTP)
+			_, err := r.SetWebhook(t.Context(), rival, id, port.WebhookAsk{URL: "https://x"}, parley.ViaHTTP)
 			return err
 		}(),
 	} {
@@ -97,7 +103,7 @@ func TestWebhooksAreSetByTheirOwnRequest(t *testing.T) {
 	set := func() {
 		t.Helper()
 		if _, err := r.SetWebhook(t.Context(), ann, id,
-			parley.WebhookAsk{URL: "https://x", Events: []parley.HookEvent{parley.HookNeeded}},
+			port.WebhookAsk{URL: "https://x", Events: []parley.HookEvent{parley.HookNeeded}},
 			parley.ViaHTTP); err != nil {
 			t.Fatal(err)
 		}
@@ -108,8 +114,27 @@ func TestWebhooksAreSetByTheirOwnRequest(t *testing.T) {
 		info.Secret != "" || len(all[parley.WebhookChanged](r.log(id))) != 2 {
 		t.Errorf("%+v, %v", info, err)
 	}
+	user := ann
+	user.Roles = []parley.UserRole{"standard_user"}
+	for who, answer := range map[*port.Principal]string{&ann: "an answer", &user: ""} {
+		trial, err := r.TryWebhook(t.Context(), *who, id, parley.ViaHTTP)
+		if err != nil || !trial.Delivered || trial.Answer != answer || trial.Withheld != (answer == "") {
+			t.Errorf("%v is told %+v, %v", who.Roles, trial, err)
+		}
+	}
+	if list, err := r.SessionWebhooks(t.Context(), ann, port.WebhookQuery{}, parley.ViaHTTP); err != nil ||
+		len(list) != 1 || list[0].Session != id || list[0].URL != "https://x" {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if list, err := r.SessionWebhooks(t.Context(), rival, port.WebhookQuery{}, parley.ViaHTTP); err != nil ||
+		len(list) != 0 {
+		t.Errorf("%+v, %v", list, err)
+	}
 	if err := r.RemoveWebhook(t.Context(), ann, id, parley.ViaHTTP); err != nil {
 		t.Error(err)
+	}
+	if _, err := r.TryWebhook(t.Context(), ann, id, parley.ViaHTTP); parley.CodeOf(err) != parley.CodeNotFound {
+		t.Errorf("%v", err)
 	}
 	if _, err := r.Webhook(t.Context(), ann, id, parley.ViaHTTP); parley.CodeOf(err) != parley.CodeNotFound {
 		t.Errorf("%v", err)

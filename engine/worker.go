@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // A worker makes one step true: a model call or a tool call. It sends reports
@@ -133,6 +134,9 @@ func (a *actor) perform(ctx context.Context, step parley.Step, b *brief) (last p
 	case parley.ReportChanges:
 		last = parley.Report{Run: step.Run}
 		last.Body = a.reportChanges(ctx, step)
+	case parley.RestoreFiles:
+		last = parley.Report{Run: step.Run}
+		last.Body = a.restoreFiles(ctx, step)
 	case parley.Evaluate:
 		last.Body = a.evaluate(ctx, step, b)
 	case parley.WriteTitle:
@@ -162,6 +166,8 @@ func failed(step parley.Step, why string) parley.ReportBody {
 		return parley.ExplanationEnded{Text: unexplained + why}
 	case parley.ReportChanges:
 		return parley.ChangesFound{Turns: step.Turns}
+	case parley.RestoreFiles:
+		return parley.FilesEnded{Problem: why}
 	case parley.Evaluate:
 		return parley.EvaluationEnded{Run: step.Run, Code: parley.CodeInternal, Message: why}
 	case parley.WriteTitle:
@@ -182,10 +188,10 @@ func (a *actor) callTool(ctx context.Context, step parley.CallTool, out *coalesc
 		return err
 	})
 	if err != nil {
-		return a.toolEnded(ctx, parley.ToolResult{}, err)
+		return a.toolEnded(ctx, port.ToolResult{}, err)
 	}
 	// Each stream has its own: what the other prints in between must not break a secret apart.
-	live := map[parley.Stream]parley.Filter{parley.Stdout: a.redactor(), parley.Stderr: a.redactor()}
+	live := map[parley.Stream]port.Filter{parley.Stdout: a.redactor(), parley.Stderr: a.redactor()}
 	say := func(stream parley.Stream, text string) {
 		if text != "" {
 			out.print(stream, text)
@@ -205,12 +211,12 @@ func (a *actor) callTool(ctx context.Context, step parley.CallTool, out *coalesc
 	return a.toolEnded(ctx, result, err)
 }
 
-func (a *actor) toolEnded(ctx context.Context, done parley.ToolResult, err error) parley.ReportBody {
+func (a *actor) toolEnded(ctx context.Context, done port.ToolResult, err error) parley.ReportBody {
 	outcome, result := parley.CallSucceeded, done.Text
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil // stopped, and nothing to tell
-	case errors.Is(err, parley.ErrFateUnknown):
+	case errors.Is(err, port.ErrFateUnknown):
 		outcome, result = parley.CallUnknown, parley.MessageOf(err)
 	case err != nil:
 		outcome, result = parley.CallFailed, parley.MessageOf(err)

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"parley"
+	"parley/port"
 )
 
 // Below follows a session that is the root of a tree after a seq, and all
@@ -15,7 +16,7 @@ import (
 // the tree is followed. Both are in order of position, and every event has a seq
 // and a position, so nothing is lost or seen twice where one takes over from the
 // other.
-func (f *Feed) Below(tenant parley.TenantID, root parley.SessionID, after parley.Seq, quiet bool) parley.Follower {
+func (f *Feed) Below(tenant parley.TenantID, root parley.SessionID, after parley.Seq, quiet bool) port.Follower {
 	return &family{feed: f, tenant: tenant, root: root, seq: after, known: quiet}
 }
 
@@ -40,16 +41,16 @@ func (f *family) Close() {
 	}
 }
 
-func (f *family) Next(ctx context.Context) ([]*parley.Item, error) {
-	return f.next(ctx, func() ([]*parley.Item, error) { return f.now.Next(ctx) })
+func (f *family) Next(ctx context.Context) ([]*port.Item, error) {
+	return f.next(ctx, func() ([]*port.Item, error) { return f.now.Next(ctx) })
 }
 
-// Take is of parley.Waker.
-func (f *family) Take(ctx context.Context, wake func()) ([]*parley.Item, error) {
-	return f.next(ctx, func() ([]*parley.Item, error) { return f.now.Take(ctx, wake) })
+// Take is of port.Waker.
+func (f *family) Take(ctx context.Context, wake func()) ([]*port.Item, error) {
+	return f.next(ctx, func() ([]*port.Item, error) { return f.now.Take(ctx, wake) })
 }
 
-func (f *family) next(ctx context.Context, more func() ([]*parley.Item, error)) ([]*parley.Item, error) {
+func (f *family) next(ctx context.Context, more func() ([]*port.Item, error)) ([]*port.Item, error) {
 	for {
 		if f.now == nil {
 			if err := f.open(ctx); err != nil {
@@ -73,7 +74,7 @@ func (f *family) wantsTree() bool { return !f.known || f.out > 0 }
 
 // take counts the children that are out, as far as items can be handed out: in
 // the log of the root alone nothing may follow where a child begins.
-func (f *family) take(items []*parley.Item) []*parley.Item {
+func (f *family) take(items []*port.Item) []*port.Item {
 	for n, i := range items {
 		f.position = i.Position
 		if i.Session != f.root {

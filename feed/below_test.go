@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // add appends and publishes one event per body. One goroutine at a time may
@@ -14,13 +15,13 @@ import (
 func (b *bench) add(s, root int, bodies ...parley.EventBody) {
 	v, _ := b.heads.LoadOrStore(id(s), parley.Seq(0))
 	head := v.(parley.Seq)
-	batch := parley.Batch{Tenant: acme, Session: id(s), Epoch: 1, After: head}
+	batch := port.Batch{Tenant: acme, Session: id(s), Epoch: 1, After: head}
 	for i, body := range bodies {
 		batch.Events = append(batch.Events, parley.Event{Session: id(s), Seq: head + 1 + parley.Seq(i), Root: id(root),
 			Run: 1, Body: body})
 	}
 	head += parley.Seq(len(bodies))
-	batch.Summary = parley.Summary{ID: id(s), Root: id(root), Head: head}
+	batch.Summary = port.Summary{ID: id(s), Root: id(root), Head: head}
 	res, err := b.store.Append(context.Background(), batch)
 	if err != nil || res.Fenced {
 		b.t.Error("append:", res, err)
@@ -45,7 +46,7 @@ func piece(n int) parley.EventBody {
 // seenAfter is what a follower of a tree was given after a seq of its root.
 type seenAfter struct {
 	after parley.Seq
-	list  []*parley.Item
+	list  []*port.Item
 }
 
 // sawTree compares what followers of a tree were given with the log.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 	"parley/store/sqlite"
 )
 
@@ -14,12 +15,12 @@ import (
 // waits until all have it. The events are durable. below is with what is below the
 // session, where nobody is at work; tree with everything below it.
 func BenchmarkFollow(b *testing.B) {
-	benchmarkFollow(b, "", func(f *bench) parley.Follower { return f.Session(acme, id(1), 0) })
-	benchmarkFollow(b, "below/", func(f *bench) parley.Follower { return f.Below(acme, id(1), 0, true) })
-	benchmarkFollow(b, "tree/", func(f *bench) parley.Follower { return f.Tree(acme, id(1), 0) })
+	benchmarkFollow(b, "", func(f *bench) port.Follower { return f.Session(acme, id(1), 0) })
+	benchmarkFollow(b, "below/", func(f *bench) port.Follower { return f.Below(acme, id(1), 0, true) })
+	benchmarkFollow(b, "tree/", func(f *bench) port.Follower { return f.Tree(acme, id(1), 0) })
 }
 
-func benchmarkFollow(b *testing.B, what string, follow func(*bench) parley.Follower) {
+func benchmarkFollow(b *testing.B, what string, follow func(*bench) port.Follower) {
 	for _, n := range []int{1, 100, 1000} {
 		b.Run(fmt.Sprintf("%sfollowers=%d", what, n), func(b *testing.B) {
 			f := newBench(b)
@@ -85,8 +86,8 @@ func BenchmarkReplay(b *testing.B) {
 func (b *bench) writePieces(s, n int, text string) {
 	v, _ := b.heads.LoadOrStore(id(s), parley.Seq(0))
 	head := v.(parley.Seq)
-	batch := parley.Batch{Tenant: acme, Session: id(s), Epoch: 1, After: head,
-		Summary: parley.Summary{ID: id(s), Root: id(s), Head: head + parley.Seq(n)}}
+	batch := port.Batch{Tenant: acme, Session: id(s), Epoch: 1, After: head,
+		Summary: port.Summary{ID: id(s), Root: id(s), Head: head + parley.Seq(n)}}
 	for i := range n {
 		seq := head + 1 + parley.Seq(i)
 		batch.Events = append(batch.Events, parley.Event{Session: id(s), Seq: seq, Root: id(s), Run: 3,

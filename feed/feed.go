@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 const (
@@ -37,7 +38,7 @@ const (
 
 // Feed serves the followers of one process.
 type Feed struct {
-	store parley.Store
+	store port.Store
 	done  chan struct{} // closed by Close
 	wg    sync.WaitGroup
 	pages pages
@@ -57,7 +58,7 @@ type sessionKey struct {
 	session parley.SessionID
 }
 
-func New(store parley.Store) *Feed {
+func New(store port.Store) *Feed {
 	return &Feed{store: store, done: make(chan struct{}), most: heldBytes, sessions: map[sessionKey]*window{},
 		tenants: map[parley.TenantID]*tail{}}
 }
@@ -142,16 +143,16 @@ func (f *Feed) Followers() int {
 	return n
 }
 
-func items(events []parley.Event) []*parley.Item {
-	list := make([]*parley.Item, len(events))
+func items(events []parley.Event) []*port.Item {
+	list := make([]*port.Item, len(events))
 	for i, e := range events {
-		list[i] = &parley.Item{Event: e}
+		list[i] = &port.Item{Event: e}
 	}
 	return list
 }
 
 // Session follows one session after a seq.
-func (f *Feed) Session(tenant parley.TenantID, id parley.SessionID, after parley.Seq) parley.Follower {
+func (f *Feed) Session(tenant parley.TenantID, id parley.SessionID, after parley.Seq) port.Follower {
 	key := sessionKey{tenant, id}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -166,7 +167,7 @@ func (f *Feed) Session(tenant parley.TenantID, id parley.SessionID, after parley
 
 // Tree follows all sessions under a root, or with an empty root the whole
 // tenant, after a position.
-func (f *Feed) Tree(tenant parley.TenantID, root parley.SessionID, after parley.Position) parley.Follower {
+func (f *Feed) Tree(tenant parley.TenantID, root parley.SessionID, after parley.Position) port.Follower {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t := f.tenants[tenant]
@@ -242,7 +243,7 @@ func (f *follower) hold(bytes int) {
 	}
 }
 
-func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
+func (f *follower) Next(ctx context.Context) ([]*port.Item, error) {
 	if f.woken == nil {
 		f.woken = make(chan struct{}, 1)
 	}
@@ -260,8 +261,8 @@ func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
 	}
 }
 
-// Take is of parley.Waker.
-func (f *follower) Take(ctx context.Context, wake func()) ([]*parley.Item, error) {
+// Take is of port.Waker.
+func (f *follower) Take(ctx context.Context, wake func()) ([]*port.Item, error) {
 	f.hold(0) // a caller that asks for more has done with it
 	for {
 		look := f.window.after(f.cursor)

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley"
+	"parley/port"
 	"parley/store/sqlite"
 	"parley/store/storetest"
 )
@@ -33,7 +34,7 @@ func id(n int) parley.SessionID {
 type bench struct {
 	*Feed
 	t     testing.TB
-	store parley.Store
+	store port.Store
 	heads sync.Map // of parley.SessionID to parley.Seq
 }
 
@@ -55,13 +56,13 @@ func newBench(t testing.TB) *bench {
 func (b *bench) write(s, root, n int, text string, quiet bool) {
 	v, _ := b.heads.LoadOrStore(id(s), parley.Seq(0))
 	head := v.(parley.Seq)
-	batch := parley.Batch{Tenant: acme, Session: id(s), Epoch: 1, After: head}
+	batch := port.Batch{Tenant: acme, Session: id(s), Epoch: 1, After: head}
 	for i := range n {
 		batch.Events = append(batch.Events, parley.Event{Session: id(s), Seq: head + 1 + parley.Seq(i), Root: id(root),
 			Body: parley.InputReceived{Content: text}})
 	}
 	head += parley.Seq(n)
-	batch.Summary = parley.Summary{ID: id(s), Root: id(root), Head: head}
+	batch.Summary = port.Summary{ID: id(s), Root: id(root), Head: head}
 	res, err := b.store.Append(context.Background(), batch)
 	if err != nil || res.Fenced {
 		b.t.Error("append:", res, err)
@@ -77,7 +78,7 @@ func (b *bench) write(s, root, n int, text string, quiet bool) {
 }
 
 // read takes n events from a follower.
-func read(t testing.TB, f parley.Follower, n int) (list []*parley.Item) {
+func read(t testing.TB, f port.Follower, n int) (list []*port.Item) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -92,7 +93,7 @@ func read(t testing.TB, f parley.Follower, n int) (list []*parley.Item) {
 }
 
 // dense fails unless the seqs are first, first+1, …
-func dense(t testing.TB, list []*parley.Item, first parley.Seq) {
+func dense(t testing.TB, list []*port.Item, first parley.Seq) {
 	t.Helper()
 	for i, e := range list {
 		if e.Seq != first+parley.Seq(i) {
@@ -129,13 +130,13 @@ func TestNothingIsMissed(t *testing.T) {
 		all += total[s]
 	}
 	var wg sync.WaitGroup
-	follow := func(f parley.Follower, n int, check func([]*parley.Item)) {
+	follow := func(f port.Follower, n int, check func([]*port.Item)) {
 		wg.Go(func() {
 			defer f.Close()
 			check(read(t, f, n))
 		})
 	}
-	inOrder := func(list []*parley.Item) {
+	inOrder := func(list []*port.Item) {
 		heads := map[parley.SessionID]parley.Seq{}
 		for i, e := range list {
 			if i > 0 && e.Position <= list[i-1].Position {
@@ -150,7 +151,7 @@ func TestNothingIsMissed(t *testing.T) {
 	}
 	for range 3 {
 		for s := range sessions {
-			follow(b.Session(acme, id(s), 0), total[s], func(l []*parley.Item) { dense(t, l, 1) })
+			follow(b.Session(acme, id(s), 0), total[s], func(l []*port.Item) { dense(t, l, 1) })
 		}
 		follow(b.Tree(acme, "", 0), all, inOrder)
 		follow(b.Tree(acme, id(0), 0), total[0]+total[2], inOrder) // 2 is below 0
@@ -186,7 +187,7 @@ func TestAFollowerSharesWhatIsMade(t *testing.T) {
 	defer g.Close()
 	b.write(1, 1, 1, "x", false)
 	made := 0
-	for _, list := range [][]*parley.Item{read(t, f, 1), read(t, g, 1)} {
+	for _, list := range [][]*port.Item{read(t, f, 1), read(t, g, 1)} {
 		list[0].Made("k", func() []byte { made++; return []byte("v") })
 	}
 	if made != 1 {
@@ -254,7 +255,7 @@ func TestEndings(t *testing.T) {
 	_ = b.Feed.Close(ctx)
 	_ = b.Feed.Close(ctx)
 	dense(t, read(t, late, 1), 1) // what was published is still read
-	for _, f := range []parley.Follower{late, f} {
+	for _, f := range []port.Follower{late, f} {
 		if _, err := f.Next(context.Background()); parley.CodeOf(err) != parley.CodeUnavailable {
 			t.Errorf("after the feed was closed: %v", err)
 		}
@@ -270,7 +271,7 @@ func TestTenantsAreApart(t *testing.T) {
 	b.write(1, 1, 3, "secret", false)
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	for _, f := range []parley.Follower{f, s} {
+	for _, f := range []port.Follower{f, s} {
 		if list, err := f.Next(ctx); err == nil {
 			t.Errorf("another tenant was shown %d events", len(list))
 		}
@@ -279,17 +280,17 @@ func TestTenantsAreApart(t *testing.T) {
 
 // gated is a store whose reads of a tenant's position wait.
 type gated struct {
-	parley.Store
+	port.Store
 	gate  chan struct{}
 	trees atomic.Int64
 }
 
-func (g *gated) Tenant(id parley.TenantID) parley.TenantStore {
+func (g *gated) Tenant(id parley.TenantID) port.TenantStore {
 	return gatedTenant{g.Store.Tenant(id), g}
 }
 
 type gatedTenant struct {
-	parley.TenantStore
+	port.TenantStore
 	g *gated
 }
 
@@ -402,16 +403,16 @@ func TestOneSessionsTroubleIsItsOwn(t *testing.T) {
 
 // failing is a store whose logs cannot be read for the first times.
 type failing struct {
-	parley.Store
+	port.Store
 	times atomic.Int64
 }
 
-func (s *failing) Tenant(id parley.TenantID) parley.TenantStore {
+func (s *failing) Tenant(id parley.TenantID) port.TenantStore {
 	return failingTenant{s.Store.Tenant(id), s}
 }
 
 type failingTenant struct {
-	parley.TenantStore
+	port.TenantStore
 	s *failing
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // TestStalledFollowersHoldLittle: followers that take some events and do not come
@@ -25,8 +26,8 @@ func TestStalledFollowersHoldLittle(t *testing.T) {
 		b.write(1, 1, 100, strings.Repeat("x", text), false)
 	}
 	one := size(parley.InputReceived{Content: strings.Repeat("x", text)})
-	stalled := make([]parley.Follower, n)
-	holds := make([][]*parley.Item, n)
+	stalled := make([]port.Follower, n)
+	holds := make([][]*port.Item, n)
 	total := 0
 	for i := range stalled {
 		stalled[i] = b.Session(acme, id(1), parley.Seq(i%(events/2)))
@@ -61,16 +62,16 @@ func TestStalledFollowersHoldLittle(t *testing.T) {
 
 // counted is a store that counts how often logs are read.
 type counted struct {
-	parley.Store
+	port.Store
 	reads atomic.Int64
 }
 
-func (c *counted) Tenant(id parley.TenantID) parley.TenantStore {
+func (c *counted) Tenant(id parley.TenantID) port.TenantStore {
 	return countedTenant{c.Store.Tenant(id), c}
 }
 
 type countedTenant struct {
-	parley.TenantStore
+	port.TenantStore
 	c *counted
 }
 
@@ -144,9 +145,9 @@ func TestTake(t *testing.T) {
 	b := newBench(t)
 	b.write(1, 1, 1, "x", false)
 	woken := make(chan struct{}, 10)
-	for _, f := range []parley.Follower{b.Session(acme, id(1), 0), b.Below(acme, id(1), 0, true),
+	for _, f := range []port.Follower{b.Session(acme, id(1), 0), b.Below(acme, id(1), 0, true),
 		b.Tree(acme, id(1), 0)} {
-		f := f.(parley.Waker)
+		f := f.(port.Waker)
 		take := func(want int) {
 			t.Helper()
 			for n := 0; n < want; {
@@ -185,7 +186,7 @@ func TestTake(t *testing.T) {
 		take(1)
 		f.Close()
 	}
-	f := b.Session(acme, id(1), b.head(1)).(parley.Waker)
+	f := b.Session(acme, id(1), b.head(1)).(port.Waker)
 	defer f.Close()
 	for len(woken) > 0 {
 		<-woken

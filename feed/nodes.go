@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 
 // Nodes are the other nodes of the database.
 type Nodes struct {
-	Bus   parley.Bus
+	Bus   port.Bus
 	Heads Heads
 	// Alone reports that there are none: then nothing is published. Nil: there may
 	// always be others.

@@ -14,6 +14,7 @@ import (
 
 	"parley"
 	"parley/bus"
+	"parley/port"
 	"parley/store/postgres"
 	"parley/store/postgres/pgtest"
 )
@@ -37,7 +38,7 @@ func BenchmarkNodes(b *testing.B) {
 // wakeUps has the followers of a session read the store whenever a message comes. A
 // tail does that by itself.
 type wakeUps struct {
-	parley.Bus
+	port.Bus
 	feed *Feed
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"parley"
 	"parley/bus"
+	"parley/port"
 	"parley/store/sqlite"
 	"parley/store/storetest"
 )
@@ -32,7 +33,7 @@ func newPair(t testing.TB, seed uint64, f bus.Faults) *pair {
 	}
 	p := &pair{memory: bus.NewMemory(seed, f), reads: new(atomic.Int64), looks: new(atomic.Int64)}
 	t.Cleanup(func() { store.Close() })
-	node := func(s parley.Store) *Feed {
+	node := func(s port.Store) *Feed {
 		b := p.memory.Join(bus.Options{Epoch: store.Epoch(), Key: []byte("key")})
 		n := New(s)
 		n.Connect(Nodes{Bus: b, Heads: heads{store, p.looks}})
@@ -51,7 +52,7 @@ func newPair(t testing.TB, seed uint64, f bus.Faults) *pair {
 
 // heads reads one log at a time, which is good enough for a test.
 type heads struct {
-	store parley.Store
+	store port.Store
 	looks *atomic.Int64
 }
 
@@ -88,16 +89,16 @@ func (h heads) SessionHeads(ctx context.Context, sessions map[parley.TenantID][]
 
 // counting counts how often events are read.
 type counting struct {
-	parley.Store
+	port.Store
 	reads *atomic.Int64
 }
 
-func (c counting) Tenant(id parley.TenantID) parley.TenantStore {
+func (c counting) Tenant(id parley.TenantID) port.TenantStore {
 	return countingTenant{c.Store.Tenant(id), c.reads}
 }
 
 type countingTenant struct {
-	parley.TenantStore
+	port.TenantStore
 	reads *atomic.Int64
 }
 
@@ -134,7 +135,7 @@ func TestEventsOfOtherNodesTravel(t *testing.T) {
 	reads, looks := p.reads.Load(), p.looks.Load()
 	for i := range 200 {
 		p.write(1, 1, 2, fmt.Sprint("text ", i), false)
-		for _, list := range [][]*parley.Item{read(t, f, 2), read(t, tree, 2)} {
+		for _, list := range [][]*port.Item{read(t, f, 2), read(t, tree, 2)} {
 			for j, e := range list {
 				body, _ := e.Body.(parley.InputReceived)
 				if e.Seq != next+parley.Seq(2*i+j) || e.Position == 0 || body.Content != fmt.Sprint("text ", i) {
@@ -202,7 +203,7 @@ func anyBus(t *testing.T, seed uint64) {
 			for _, size := range sizes[s] {
 				n += size
 			}
-			for _, f := range []parley.Follower{node.Session(acme, id(s), 0), node.Below(acme, id(s), 0, true)} {
+			for _, f := range []port.Follower{node.Session(acme, id(s), 0), node.Below(acme, id(s), 0, true)} {
 				wg.Go(func() {
 					defer f.Close()
 					dense(t, read(t, f, n), 1)
@@ -212,7 +213,7 @@ func anyBus(t *testing.T, seed uint64) {
 		wg.Go(func() {
 			f := node.Tree(acme, "", 0)
 			defer f.Close()
-			if list := read(t, f, total); !slices.IsSortedFunc(list, func(a, b *parley.Item) int {
+			if list := read(t, f, total); !slices.IsSortedFunc(list, func(a, b *port.Item) int {
 				return int(a.Position - b.Position)
 			}) || len(list) != total {
 				t.Errorf("the tenant's log has %d events, or they are out of order", len(list))
@@ -233,7 +234,7 @@ func anyBus(t *testing.T, seed uint64) {
 // follower.
 func TestLostMessagesAreFound(t *testing.T) {
 	p := newPair(t, 1, bus.Faults{Lose: 1})
-	var list []parley.Follower
+	var list []port.Follower
 	for range 20 {
 		list = append(list, p.other.Session(acme, id(1), 0), p.other.Session(acme, id(2), 0), p.other.Tree(acme, "", 0))
 	}
@@ -301,7 +302,7 @@ func TestAGapIsFilledFromTheStore(t *testing.T) {
 
 // earBus notes what is listened to and published.
 type earBus struct {
-	parley.Bus
+	port.Bus
 	mu     sync.Mutex
 	topics []string
 	said   []string

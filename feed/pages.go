@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"parley"
+	"parley/port"
 )
 
 const (
@@ -20,7 +20,7 @@ type storedPage struct {
 	window *window
 	after  int64         // the cursor that it was read from
 	ready  chan struct{} // closed when the following is known
-	items  []*parley.Item
+	items  []*port.Item
 	bytes  int
 	next   int // events of the page behind it
 }
@@ -50,7 +50,7 @@ func (c *pages) find(w *window, cursor int64) (p *storedPage, mine bool) {
 }
 
 // put completes a page. One without events is not kept.
-func (c *pages) put(p *storedPage, items []*parley.Item) {
+func (c *pages) put(p *storedPage, items []*port.Item) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	defer close(p.ready)
@@ -90,7 +90,7 @@ func (c *pages) drop(w *window) {
 
 // stored returns events behind the cursor that are in the store; none, if there
 // were none at some time after it was called.
-func (f *follower) stored(ctx context.Context) ([]*parley.Item, error) {
+func (f *follower) stored(ctx context.Context) ([]*port.Item, error) {
 	p, mine := f.feed.pages.find(f.window, f.cursor)
 	if !mine {
 		select {

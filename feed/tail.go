@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // A tail keeps the windows of a tenant: of all of it, and of trees. Sessions
@@ -16,7 +17,7 @@ import (
 type tail struct {
 	feed   *Feed
 	tenant parley.TenantID
-	store  parley.TenantStore
+	store  port.TenantStore
 	poked  chan struct{}
 	ctx    context.Context
 	stop   context.CancelFunc
@@ -116,8 +117,8 @@ func (t *tail) catchUp(last parley.Position) (parley.Position, bool) {
 
 // share hands events, which are all there are up to a position, to the windows
 // they are for.
-func (t *tail) share(upto parley.Position, list []*parley.Item) {
-	parts := map[*window][]*parley.Item{}
+func (t *tail) share(upto parley.Position, list []*port.Item) {
+	parts := map[*window][]*port.Item{}
 	t.feed.mu.Lock()
 	t.last = upto // a window that is made from now on begins there
 	if w := t.windows[""]; w != nil {

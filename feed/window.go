@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"parley"
+	"parley/port"
 )
 
 const (
@@ -28,7 +29,7 @@ type window struct {
 	mu      sync.Mutex // guards the following; leaf
 	known   bool       // the window covers everything after from
 	from    int64
-	items   []*parley.Item
+	items   []*port.Item
 	bytes   int
 	changes int // counts what followers are woken for
 	waiting []waiter
@@ -44,7 +45,7 @@ type waiter struct {
 }
 
 // key is what cursors of this log count.
-func (w *window) key(e *parley.Item) int64 {
+func (w *window) key(e *port.Item) int64 {
 	if w.tree {
 		return int64(e.Position)
 	}
@@ -62,7 +63,7 @@ func (w *window) read(ctx context.Context, after int64, limit int) ([]parley.Eve
 
 // A look into a window: some events behind a cursor.
 type look struct {
-	items   []*parley.Item
+	items   []*port.Item
 	covered bool  // the window can tell what comes behind the cursor
 	from    int64 // everything up to here is in the store
 	changes int   // for wait
@@ -84,13 +85,13 @@ func (w *window) after(cursor int64) look {
 }
 
 // behind is the part of a list that comes after a cursor.
-func (w *window) behind(list []*parley.Item, cursor int64) []*parley.Item {
+func (w *window) behind(list []*port.Item, cursor int64) []*port.Item {
 	return list[sort.Search(len(list), func(i int) bool { return w.key(list[i]) > cursor }):]
 }
 
 // some is the beginning of a list that a follower may be handed at once: so many
 // bytes, but at least one event.
-func some(list []*parley.Item, most int) []*parley.Item {
+func some(list []*port.Item, most int) []*port.Item {
 	n := 0
 	for ; n < min(len(list), batch); n++ {
 		if most -= size(list[n].Body); most < 0 && n > 0 {
@@ -142,7 +143,7 @@ func (w *window) waits(f *follower) bool {
 
 // add appends events that follow directly on whatever stood at before. If the
 // window ends elsewhere, it starts anew: it never holds a gap.
-func (w *window) add(before int64, list []*parley.Item) {
+func (w *window) add(before int64, list []*port.Item) {
 	w.mu.Lock()
 	w.heard = true
 	if !w.known || before != w.end() {
@@ -155,14 +156,14 @@ func (w *window) add(before int64, list []*parley.Item) {
 
 // next appends the events that come next in a log that was started. What it
 // leaves out is not of this log.
-func (w *window) next(list []*parley.Item) {
+func (w *window) next(list []*port.Item) {
 	w.mu.Lock()
 	w.append(list)
 	w.wake()
 }
 
 // append needs w.mu.
-func (w *window) append(list []*parley.Item) {
+func (w *window) append(list []*port.Item) {
 	if w.dropped {
 		return
 	}

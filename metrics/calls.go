@@ -5,19 +5,20 @@ import (
 	"iter"
 
 	"parley"
+	"parley/port"
 )
 
 // Model counts calls of a model, as those see it that call it: with retries, and
 // under the name of the model that answered.
-func (m *Metrics) Model(next parley.Model) parley.Model { return model{next, m} }
+func (m *Metrics) Model(next port.Model) port.Model { return model{next, m} }
 
 type model struct {
-	parley.Model
+	port.Model
 	m *Metrics
 }
 
-func (w model) Stream(ctx context.Context, request parley.ModelRequest) iter.Seq2[parley.Said, error] {
-	return func(yield func(parley.Said, error) bool) {
+func (w model) Stream(ctx context.Context, request port.ModelRequest) iter.Seq2[port.Said, error] {
+	return func(yield func(port.Said, error) bool) {
 		m, name, outcome, spoke := w.m, w.m.models.of(request.Model), "left", false
 		start := m.now()
 		defer func() {
@@ -62,17 +63,17 @@ func (m *Metrics) used(name string, u parley.Usage) {
 }
 
 // Tools times calls of tools.
-func (m *Metrics) Tools(box parley.TenantToolbox) parley.TenantToolbox {
+func (m *Metrics) Tools(box port.TenantToolbox) port.TenantToolbox {
 	return tenantTools{tools{box, m}, box}
 }
 
 type tools struct {
-	parley.Toolbox
+	port.Toolbox
 	m *Metrics
 }
 
-func (t tools) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress parley.Progress) (
-	parley.ToolResult, error) {
+func (t tools) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress port.Progress) (
+	port.ToolResult, error) {
 	start := t.m.now()
 	defer func() { t.m.callDuration.WithLabelValues(t.m.tools.of(name)).Observe(t.m.now().Sub(start).Seconds()) }()
 	return t.Toolbox.Perform(ctx, agent, name, arguments, progress)
@@ -80,9 +81,9 @@ func (t tools) Perform(ctx context.Context, agent parley.Agent, name, arguments 
 
 type tenantTools struct {
 	tools
-	box parley.TenantToolbox
+	box port.TenantToolbox
 }
 
-func (t tenantTools) Of(ctx context.Context, ledger parley.ToolLedger) parley.Toolbox {
+func (t tenantTools) Of(ctx context.Context, ledger port.ToolLedger) port.Toolbox {
 	return tools{t.box.Of(ctx, ledger), t.m}
 }

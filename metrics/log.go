@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // Published counts events that were just committed. It takes no lock for those
@@ -69,14 +70,14 @@ func (m *Metrics) Committed(batches int, took time.Duration) {
 }
 
 // Store counts appends to a store.
-func (m *Metrics) Store(s parley.Store) parley.Store { return &store{s, m} }
+func (m *Metrics) Store(s port.Store) port.Store { return &store{s, m} }
 
 type store struct {
-	parley.Store
+	port.Store
 	m *Metrics
 }
 
-func (s *store) Append(ctx context.Context, b parley.Batch) (parley.Appended, error) {
+func (s *store) Append(ctx context.Context, b port.Batch) (port.Appended, error) {
 	start := s.m.now()
 	res, err := s.Store.Append(ctx, b)
 	s.m.appendDuration.Observe(s.m.now().Sub(start).Seconds())

@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"parley"
+	"parley/port"
 )
 
 // Metrics has a registry of its own.
@@ -131,7 +132,7 @@ func New(version string, now func() time.Time) *Metrics {
 		"type")
 	m.late = histogram("timer_lateness_seconds", "Time from when a follow-up was to fire to when it did.", wide)
 	m.hooks = each(counters("webhook_attempts_total", "Attempts to tell a webhook, by what came of them.", "outcome"),
-		"delivered", "retried", string(parley.EffectFailed), string(parley.EffectGone))
+		"delivered", "retried", string(port.EffectFailed), string(port.EffectGone))
 	m.calls = counters("tool_calls_total", "Tool calls that ended, by tool and how; blocked ones were never made.",
 		"tool", "outcome")
 	m.callDuration = histograms("tool_call_duration_seconds", "Time a tool took.", long, "tool")

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley"
+	"parley/port"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -100,7 +101,7 @@ func TestNamesAreBounded(t *testing.T) {
 		m.Published([]parley.Event{{Body: parley.ToolCallBlocked{Name: fmt.Sprint("made up", i)}},
 			{Body: parley.ToolCallFinished{Name: fmt.Sprint("tool", i), Outcome: parley.CallSucceeded}},
 			{Body: parley.ToolCallBlocked{Name: "tool0"}}})
-		for range m.Model(script{}).Stream(t.Context(), parley.ModelRequest{Model: fmt.Sprint("model", i)}) {
+		for range m.Model(script{}).Stream(t.Context(), port.ModelRequest{Model: fmt.Sprint("model", i)}) {
 		}
 	}
 	if n := testutil.CollectAndCount(m.calls); n != maxTools+3 {
@@ -115,12 +116,12 @@ func TestNamesAreBounded(t *testing.T) {
 
 // A script is a model that says this, and takes a second before each.
 type script struct {
-	said []parley.Said
+	said []port.Said
 	err  error
 }
 
-func (s script) Stream(ctx context.Context, _ parley.ModelRequest) iter.Seq2[parley.Said, error] {
-	return func(yield func(parley.Said, error) bool) {
+func (s script) Stream(ctx context.Context, _ port.ModelRequest) iter.Seq2[port.Said, error] {
+	return func(yield func(port.Said, error) bool) {
 		for _, said := range s.said {
 			time.Sleep(time.Second)
 			if !yield(said, ctx.Err()) {
@@ -128,7 +129,7 @@ func (s script) Stream(ctx context.Context, _ parley.ModelRequest) iter.Seq2[par
 			}
 		}
 		if s.err != nil {
-			yield(parley.Said{}, s.err)
+			yield(port.Said{}, s.err)
 		}
 	}
 }
@@ -137,21 +138,21 @@ func TestCallsOfModels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New("1", time.Now)
 		call := func(ctx context.Context, s script) {
-			for said, err := range m.Model(s).Stream(ctx, parley.ModelRequest{Model: "a"}) {
+			for said, err := range m.Model(s).Stream(ctx, port.ModelRequest{Model: "a"}) {
 				if err != nil || said.Done != nil {
 					return
 				}
 			}
 		}
-		done := parley.Said{Done: &parley.ModelDone{Stop: parley.StopEnd,
+		done := port.Said{Done: &port.ModelDone{Stop: parley.StopEnd,
 			Usage: parley.Usage{Input: 7, Output: 5, Cached: 3, CostMicros: 2_500_000}}}
-		call(t.Context(), script{said: []parley.Said{{Text: "one"}, {Text: "two"}, done}})
-		call(t.Context(), script{said: []parley.Said{{FellBack: &parley.FellBack{Actual: "b"}}, {Thinking: "hm"},
+		call(t.Context(), script{said: []port.Said{{Text: "one"}, {Text: "two"}, done}})
+		call(t.Context(), script{said: []port.Said{{FellBack: &parley.FellBack{Actual: "b"}}, {Thinking: "hm"},
 			done}})
 		call(t.Context(), script{err: errors.New("no")})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		call(ctx, script{said: []parley.Said{{Text: "one"}}})
+		call(ctx, script{said: []port.Said{{Text: "one"}}})
 		expect(t, m, map[string]float64{
 			"model_calls_total{model=a,outcome=end}": 1, "model_calls_total{model=b,outcome=end}": 1,
 			"model_calls_total{model=a,outcome=failed}": 1, "model_calls_total{model=a,outcome=cancelled}": 1,
@@ -165,12 +166,12 @@ func TestCallsOfModels(t *testing.T) {
 }
 
 type faulty struct {
-	parley.Store
-	res parley.Appended
+	port.Store
+	res port.Appended
 	err error
 }
 
-func (f *faulty) Append(context.Context, parley.Batch) (parley.Appended, error) {
+func (f *faulty) Append(context.Context, port.Batch) (port.Appended, error) {
 	time.Sleep(time.Second)
 	return f.res, f.err
 }
@@ -178,8 +179,8 @@ func (f *faulty) Append(context.Context, parley.Batch) (parley.Appended, error) 
 func TestAppendsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New("1", time.Now)
-		for _, f := range []*faulty{{}, {}, {res: parley.Appended{Fenced: true}}, {err: errors.New("full")}} {
-			res, err := m.Store(f).Append(t.Context(), parley.Batch{})
+		for _, f := range []*faulty{{}, {}, {res: port.Appended{Fenced: true}}, {err: errors.New("full")}} {
+			res, err := m.Store(f).Append(t.Context(), port.Batch{})
 			if res.Fenced != f.res.Fenced || err != f.err {
 				t.Errorf("%v %v became %v %v", f.res, f.err, res, err)
 			}
@@ -192,18 +193,18 @@ func TestAppendsAreCounted(t *testing.T) {
 	})
 }
 
-type box struct{ parley.TenantToolbox }
+type box struct{ port.TenantToolbox }
 
-func (b box) Of(context.Context, parley.ToolLedger) parley.Toolbox { return b }
-func (box) Perform(context.Context, parley.Agent, string, string, parley.Progress) (parley.ToolResult, error) {
+func (b box) Of(context.Context, port.ToolLedger) port.Toolbox { return b }
+func (box) Perform(context.Context, parley.Agent, string, string, port.Progress) (port.ToolResult, error) {
 	time.Sleep(2 * time.Second)
-	return parley.ToolResult{Text: "done"}, nil
+	return port.ToolResult{Text: "done"}, nil
 }
 
 func TestToolsAreTimed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New("1", time.Now)
-		for _, tools := range []parley.Toolbox{m.Tools(box{}), m.Tools(box{}).Of(t.Context(), nil)} {
+		for _, tools := range []port.Toolbox{m.Tools(box{}), m.Tools(box{}).Of(t.Context(), nil)} {
 			if res, err := tools.Perform(t.Context(), parley.Agent{}, "shell", "{}", nil); err != nil ||
 				res.Text != "done" {
 				t.Error(res, err)
@@ -219,23 +220,23 @@ func TestToolsAreTimed(t *testing.T) {
 func TestWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New("1", func() time.Time { return t0 })
-		ask := func(context.Context) (parley.Backlog, error) {
-			return parley.Backlog{
-				Due: []parley.DueDepth{{Reason: "run", Held: 3, Late: 2, Later: 1, Since: t0.Add(-time.Minute)},
+		ask := func(context.Context) (port.Backlog, error) {
+			return port.Backlog{
+				Due: []port.DueDepth{{Reason: "run", Held: 3, Late: 2, Later: 1, Since: t0.Add(-time.Minute)},
 					{Reason: "card", Since: t0.Add(time.Hour)}}}, nil
 		}
 		m.Watch(Sources{Followers: func() int { return 4 }, Sessions: func() int { return 5 },
 			Sockets: func() map[string]int { return map[string]int{"threadchat": 6} },
-			Backlog: func(ctx context.Context, _ time.Time) (parley.Backlog, error) { return ask(ctx) }})
+			Backlog: func(ctx context.Context, _ time.Time) (port.Backlog, error) { return ask(ctx) }})
 		rest := map[string]float64{"followers{}": 4, "sessions_loaded{}": 5, "sockets{dialect=threadchat}": 6}
 		expect(t, m, rest)
 		expect(t, m, map[string]float64{"backlog_up{}": 1, "due_sessions{reason=run,state=held}": 3,
 			"due_sessions{reason=run,state=late}":  2,
 			"due_sessions{reason=run,state=later}": 1, "due_late_seconds{reason=run}": 60,
 			"due_late_seconds{reason=card}": 0})
-		ask = func(ctx context.Context) (parley.Backlog, error) {
+		ask = func(ctx context.Context) (port.Backlog, error) {
 			<-ctx.Done()
-			return parley.Backlog{}, ctx.Err()
+			return port.Backlog{}, ctx.Err()
 		}
 		start := time.Now()
 		expect(t, m, rest)

@@ -8,12 +8,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley"
+	"parley/port"
 )
 
 // Sources are asked while somebody scrapes. Those that are nil are not.
 type Sources struct {
 	// Backlog is what waits in the store.
-	Backlog func(context.Context, time.Time) (parley.Backlog, error)
+	Backlog func(context.Context, time.Time) (port.Backlog, error)
 	// Sockets that are open, by dialect.
 	Sockets   func() map[string]int
 	Followers func() int
@@ -113,8 +114,8 @@ func (s *state) Collect(out chan<- prometheus.Metric) {
 		return now.Sub(since).Seconds()
 	}
 	for _, reason := range reasons {
-		if !slices.ContainsFunc(backlog.Due, func(d parley.DueDepth) bool { return d.Reason == reason }) {
-			backlog.Due = append(backlog.Due, parley.DueDepth{Reason: reason})
+		if !slices.ContainsFunc(backlog.Due, func(d port.DueDepth) bool { return d.Reason == reason }) {
+			backlog.Due = append(backlog.Due, port.DueDepth{Reason: reason})
 		}
 	}
 	for _, d := range backlog.Due {
@@ -123,10 +124,10 @@ func (s *state) Collect(out chan<- prometheus.Metric) {
 		say(dueSessions, float64(d.Later), d.Reason, "later")
 		say(dueLateness, age(d.Since), d.Reason)
 	}
-	depths := func(list []parley.Depth, count, oldest *prometheus.Desc, kinds ...string) {
+	depths := func(list []port.Depth, count, oldest *prometheus.Desc, kinds ...string) {
 		for _, kind := range kinds {
-			if !slices.ContainsFunc(list, func(d parley.Depth) bool { return d.Kind == kind }) {
-				list = append(list, parley.Depth{Kind: kind})
+			if !slices.ContainsFunc(list, func(d port.Depth) bool { return d.Kind == kind }) {
+				list = append(list, port.Depth{Kind: kind})
 			}
 		}
 		for _, d := range list {

@@ -155,6 +155,9 @@ func Most(name string, bytes int64) parley.Usage {
 	return u
 }
 
+// Cost is what a call of a model costs.
+func Cost(name string, u parley.Usage) int64 { return About(name).Cost(u) }
+
 // Cost is what usage costs, in millionths of a US dollar; zero if that is not
 // known.
 func (m Model) Cost(u parley.Usage) int64 {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"parley"
+	"parley/port"
 )
 
 const (
@@ -26,6 +26,7 @@ type Offers struct {
 	turn   chan struct{} // whoever holds it may use the following
 	names  map[string][]string
 	expire time.Time
+	of     *reach // whose vendors were asked
 }
 
 func NewOffers(m *Models, log *slog.Logger, now func() time.Time) *Offers {
@@ -34,14 +35,14 @@ func NewOffers(m *Models, log *slog.Logger, now func() time.Time) *Offers {
 
 // List lists the models that can be called: first the default (empty: the server's),
 // then those that each vendor with a key has, by name, and the demo.
-func (o *Offers) List(ctx context.Context, byDefault string) ([]parley.ModelInfo, error) {
+func (o *Offers) List(ctx context.Context, byDefault string) ([]port.ModelInfo, error) {
 	select {
 	case o.turn <- struct{}{}:
 		defer func() { <-o.turn }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if !o.now().Before(o.expire) {
+	if !o.now().Before(o.expire) || o.of != o.models.now.Load() {
 		o.ask(ctx)
 	}
 	if byDefault == "" {
@@ -49,7 +50,7 @@ func (o *Offers) List(ctx context.Context, byDefault string) ([]parley.ModelInfo
 	}
 	first := o.info(byDefault)
 	first.Default = true
-	list := []parley.ModelInfo{first}
+	list := []port.ModelInfo{first}
 	for _, vendor := range o.models.Reached() {
 		for _, name := range o.names[vendor] {
 			// Another vendor would be asked for a name that looks like one of its own.
@@ -64,8 +65,8 @@ func (o *Offers) List(ctx context.Context, byDefault string) ([]parley.ModelInfo
 	return list, nil
 }
 
-func (o *Offers) info(name string) parley.ModelInfo {
-	info := parley.ModelInfo{ID: name, Provider: o.models.Provider(name)}
+func (o *Offers) info(name string) port.ModelInfo {
+	info := port.ModelInfo{ID: name, Provider: o.models.Provider(name)}
 	if m := About(name); len(m.prices) > 0 { // the table has it
 		info.Window, info.InputPrice, info.OutputPrice = m.Window, m.prices[0].input, m.prices[0].output
 	}
@@ -76,6 +77,7 @@ func (o *Offers) info(name string) parley.ModelInfo {
 func (o *Offers) ask(client context.Context) {
 	ctx, cancel := context.WithTimeout(client, offersTake)
 	defer cancel()
+	of := o.models.now.Load()
 	vendors := o.models.Reached()
 	lists, errs := make([][]string, len(vendors)), make([]error, len(vendors))
 	var all sync.WaitGroup
@@ -103,5 +105,5 @@ func (o *Offers) ask(client context.Context) {
 			}
 		}
 	}
-	o.expire = o.now().Add(hold)
+	o.expire, o.of = o.now().Add(hold), of
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/port"
 )
 
 // A lister is a vendor that only lists its models.
@@ -33,11 +33,11 @@ func TestOffers(t *testing.T) {
 	own := &lister{names: []string{"claude-elsewhere", "llama3.2:latest"}}
 	gemini := &lister{names: []string{"models/gemini-2.5-pro"}}
 	for name, l := range map[string]*lister{Anthropic: claude, OpenAI: own, Google: gemini} {
-		l.speaker, m.speakers[name] = m.speakers[name], l
+		l.speaker, m.now.Load().speakers[name] = m.now.Load().speakers[name], l
 	}
 	now := time.Unix(0, 0)
 	offers := NewOffers(m, slog.New(slog.DiscardHandler), func() time.Time { return now })
-	want := []parley.ModelInfo{
+	want := []port.ModelInfo{
 		{ID: "claude-sonnet-4-5", Provider: Anthropic, Default: true, Window: 200_000, InputPrice: 3, OutputPrice: 15},
 		{ID: "claude-unheard-of", Provider: Anthropic},
 		{ID: "llama3.2:latest", Provider: OpenAI},
@@ -65,7 +65,7 @@ func TestOffers(t *testing.T) {
 	expect("", 3)
 
 	// A tenant may have chosen a model that nobody lists.
-	want = append([]parley.ModelInfo{{ID: "gpt-4.1", Provider: OpenAI, Default: true, Window: 1_047_576, InputPrice: 2,
+	want = append([]port.ModelInfo{{ID: "gpt-4.1", Provider: OpenAI, Default: true, Window: 1_047_576, InputPrice: 2,
 		OutputPrice: 8}}, want...)
 	want[1].Default = false
 	expect("gpt-4.1", 3)
@@ -83,7 +83,7 @@ func TestTheDemoIsOffered(t *testing.T) {
 	m := New(Config{})
 	defer m.Close()
 	got, err := NewOffers(m, slog.New(slog.DiscardHandler), time.Now).List(t.Context(), "")
-	if err != nil || !reflect.DeepEqual(got, []parley.ModelInfo{{ID: Demo, Provider: Demo, Default: true}}) {
+	if err != nil || !reflect.DeepEqual(got, []port.ModelInfo{{ID: Demo, Provider: Demo, Default: true}}) {
 		t.Errorf("%v %+v", err, got)
 	}
 }

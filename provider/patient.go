@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // How long it is tried to get a first word out of one model.
@@ -28,10 +29,10 @@ const (
 //
 // Calls are handed on with the end of the turn: until then nobody has seen them,
 // and a turn that breaks off can be had again.
-func Patient(model parley.Model, log *slog.Logger) parley.Model { return patient{model, log} }
+func Patient(model port.Model, log *slog.Logger) port.Model { return patient{model, log} }
 
 type patient struct {
-	model parley.Model
+	model port.Model
 	log   *slog.Logger
 }
 
@@ -44,8 +45,8 @@ type ending struct {
 	attempt int // its number
 }
 
-func (p patient) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[parley.Said, error] {
-	return func(yield func(parley.Said, error) bool) {
+func (p patient) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.Said, error] {
+	return func(yield func(port.Said, error) bool) {
 		models := []string{req.Model}
 		for _, name := range req.Fallback {
 			if !slices.Contains(models, name) {
@@ -61,13 +62,13 @@ func (p patient) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[
 				return
 			case end.said || i == len(models)-1 || ctx.Err() != nil || !anotherMayHelp(end.err):
 				if end.said || ctx.Err() != nil || !againMayHelp(end.err) ||
-					yield(parley.Said{Retry: gaveUp(end)}, nil) {
-					yield(parley.Said{}, end.err)
+					yield(port.Said{Retry: gaveUp(end)}, nil) {
+					yield(port.Said{}, end.err)
 				}
 				return
 			}
 			p.log.Warn("another model is asked", "instead of", name, "now", models[i+1], "error", end.err)
-			if !yield(parley.Said{FellBack: &parley.FellBack{Preferred: req.Model, Actual: models[i+1],
+			if !yield(port.Said{FellBack: &parley.FellBack{Preferred: req.Model, Actual: models[i+1],
 				Reason: parley.MessageOf(end.err)}}, nil) {
 				return
 			}
@@ -78,7 +79,7 @@ func (p patient) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[
 // patiently tries one model. No attempt begins later than the budget after the
 // first: one that failed slowly would fail slowly again. The listener is told of
 // each further attempt while the pause before it runs.
-func (p patient) patiently(ctx context.Context, req parley.ModelRequest, yield func(parley.Said, error) bool) ending {
+func (p patient) patiently(ctx context.Context, req port.ModelRequest, yield func(port.Said, error) bool) ending {
 	began := time.Now()
 	wait := pause
 	for attempt := 1; ; attempt++ {
@@ -96,7 +97,7 @@ func (p patient) patiently(ctx context.Context, req parley.ModelRequest, yield f
 			return end
 		}
 		timer := time.NewTimer(delay)
-		if end.left = !yield(parley.Said{Retry: retrying(end)}, nil); end.left || !waited(ctx, timer) {
+		if end.left = !yield(port.Said{Retry: retrying(end)}, nil); end.left || !waited(ctx, timer) {
 			return end
 		}
 		p.log.Info("a model is tried again", "model", req.Model, "attempt", attempt+1, "error", end.err)
@@ -104,8 +105,8 @@ func (p patient) patiently(ctx context.Context, req parley.ModelRequest, yield f
 	}
 }
 
-func (p patient) once(ctx context.Context, req parley.ModelRequest, yield func(parley.Said, error) bool) (end ending) {
-	var calls []parley.Said
+func (p patient) once(ctx context.Context, req port.ModelRequest, yield func(port.Said, error) bool) (end ending) {
+	var calls []port.Said
 	for said, err := range p.model.Stream(ctx, req) {
 		switch {
 		case err != nil:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // fickle is a model that does one thing after the other, whoever is asked:
@@ -28,33 +29,33 @@ type fickle struct {
 	asked []string // models
 }
 
-func (f *fickle) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[parley.Said, error] {
-	return func(yield func(parley.Said, error) bool) {
+func (f *fickle) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.Said, error] {
+	return func(yield func(port.Said, error) bool) {
 		do := f.does[len(f.asked)]
 		f.asked = append(f.asked, req.Model)
 		busy := parley.Errorf(parley.CodeOverloaded, "%s is busy.", req.Model)
-		call := parley.Said{Call: &parley.MessageCall{Name: "look", Arguments: "{}"}}
+		call := port.Said{Call: &parley.MessageCall{Name: "look", Arguments: "{}"}}
 		switch do {
 		case "ok":
-			_ = yield(parley.Said{Text: req.Model + " speaks"}, nil) && yield(call, nil) &&
-				yield(parley.Said{Done: &parley.ModelDone{Stop: parley.StopTools}}, nil)
+			_ = yield(port.Said{Text: req.Model + " speaks"}, nil) && yield(call, nil) &&
+				yield(port.Said{Done: &port.ModelDone{Stop: parley.StopTools}}, nil)
 		case "busy":
-			yield(parley.Said{}, busy)
+			yield(port.Said{}, busy)
 		case "busy3", "busy9":
 			fmt.Sscanf(do, "busy%d", &busy.RetryAfter)
 			busy.RetryAfter *= time.Second
-			yield(parley.Said{}, busy)
+			yield(port.Said{}, busy)
 		case "key":
-			yield(parley.Said{}, parley.Errorf(parley.CodeModel, "The model %s needs a key.", req.Model))
+			yield(port.Said{}, parley.Errorf(parley.CodeModel, "The model %s needs a key.", req.Model))
 		case "invalid":
-			yield(parley.Said{}, parley.Errorf(parley.CodeInvalid, "no"))
+			yield(port.Said{}, parley.Errorf(parley.CodeInvalid, "no"))
 		case "slow":
 			time.Sleep(time.Minute)
-			yield(parley.Said{}, parley.Errorf(parley.CodeUnavailable, "%s said nothing.", req.Model))
+			yield(port.Said{}, parley.Errorf(parley.CodeUnavailable, "%s said nothing.", req.Model))
 		case "cut":
-			_ = yield(parley.Said{Text: "So"}, nil) && yield(parley.Said{}, busy)
+			_ = yield(port.Said{Text: "So"}, nil) && yield(port.Said{}, busy)
 		case "cutcall":
-			_ = yield(call, nil) && yield(parley.Said{}, busy)
+			_ = yield(call, nil) && yield(port.Said{}, busy)
 		case "short":
 			yield(call, nil)
 		}
@@ -103,7 +104,7 @@ func TestPatience(t *testing.T) {
 				began := time.Now()
 				var heard []string
 				for s, err := range Patient(model, slog.New(slog.DiscardHandler)).Stream(t.Context(),
-					parley.ModelRequest{Model: "a", Fallback: strings.Fields(c.fallback)}) {
+					port.ModelRequest{Model: "a", Fallback: strings.Fields(c.fallback)}) {
 					switch {
 					case err != nil:
 						heard = append(heard, parley.MessageOf(err))
@@ -144,7 +145,7 @@ func TestPatienceEnds(t *testing.T) {
 		model := &fickle{does: []string{"busy", "ok"}}
 		began := time.Now()
 		for s, err := range Patient(model, slog.New(slog.DiscardHandler)).Stream(ctx,
-			parley.ModelRequest{Model: "a", Fallback: []string{"b"}}) {
+			port.ModelRequest{Model: "a", Fallback: []string{"b"}}) {
 			if err == nil && s.Retry == nil {
 				t.Error("something was said")
 			}
@@ -157,7 +158,7 @@ func TestPatienceEnds(t *testing.T) {
 		for _, does := range []string{"cut", "busy"} {
 			model = &fickle{does: []string{does, "ok"}}
 			for range Patient(model, slog.New(slog.DiscardHandler)).Stream(t.Context(),
-				parley.ModelRequest{Model: "a", Fallback: []string{"b"}}) {
+				port.ModelRequest{Model: "a", Fallback: []string{"b"}}) {
 				break
 			}
 			if len(model.asked) != 1 {
@@ -174,7 +175,7 @@ func TestRetriesDoNotWaitForTheirReport(t *testing.T) {
 		model := &fickle{does: []string{"busy3", "ok"}}
 		began := time.Now()
 		for s := range Patient(model, slog.New(slog.DiscardHandler)).Stream(t.Context(),
-			parley.ModelRequest{Model: "a"}) {
+			port.ModelRequest{Model: "a"}) {
 			if s.Retry != nil {
 				time.Sleep(2 * time.Second)
 			}

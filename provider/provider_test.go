@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley"
+	"parley/port"
 	"parley/provider/providertest"
 )
 
@@ -57,7 +58,7 @@ func TestAModelWithoutItsKey(t *testing.T) {
 	for model, want := range map[string]string{"claude-sonnet-4-5": "ANTHROPIC_API_KEY", "gpt-4.1": "OPENAI_API_KEY",
 		"gemini-2.5-pro": "GEMINI_API_KEY", "anything": "OPENAI_API_KEY"} {
 		a := providertest.Ask(t.Context(), New(Config{}),
-			parley.ModelRequest{Model: model, Messages: providertest.User("say hello")})
+			port.ModelRequest{Model: model, Messages: providertest.User("say hello")})
 		if parley.CodeOf(a.Err) != parley.CodeModel || !strings.Contains(parley.MessageOf(a.Err), want) ||
 			a.Text != "" {
 			t.Errorf("%s: %+v", model, a)
@@ -67,7 +68,7 @@ func TestAModelWithoutItsKey(t *testing.T) {
 		t.Errorf("a server of one's own: %v", err)
 	}
 	if a := providertest.Ask(t.Context(), New(Config{}),
-		parley.ModelRequest{Messages: providertest.User("say hello")}); a.Err != nil || a.Text != "hello" {
+		port.ModelRequest{Messages: providertest.User("say hello")}); a.Err != nil || a.Text != "hello" {
 		t.Errorf("the demo: %+v", a)
 	}
 }
@@ -83,7 +84,7 @@ func TestEveryVendorThroughOneDoor(t *testing.T) {
 	for model, cost := range map[string]int64{"gpt-4.1": 12*2 + 5*8, "claude-sonnet-4-5": 12*3 + 5*15,
 		"anthropic/claude-opus-4-1": 12*15 + 5*75, "gemini-2.5-flash": 16, "llama3.2": 0} {
 		a := providertest.Ask(t.Context(), m,
-			parley.ModelRequest{Model: model, Messages: providertest.User("say hello")})
+			port.ModelRequest{Model: model, Messages: providertest.User("say hello")})
 		if a.Err != nil || a.Text != "Hello there, this is a whole answer." {
 			t.Errorf("%s: %+v", model, a)
 			continue
@@ -160,7 +161,7 @@ func TestAnAddressIsShown(t *testing.T) {
 		for name, variable := range map[string]string{"llama": "OPENAI_BASE_URL",
 			"claude-sonnet-4-5": "ANTHROPIC_BASE_URL", "gemini-2.5-pro": "GOOGLE_GEMINI_BASE_URL"} {
 			a := providertest.Ask(t.Context(), models,
-				parley.ModelRequest{Model: name, Messages: providertest.User("say hello")})
+				port.ModelRequest{Model: name, Messages: providertest.User("say hello")})
 			want := "cannot be reached; the server's log says where it was looked for."
 			if show {
 				want = "cannot be reached at http://" + l.Addr().String() + ". Start it, or correct " + variable + "."

@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"parley"
+	"parley/port"
 )
 
 // A Classifier has a model judge an input, for what rules cannot see. It is a
-// parley.Classifier.
+// port.Classifier.
 type Classifier struct {
-	Model parley.Model
+	Model port.Model
 	Name  string // of the model
 }
 
@@ -38,7 +39,7 @@ func (c *Classifier) Classify(ctx context.Context, text string) (parley.Finding,
 	if err != nil {
 		return parley.Finding{}, err
 	}
-	request := parley.ModelRequest{Model: c.Name, Instructions: classifierInstructions,
+	request := port.ModelRequest{Model: c.Name, Instructions: classifierInstructions,
 		Messages: []parley.Message{{Role: parley.RoleUser, Text: string(quoted)}}}
 	var answer strings.Builder
 	for said, err := range c.Model.Stream(ctx, request) {

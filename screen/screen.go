@@ -1,22 +1,36 @@
 package screen
 
-import "parley"
+import (
+	"slices"
+	"sync/atomic"
 
-// Screen is a parley.Screen.
+	"parley"
+	"parley/port"
+)
+
+// Screen is a port.Screen.
 type Screen struct {
 	key      []byte
 	mode     string
 	sentinel *Sentinel
-	redactor *Redactor
+	own      []string
+	redactor atomic.Pointer[Redactor]
 }
 
-var _ parley.Screen = (*Screen)(nil)
+var _ port.Screen = (*Screen)(nil)
 
 // New makes the screen of a server. The key is what canaries are made of; own
 // are secrets of the server itself. The mode says what becomes of what the
 // sentinel finds: block, flag (what would be blocked is flagged) or off.
 func New(key []byte, mode string, own ...string) *Screen {
-	return &Screen{key: key, mode: mode, sentinel: Default(), redactor: NewRedactor(own...)}
+	s := &Screen{key: key, mode: mode, sentinel: Default(), own: own}
+	s.Also()
+	return s
+}
+
+// Also has more secrets be taken out from now on, in place of those of the last call.
+func (s *Screen) Also(secrets ...string) {
+	s.redactor.Store(NewRedactor(slices.Concat(s.own, secrets)...))
 }
 
 // Prepare makes what all screens share, which takes some milliseconds. New and
@@ -37,19 +51,19 @@ func (s *Screen) Scan(recent []string, text string) parley.Finding {
 	return parley.Finding{Verdict: parley.ScreenVerdict(f.Verdict), Score: f.Score, Reason: f.Reason}
 }
 
-func (s *Screen) Canary(tenant parley.TenantID, session parley.SessionID) parley.Canary {
+func (s *Screen) Canary(tenant parley.TenantID, session parley.SessionID) port.Canary {
 	return word(Canary(s.key, string(tenant), string(session)))
 }
 
-func (s *Screen) Redactor() parley.Filter { return redacting{s.redactor.Stream()} }
+func (s *Screen) Redactor() port.Filter { return redacting{s.redactor.Load().Stream()} }
 
-func (s *Screen) HasSecret(text string) bool { return s.redactor.HasOwn(text) }
+func (s *Screen) HasSecret(text string) bool { return s.redactor.Load().HasOwn(text) }
 
 // word is the canary of one session.
 type word string
 
 func (w word) Word() string              { return string(w) }
-func (w word) Filter() parley.LeakFilter { return &leaks{Filter: NewFilter(string(w))} }
+func (w word) Filter() port.LeakFilter   { return &leaks{Filter: NewFilter(string(w))} }
 func (w word) Contains(text string) bool { return Contains(string(w), text) }
 
 // leaks is a Filter that remembers.

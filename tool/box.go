@@ -18,6 +18,7 @@ import (
 
 	"parley"
 	"parley/policy"
+	"parley/port"
 	"parley/sandbox"
 	"parley/workspace"
 )
@@ -28,12 +29,12 @@ type Box struct {
 	artifacts string // folder of long outputs; empty: they are not kept
 	tenant    parley.TenantID
 	sandbox   *sandbox.Sandbox
-	slots     chan struct{}         // taken by commands that run
-	skills    func() []parley.Skill // nil: there are none
-	servers   parley.TenantToolbox  // whose tools it offers as well; may be nil
+	slots     chan struct{}       // taken by commands that run
+	skills    func() []port.Skill // nil: there are none
+	servers   port.TenantToolbox  // whose tools it offers as well; may be nil
 }
 
-var _ parley.Toolbox = (*Box)(nil)
+var _ port.Toolbox = (*Box)(nil)
 
 // Options are what the tools of a Box work with.
 type Options struct {
@@ -45,10 +46,10 @@ type Options struct {
 	// of them; empty: they are not kept.
 	Artifacts string
 	// Skills has the box offer skill while there are any; nil: there are none.
-	Skills func() []parley.Skill
+	Skills func() []port.Skill
 	// Servers are the MCP servers whose tools are offered as well; may be nil.
 	// Their results pass the same cap as all others.
-	Servers parley.TenantToolbox
+	Servers port.TenantToolbox
 }
 
 // New offers tools over a workspace.
@@ -142,7 +143,7 @@ func (b *Box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 	}
 	v := parley.Verdict{Kind: parley.VerdictRun, Class: a.class, Show: a.show, Questions: a.questions, Agent: a.agent,
 		Task: a.task}
-	v.Digest = parley.Digest(name, arguments, b.files.Root())
+	v.Digest = port.Digest(name, arguments, b.files.Root())
 	v.Source = a.source
 	switch {
 	case len(a.questions) > 0:
@@ -167,25 +168,25 @@ func (b *Box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 
 // Perform carries out a call. Its errors are safe to show; what was not
 // understood is CodeInvalid.
-func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress parley.Progress) (
-	parley.ToolResult, error) {
+func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress port.Progress) (
+	port.ToolResult, error) {
 	a, err := b.understand(agent, name, arguments)
 	switch {
 	case err != nil:
-		return parley.ToolResult{}, parley.Errorf(parley.CodeInvalid, "%s", err)
+		return port.ToolResult{}, parley.Errorf(parley.CodeInvalid, "%s", err)
 	case a.perform == nil && a.look == nil && a.command == nil && a.skill == nil:
-		return parley.ToolResult{}, parley.Errorf(parley.CodeInvalid,
+		return port.ToolResult{}, parley.Errorf(parley.CodeInvalid,
 			"%s is not run as a tool: a person or the server itself answers it.", name)
 	case ctx.Err() != nil:
-		return parley.ToolResult{}, ctx.Err()
+		return port.ToolResult{}, ctx.Err()
 	case a.command != nil:
 		return b.run(ctx, agent, a.command, progress)
 	case a.skill != nil:
 		text, err := b.useSkill(*a.skill)
 		if err != nil {
-			return parley.ToolResult{}, parley.Errorf(parley.CodeInvalid, "%s", err)
+			return port.ToolResult{}, parley.Errorf(parley.CodeInvalid, "%s", err)
 		}
-		return parley.ToolResult{Text: text}, nil
+		return port.ToolResult{Text: text}, nil
 	case a.exact != nil && len(agent.Command) > 0:
 		return b.lookExactly(ctx, a)
 	}
@@ -196,9 +197,9 @@ func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments s
 		err = b.edit(ctx, a, &out)
 	}
 	if err != nil {
-		return parley.ToolResult{}, err
+		return port.ToolResult{}, err
 	}
-	return parley.ToolResult{Text: out.String()}, nil
+	return port.ToolResult{Text: out.String()}, nil
 }
 
 // look carries out an action that only reads: the workspace, or an artifact.
@@ -211,13 +212,13 @@ func (b *Box) look(ctx context.Context, a action, out io.Writer) error {
 
 // lookExactly carries out an action whose result is the very bytes of a file, or
 // an error.
-func (b *Box) lookExactly(ctx context.Context, a action) (parley.ToolResult, error) {
+func (b *Box) lookExactly(ctx context.Context, a action) (port.ToolResult, error) {
 	var out strings.Builder
 	a.look = a.exact
 	if err := lookIn(ctx, b.files, a, &out); err != nil {
-		return parley.ToolResult{}, err
+		return port.ToolResult{}, err
 	}
-	return parley.ToolResult{Text: out.String(), Exact: true}, nil
+	return port.ToolResult{Text: out.String(), Exact: true}, nil
 }
 
 func lookIn(ctx context.Context, files *workspace.Workspace, a action, out io.Writer) error {

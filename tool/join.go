@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"parley"
+	"parley/port"
 )
 
-var _ parley.TenantToolbox = (*Box)(nil)
+var _ port.TenantToolbox = (*Box)(nil)
 
 // Of is the box of a tenant. Without servers there is only one that has results
 // to keep: the tenant of the workspace.
-func (b *Box) Of(ctx context.Context, ledger parley.ToolLedger) parley.Toolbox {
+func (b *Box) Of(ctx context.Context, ledger port.ToolLedger) port.Toolbox {
 	if b.servers == nil {
 		return b
 	}
@@ -25,7 +26,7 @@ func (b *Box) Of(ctx context.Context, ledger parley.ToolLedger) parley.Toolbox {
 // A joined box is the tools over a workspace, and those of servers.
 type joined struct {
 	*Box
-	servers parley.Toolbox
+	servers port.Toolbox
 }
 
 // ofServer: no tool over the workspace is called like that.
@@ -42,8 +43,8 @@ func (j *joined) Judge(agent parley.Agent, name, arguments string) parley.Verdic
 	return j.Box.Judge(agent, name, arguments)
 }
 
-func (j *joined) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress parley.Progress) (
-	parley.ToolResult, error) {
+func (j *joined) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress port.Progress) (
+	port.ToolResult, error) {
 	if !ofServer(name) {
 		return j.Box.Perform(ctx, agent, name, arguments, progress)
 	}

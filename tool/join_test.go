@@ -7,31 +7,32 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // far is a toolbox of servers.
 type far struct{ said string }
 
-func (f far) Of(context.Context, parley.ToolLedger) parley.Toolbox { return f }
+func (f far) Of(context.Context, port.ToolLedger) port.Toolbox { return f }
 func (f far) Specs(parley.Agent) []parley.ToolSpec {
 	return []parley.ToolSpec{{Name: "far__away"}}
 }
 func (f far) Judge(_ parley.Agent, name, _ string) parley.Verdict {
 	return parley.Verdict{Kind: parley.VerdictAsk, Show: name}
 }
-func (f far) Perform(_ context.Context, _ parley.Agent, name, _ string, progress parley.Progress) (parley.ToolResult,
+func (f far) Perform(_ context.Context, _ parley.Agent, name, _ string, progress port.Progress) (port.ToolResult,
 	error) {
 	for range 3 * liveLimit / 1000 {
 		progress(parley.Stdout, strings.Repeat("p", 1000))
 	}
-	return parley.ToolResult{Text: f.said, Failed: true}, nil
+	return port.ToolResult{Text: f.said, Failed: true}, nil
 }
 
 // What servers say passes the same cap as anything else, and is kept whole.
 func TestJoinedTools(t *testing.T) {
 	b := newBox(t, t.TempDir())
 	b.artifacts = t.TempDir()
-	if b.Of(t.Context(), nil) != parley.Toolbox(b) {
+	if b.Of(t.Context(), nil) != port.Toolbox(b) {
 		t.Error("a box without servers is not the same for all")
 	}
 	b.servers = far{said: "begin\n" + strings.Repeat("x", 100<<10) + "\x01end"}
@@ -77,7 +78,7 @@ func TestJoinedTools(t *testing.T) {
 
 // ledgerOf is the ledger of a tenant.
 type ledgerOf struct {
-	parley.ToolLedger
+	port.ToolLedger
 	tenant parley.TenantID
 }
 
@@ -93,7 +94,7 @@ func TestArtifactsOfTenants(t *testing.T) {
 		s.add(strings.Repeat("x", outputLimit+1))
 		return s.close()
 	}
-	read := func(all parley.Toolbox, name string) error {
+	read := func(all port.Toolbox, name string) error {
 		_, err := all.Perform(t.Context(), parley.Agent{}, "read_file", `{"path":"`+name+`"}`, nil)
 		return err
 	}

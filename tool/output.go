@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"parley"
+	"parley/port"
 )
 
 const (
@@ -26,10 +27,10 @@ type output struct {
 	broken     map[parley.Stream][]byte  // the beginning of a character whose rest may follow
 	rest       func(from, to int) string // how to get lines that were left out; may be nil
 
-	live   parley.Progress // is told all of it as it comes, up to liveLimit; may be nil
-	shown  int             // what live was told, with switchCost for each change of the stream
-	stream parley.Stream   // that live was last told of
-	whole  *spool          // keeps all of it, if it is too long; may be nil
+	live   port.Progress // is told all of it as it comes, up to liveLimit; may be nil
+	shown  int           // what live was told, with switchCost for each change of the stream
+	stream parley.Stream // that live was last told of
+	whole  *spool        // keeps all of it, if it is too long; may be nil
 }
 
 const (

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"parley"
+	"parley/strictjson"
 )
 
 // A schema is the part of JSON Schema that the tools use. A bound of zero is no
@@ -36,7 +36,7 @@ type schema struct {
 // that is not enforced.
 func mustSchema(raw string) *schema {
 	var s schema
-	if err := parley.DecodeKnown([]byte(raw), &s); err != nil {
+	if err := strictjson.DecodeKnown([]byte(raw), &s); err != nil {
 		panic(fmt.Sprintf("a schema built into the program is broken: %v: %s", err, raw))
 	}
 	return &s
@@ -61,7 +61,7 @@ func (s *schema) decode(arguments string, into any) error {
 	if err := json.Unmarshal([]byte(arguments), &whole); err != nil {
 		return fmt.Errorf("they are not valid JSON: %w", err)
 	}
-	if key, repeated := parley.RepeatedKey(whole, parley.AllLevels); repeated {
+	if key, repeated := strictjson.RepeatedKey(whole, strictjson.AllLevels); repeated {
 		return fmt.Errorf("the key %.80q is given twice", key)
 	}
 	d := json.NewDecoder(bytes.NewReader(whole))

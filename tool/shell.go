@@ -14,6 +14,7 @@ import (
 
 	"parley"
 	"parley/policy"
+	"parley/port"
 	"parley/sandbox"
 	"parley/workspace"
 )
@@ -88,7 +89,7 @@ func (b *Box) judgeCommand(agent parley.Agent, c *command, v *parley.Verdict) {
 	if missing != nil {
 		place = "bare" // what was allowed inside is not allowed outside
 	}
-	v.Digest = parley.Digest("shell", v.Digest, place)
+	v.Digest = port.Digest("shell", v.Digest, place)
 	v.Source = sourceOfCommand(j, missing)
 	if j.Reads && missing == nil {
 		v.Class = parley.Pure
@@ -115,7 +116,7 @@ func (b *Box) similar(c *command, missing error) (rule parley.SimilarRule) {
 	if c.dir != "." {
 		rule.Text += fmt.Sprintf(", in the folder %q", c.dir)
 	}
-	rule.Digest = parley.Digest("shell", "similar", found.Name, b.files.Root(), c.dir)
+	rule.Digest = port.Digest("shell", "similar", found.Name, b.files.Root(), c.dir)
 	return rule
 }
 
@@ -171,18 +172,18 @@ func quoted(words []string) string {
 
 // run carries out a command that was judged, and maybe approved. It returns
 // when nothing of it is left.
-func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress parley.Progress) (parley.ToolResult,
+func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress port.Progress) (port.ToolResult,
 	error) {
 	missing := b.sandbox.Missing()
 	j := b.judged(c)
 	if kind, why := policy.Command(agent.Approval, j, missing); kind == parley.VerdictBlock {
-		return parley.ToolResult{}, parley.Errorf(parley.CodeInvalid, "This was not run: %s.", why)
+		return port.ToolResult{}, parley.Errorf(parley.CodeInvalid, "This was not run: %s.", why)
 	}
 	select {
 	case b.slots <- struct{}{}:
 		defer func() { <-b.slots }()
 	case <-ctx.Done():
-		return parley.ToolResult{}, ctx.Err()
+		return port.ToolResult{}, ctx.Err()
 	}
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -194,18 +195,18 @@ func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress 
 	text := out.String()
 	switch {
 	case ctx.Err() != nil:
-		return parley.ToolResult{}, ctx.Err()
+		return port.ToolResult{}, ctx.Err()
 	case err != nil:
-		return parley.ToolResult{},
+		return port.ToolResult{},
 			&parley.Error{Code: parley.CodeInvalid, Message: fmt.Sprintf("Running it failed: %v.", err), Err: err}
 	case ended.Flood:
-		return parley.ToolResult{Text: fmt.Sprintf("stopped: it printed more than %d bytes\n%s", sandbox.MaxOutput,
+		return port.ToolResult{Text: fmt.Sprintf("stopped: it printed more than %d bytes\n%s", sandbox.MaxOutput,
 			text), Failed: true}, nil
 	case ended.Unpausable:
-		return parley.ToolResult{Text: "stopped: it could not be paused while another command was set up\n" + text,
+		return port.ToolResult{Text: "stopped: it could not be paused while another command was set up\n" + text,
 			Failed: true}, nil
 	case ended.Killed:
-		return parley.ToolResult{Text: fmt.Sprintf("stopped: it took longer than %s\n%s", c.timeout, text),
+		return port.ToolResult{Text: fmt.Sprintf("stopped: it took longer than %s\n%s", c.timeout, text),
 			Failed: true}, nil
 	}
 	if ended.Exit != 0 && looksForbidden(text) {
@@ -213,7 +214,7 @@ func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress 
 			text = strings.TrimRight(text, "\n") + "\n[" + rules + "]\n"
 		}
 	}
-	return parley.ToolResult{Text: parley.ExitLine(ended.Exit) + text, Exit: &ended.Exit, Failed: ended.Exit != 0}, nil
+	return port.ToolResult{Text: parley.ExitLine(ended.Exit) + text, Exit: &ended.Exit, Failed: ended.Exit != 0}, nil
 }
 
 // forbidden are the words of programs that were refused something, which do not

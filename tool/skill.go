@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"parley"
+	"parley/port"
 )
 
 //go:embed skill.md
@@ -27,11 +28,11 @@ var skill = define("skill", skillDescription, skillSchema, func(args skillArgume
 })
 
 // callable are the skills that models may call.
-func (b *Box) callable() []parley.Skill {
+func (b *Box) callable() []port.Skill {
 	if b.skills == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(b.skills()), func(s parley.Skill) bool { return !s.Models })
+	return slices.DeleteFunc(slices.Clone(b.skills()), func(s port.Skill) bool { return !s.Models })
 }
 
 // useSkill is the text of a skill.

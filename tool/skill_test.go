@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 func TestSkill(t *testing.T) {
@@ -17,13 +18,13 @@ func TestSkill(t *testing.T) {
 	if has() {
 		t.Error("skill is offered, and there is none")
 	}
-	skills := []parley.Skill{{Name: "people", Text: "x", People: true}}
-	b.box.skills = func() []parley.Skill { return skills }
+	skills := []port.Skill{{Name: "people", Text: "x", People: true}}
+	b.box.skills = func() []port.Skill { return skills }
 	if has() {
 		t.Error("skill is offered, and there is none for models")
 	}
-	skills = append(skills, parley.Skill{Name: "greet", Text: "Greet $ARGUMENTS.", Models: true},
-		parley.Skill{Name: "pick", Text: "x", Hint: "a|b", Models: true})
+	skills = append(skills, port.Skill{Name: "greet", Text: "Greet $ARGUMENTS.", Models: true},
+		port.Skill{Name: "pick", Text: "x", Hint: "a|b", Models: true})
 	if !has() {
 		t.Error("skill is not offered")
 	}

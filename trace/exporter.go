@@ -16,6 +16,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"parley"
+	"parley/port"
 )
 
 const (
@@ -30,7 +31,7 @@ const (
 
 // Options of an Exporter.
 type Options struct {
-	Store    parley.Store
+	Store    port.Store
 	Upload   func(context.Context, []*tracepb.ResourceSpans) error // one attempt
 	Resource *resourcepb.Resource
 	Version  string                    // of the server
@@ -206,7 +207,7 @@ func (x *Exporter) read(r run) ([]*tracepb.Span, error) {
 }
 
 // input is the text that started a run.
-func (x *Exporter) input(logs parley.TenantStore, e parley.Event) (string, error) {
+func (x *Exporter) input(logs port.TenantStore, e parley.Event) (string, error) {
 	started, _ := e.Body.(parley.RunStarted)
 	events, err := logs.Events(x.ctx, e.Session, parley.Seq(started.Input)-1, 1)
 	if err != nil || len(events) == 0 {
@@ -218,7 +219,7 @@ func (x *Exporter) input(logs parley.TenantStore, e parley.Event) (string, error
 
 // place finds the run at the top of the tree. The session of a sub-agent says
 // which call of which run has spawned it.
-func (x *Exporter) place(logs parley.TenantStore, r run) (place, error) {
+func (x *Exporter) place(logs port.TenantStore, r run) (place, error) {
 	first, err := logs.Events(x.ctx, r.session, 0, 1)
 	if err != nil {
 		return place{}, err

@@ -18,19 +18,20 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"parley"
+	"parley/port"
 )
 
 // A fakeStore has logs, and can only be read.
 type fakeStore struct {
-	parley.Store
+	port.Store
 	logs map[parley.SessionID][]parley.Event
 }
 
-func (s fakeStore) Epoch() string                             { return "epoch" }
-func (s fakeStore) Tenant(parley.TenantID) parley.TenantStore { return fakeLogs{logs: s.logs} }
+func (s fakeStore) Epoch() string                           { return "epoch" }
+func (s fakeStore) Tenant(parley.TenantID) port.TenantStore { return fakeLogs{logs: s.logs} }
 
 type fakeLogs struct {
-	parley.TenantStore
+	port.TenantStore
 	logs map[parley.SessionID][]parley.Event
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"parley"
 	"parley/client"
+	"parley/port"
 )
 
 // The edge performs effects. It is the only part of the package that talks to a server.
@@ -128,7 +129,11 @@ func (l *serverLink) request(f effect) (tea.Msg, error) {
 	switch f := f.(type) {
 	case askMe:
 		me, err := l.Me(l.ctx)
-		return meMsg{me}, err
+		var projects []port.Project
+		if err == nil {
+			projects, err = l.Projects(l.ctx)
+		}
+		return meMsg{me, projects}, err
 	case open:
 		_, err := l.Client.Open(l.ctx, client.NewSession{ID: f.session, Agent: f.agent})
 		return openedMsg{f.session}, err

@@ -11,18 +11,22 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"parley"
 )
 
-// An image is sent with a message that names its file: @shot.png. Such a name may have spaces behind backslashes.
+// An image, or a PDF document, is sent with a message that names its file: @shot.png. Such a name may have spaces
+// behind backslashes.
 
 // imageKinds are the types that the server takes, as they are seen in the first bytes of a file.
-var imageKinds = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+var imageKinds = []string{"image/png", "image/jpeg", "image/gif", "image/webp", parley.TypePDF}
 
 const maxImageBytes = 4 << 20 // of all images of a message, as the server limits them
 
 // namesImage reports whether a file is an image by its name.
 func namesImage(path string) bool {
-	return slices.Contains([]string{".png", ".jpg", ".jpeg", ".gif", ".webp"}, strings.ToLower(filepath.Ext(path)))
+	return slices.Contains([]string{".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"},
+		strings.ToLower(filepath.Ext(path)))
 }
 
 // imagesNamed are the files in a text that are images by their names.
@@ -90,7 +94,7 @@ func ReadImage(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s has more than %d MiB, which is the most that a message takes", path,
 			maxImageBytes>>20)
 	case !slices.Contains(imageKinds, http.DetectContentType(data)):
-		return nil, fmt.Errorf("%s is no PNG, JPEG, GIF or WebP", path)
+		return nil, fmt.Errorf("%s is no PNG, JPEG, GIF, WebP or PDF", path)
 	}
 	return data, nil
 }

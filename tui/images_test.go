@@ -39,7 +39,7 @@ func TestImagesAreNamed(t *testing.T) {
 			t.Errorf("%q has %d images (%v), want %d", text, len(got), err, len(want))
 		}
 	}
-	for text, want := range map[string]string{"@text.png": "text.png is no PNG, JPEG, GIF or WebP",
+	for text, want := range map[string]string{"@text.png": "text.png is no PNG, JPEG, GIF, WebP or PDF",
 		"@large.png": "large.png has more than 4 MiB", "@a.png @half.png": "",
 		"@a.png @half.png @half.png @my\\ shot.PNG @./half.png": "may have 4 MiB in all",
 		"@folder.png": "folder.png is not a file"} {

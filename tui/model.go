@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/client"
+	"parley/port"
 )
 
 // A model is the state of the screen. step computes the next one, and View draws it.
@@ -17,12 +18,13 @@ type model struct {
 	now  func() time.Time
 	wish wishes
 
-	at      time.Time // of the message that step handles
-	me      client.Me
-	talk    Talk
-	started bool  // the session exists on the server
-	lost    error // the connection; nil: it is there
-	ended   error // the follower has ended for good
+	at       time.Time // of the message that step handles
+	me       client.Me
+	projects []port.Project // of the server
+	talk     Talk
+	started  bool  // the session exists on the server
+	lost     error // the connection; nil: it is there
+	ended    error // the follower has ended for good
 
 	width, height int
 	light         bool
@@ -70,7 +72,10 @@ type (
 		resync  bool  // the log follows from its beginning
 		ended   error // the follower, for good
 	}
-	meMsg      struct{ me client.Me }
+	meMsg struct {
+		me       client.Me
+		projects []port.Project
+	}
 	openedMsg  struct{ session parley.SessionID }
 	refusedMsg struct { // an effect failed
 		effect effect
@@ -182,7 +187,7 @@ func (m model) step(msg tea.Msg) (model, []effect) {
 func (m model) stepOutside(msg tea.Msg) (model, []effect) {
 	switch msg := msg.(type) {
 	case meMsg:
-		m.me, m.lost = msg.me, nil
+		m.me, m.projects, m.lost = msg.me, msg.projects, nil
 		if m.me.Demo && m.me.Hint != "" && m.hint == "" {
 			m.hint = m.me.Hint
 		}

@@ -12,6 +12,7 @@ import (
 	xansi "github.com/charmbracelet/x/ansi"
 
 	"parley"
+	"parley/port"
 )
 
 // A clock of tests stands still until it is moved.
@@ -262,4 +263,44 @@ func TestStreamingDrawsOnlyTheEnd(t *testing.T) {
 	if parts, whole := squeeze(b.lines), squeeze(whole.lines); !strings.HasPrefix(whole, parts) {
 		t.Errorf("in parts\n%s\nat once\n%s", parts, whole)
 	}
+}
+
+// TestProjectOfTheStatus: the status names the project if the server has several.
+func TestProjectOfTheStatus(t *testing.T) {
+	t.Parallel()
+	projects := []port.Project{{ID: "1", Root: "/src/shop", Name: "shop"}, {ID: "2", Root: "/src/app", Name: "app"}}
+	m, _ := inTalk().step(meMsg{projects: projects[1:]})
+	if strings.Contains(shown(m), "app ·") {
+		t.Errorf("of one project:\n%s", shown(m))
+	}
+	m, _ = m.step(meMsg{projects: projects})
+	mustShow(t, m, "app · coder")
+	m.talk.Project = ""
+	mustShow(t, m, "shop · coder")
+}
+
+// TestOneSentenceForAModelThatIsDown: the end of the run says why, and the problem before it is not shown as well. A
+// problem that another model solves stays.
+func TestOneSentenceForAModelThatIsDown(t *testing.T) {
+	t.Parallel()
+	gaveUp := parley.ProblemReported{Message: "Network error.", Retry: &parley.Retry{Turn: 1, Problem: "network",
+		Attempt: 3, Of: 3, GaveUp: true}}
+	failed := parley.RunFinished{Outcome: parley.Failed, Message: "The server is down."}
+	var s script
+	s.ask("hello")
+	s.add(gaveUp)
+	s.add(failed)
+	m, _ := tell(sized(newTestModel(), 80, 24), s.events...)
+	mustShow(t, m, "The server is down.")
+	if strings.Contains(shown(m), "Network error.") {
+		t.Errorf("both are shown:\n%s", shown(m))
+	}
+	s = script{}
+	s.ask("hello")
+	s.add(gaveUp)
+	s.add(parley.ModelFellBack{Preferred: "a", Actual: "b"})
+	s.say(parley.Text, "Hello.")
+	s.add(failed)
+	m, _ = tell(sized(newTestModel(), 80, 24), s.events...)
+	mustShow(t, m, "Network error.", "The server is down.")
 }

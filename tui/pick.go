@@ -81,8 +81,8 @@ func (m model) listed(msg listedMsg) (model, []effect) {
 			return m.chosen(r)
 		}
 	}
-	m.picker.filter, m.picker.named = p.named, ""
 	m.hint = fmt.Sprintf("There is no %q in this list.", p.named)
+	p.filter, p.named = p.named, ""
 	return m, nil
 }
 

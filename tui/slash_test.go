@@ -111,6 +111,10 @@ func TestLists(t *testing.T) {
 		[]pickRow{{"coder", "coder", ""}}}); m.wish.Agent != "coder" {
 		t.Errorf("/agent coder chose %q", m.wish.Agent)
 	}
+	m, _ = press(m, "/agent nobody", "enter")
+	m, _ = m.step(listedMsg{list{pickAgent, "", "/src/app"}, []pickRow{{"coder", "coder", ""}}})
+	mustShow(t, m, `There is no "nobody" in this list.`)
+	m, _ = press(m, "esc")
 	other := "7d4d6d0e-63f8-4f0b-9a53-0f1d8f2f7a11"
 	m, effects := press(m, "/sessions", "enter", "ol", "d")
 	if want := (list{pickSession, "old", "/src/app"}); effects[len(effects)-1] != want {

@@ -26,6 +26,7 @@ type Talk struct {
 	Since    time.Time // when the open run started
 	Doing    string    // what the open run does now
 	Retrying bool
+	unsolved int         // how many items there are with a problem that no retry has solved; zero: there is none
 	Plan     parley.Plan // the last one
 	Context  parley.ContextSize
 	Used     parley.Usage // by runs that have ended
@@ -174,6 +175,8 @@ func (t Talk) foldSession(e parley.Event) Talk {
 		return t.trouble(e, "The context was not compacted: "+b.Message)
 	case parley.FilesChanged:
 		return t.add(e, Item{Kind: Changed, Files: b.Files, Omitted: b.Truncated})
+	case parley.ChangesUndone:
+		return t.note(e, b.Summary())
 	case parley.PlanChanged:
 		return t.foldPlan(e, b.Plan)
 	case parley.ProblemReported:
@@ -220,7 +223,11 @@ func (t Talk) problem(e parley.Event, b parley.ProblemReported) Talk {
 		t.Doing = b.Message
 		return t.note(e, b.Message)
 	}
-	return t.trouble(e, b.Message)
+	t = t.trouble(e, b.Message)
+	if b.Retry != nil {
+		t.unsolved = len(t.Items)
+	}
+	return t
 }
 
 func (t Talk) foldRun(e parley.Event) Talk {
@@ -253,6 +260,9 @@ func (t Talk) foldRun(e parley.Event) Talk {
 			text := b.Message
 			if text == "" {
 				text = "The run ended: " + string(b.Outcome) + "."
+			}
+			if n := len(t.Items); n > 0 && n == t.unsolved { // the end of the run says why
+				return t.replace(n-1, func(i *Item) { i.Text = text })
 			}
 			return t.trouble(e, text)
 		}

@@ -9,6 +9,7 @@ import (
 	xansi "github.com/charmbracelet/x/ansi"
 
 	"parley"
+	"parley/client"
 )
 
 // view draws the screen. Everything on it has passed onlyStyles.
@@ -138,6 +139,9 @@ func (m model) status() string {
 	}
 	if m.wish.Plan {
 		add("plan mode")
+	}
+	if len(m.projects) > 1 {
+		add(client.ProjectName(m.projects, m.project()))
 	}
 	add(firstOf(m.wish.Agent, m.talk.Agent))
 	add(firstOf(m.wish.Model, m.talk.Model, m.me.Model))

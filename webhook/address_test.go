@@ -194,7 +194,7 @@ func TestWhatIsDialledIsLookedAt(t *testing.T) {
 	defer s.close()
 	for _, host := range []string{"localhost", "127.0.0.1", "[::ffff:127.0.0.1]", "2130706433"} {
 		u := &url.URL{Scheme: "https", Host: host + ":" + port}
-		ctx := context.WithValue(t.Context(), dialledKey{}, u)
+		ctx := context.WithValue(t.Context(), dialledKey{}, &dialling{to: u})
 		conn, err := s.client.Transport.(*http.Transport).DialContext(ctx, "tcp",
 			net.JoinHostPort(strings.Trim(host, "[]"), port))
 		if err == nil {

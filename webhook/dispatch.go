@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 const (
@@ -24,8 +25,8 @@ const (
 
 // Store is what a Dispatcher works on.
 type Store interface {
-	parley.HookStore
-	Tenant(parley.TenantID) parley.TenantStore
+	port.HookStore
+	Tenant(parley.TenantID) port.TenantStore
 	Epoch() string
 }
 
@@ -56,6 +57,7 @@ type Dispatcher struct {
 	poked  chan struct{}
 	ended  chan landing
 	wg     sync.WaitGroup
+	trying sync.Map // tenants for which Try runs
 
 	looking context.Context // ends when no more is begun
 	stop    context.CancelFunc
@@ -150,7 +152,7 @@ func (d *Dispatcher) look(ctx, telling context.Context) {
 			continue
 		}
 		if room := flying - len(under); room > 0 {
-			var busy parley.HooksBusy
+			var busy port.HooksBusy
 			for target, n := range targets {
 				if n >= perHost {
 					busy.Targets = append(busy.Targets, target)
@@ -194,7 +196,7 @@ func (d *Dispatcher) look(ctx, telling context.Context) {
 
 // deliver makes one attempt, from the claim to what is written of it. It fails if
 // there could be no claim; one that was made puts off the next attempt by itself.
-func (d *Dispatcher) deliver(ctx context.Context, h parley.HookDue) error {
+func (d *Dispatcher) deliver(ctx context.Context, h port.HookDue) error {
 	term, err := d.term(ctx)
 	if err != nil {
 		return err
@@ -224,10 +226,10 @@ func (d *Dispatcher) deliver(ctx context.Context, h parley.HookDue) error {
 		h.Attempts+1)
 	outcome := string(fate.Status)
 	switch fate.Status {
-	case parley.EffectCompleted:
+	case port.EffectCompleted:
 		outcome = "delivered"
 		log.Debug("effect_delivered", "type", parley.Webhook)
-	case parley.EffectPending:
+	case port.EffectPending:
 		outcome = "retried"
 		log.Info("a webhook was not taken, and is tried again", "why", fate.Why, "at", fate.Next)
 	default:
@@ -248,10 +250,10 @@ func (d *Dispatcher) term(ctx context.Context) (int64, error) {
 
 // attempt says what came of it. What cannot become any better is given up at
 // once.
-func (d *Dispatcher) attempt(ctx context.Context, h parley.HookDue) parley.HookFate {
-	fate := parley.HookFate{Status: parley.EffectFailed, At: d.Now()}
+func (d *Dispatcher) attempt(ctx context.Context, h port.HookDue) port.HookFate {
+	fate := port.HookFate{Status: port.EffectFailed, At: d.Now()}
 	if !d.Now().Before(h.Made.Add(parley.EffectLife)) {
-		fate.Why = parley.EffectExpired
+		fate.Why = port.EffectExpired
 		return fate
 	}
 	logs := d.Store.Tenant(h.Tenant)
@@ -274,7 +276,7 @@ func (d *Dispatcher) attempt(ctx context.Context, h parley.HookDue) parley.HookF
 	fate.At = d.Now()
 	switch {
 	case v.done:
-		fate.Status = parley.EffectCompleted
+		fate.Status = port.EffectCompleted
 		return fate
 	case v.gone:
 		fate.Why = v.why
@@ -288,7 +290,7 @@ func (d *Dispatcher) attempt(ctx context.Context, h parley.HookDue) parley.HookF
 
 // again is when it is tried next: after longer and longer, never all at the same
 // moment, and not after a day.
-func (d *Dispatcher) again(h parley.HookDue, fate parley.HookFate, v verdict) parley.HookFate {
+func (d *Dispatcher) again(h port.HookDue, fate port.HookFate, v verdict) port.HookFate {
 	pause := firstPause
 	for range min(h.Attempts, 10) {
 		pause = min(3*pause, maxPause)
@@ -303,7 +305,7 @@ func (d *Dispatcher) again(h parley.HookDue, fate parley.HookFate, v verdict) pa
 	case fate.Next.After(end):
 		fate.Next = end
 	}
-	fate.Status = parley.EffectPending
+	fate.Status = port.EffectPending
 	return fate
 }
 
@@ -316,13 +318,13 @@ type addressee struct {
 
 // givenUp: there is nobody to be told.
 type givenUp struct {
-	status parley.EffectStatus
+	status port.EffectStatus
 	why    string
 }
 
 func (g givenUp) Error() string { return g.why }
 
-func (d *Dispatcher) addressee(ctx context.Context, logs parley.TenantStore, h parley.HookDue) (addressee, error) {
+func (d *Dispatcher) addressee(ctx context.Context, logs port.TenantStore, h port.HookDue) (addressee, error) {
 	if h.Agent != "" {
 		return d.agent(ctx, logs, h)
 	}
@@ -332,26 +334,26 @@ func (d *Dispatcher) addressee(ctx context.Context, logs parley.TenantStore, h p
 	case err != nil:
 		return to, err
 	case !ok:
-		return to, givenUp{parley.EffectGone, "the session has no webhook any more"}
+		return to, givenUp{port.EffectGone, "the session has no webhook any more"}
 	case row.Hook.Target != h.Target:
-		return to, givenUp{parley.EffectGone, "the session has another webhook now"}
+		return to, givenUp{port.EffectGone, "the session has another webhook now"}
 	case !row.Gone.IsZero():
-		return to, givenUp{parley.EffectFailed, "the receiver wants no more; set the webhook again"}
+		return to, givenUp{port.EffectFailed, "the receiver wants no more; set the webhook again"}
 	}
 	to.url = row.URL
 	if to.key, err = d.Sealer.open(h.Tenant, to.place, row.Sealed); err != nil {
-		return to, givenUp{parley.EffectFailed, err.Error()}
+		return to, givenUp{port.EffectFailed, err.Error()}
 	}
 	return to, nil
 }
 
 // agent is the webhook of the definition that the run was started with.
-func (d *Dispatcher) agent(ctx context.Context, logs parley.TenantStore, h parley.HookDue) (addressee, error) {
+func (d *Dispatcher) agent(ctx context.Context, logs port.TenantStore, h port.HookDue) (addressee, error) {
 	agent, err := logs.Definition(ctx, h.Agent)
-	to := addressee{place: parley.AgentHook(agent.Name)}
+	to := addressee{place: port.AgentHook(agent.Name)}
 	switch {
 	case parley.CodeOf(err) == parley.CodeNotFound && err != nil || err == nil && agent.Webhook == nil:
-		return to, givenUp{parley.EffectGone, "the agent has no webhook"}
+		return to, givenUp{port.EffectGone, "the agent has no webhook"}
 	case err != nil:
 		return to, err
 	}
@@ -361,11 +363,11 @@ func (d *Dispatcher) agent(ctx context.Context, logs parley.TenantStore, h parle
 	case err != nil:
 		return to, err
 	case ok && row.URL == to.url && d.Now().Before(row.Gone.Add(agentRests)):
-		return to, givenUp{parley.EffectFailed, "the receiver wants no more; it is asked again after a day"}
+		return to, givenUp{port.EffectFailed, "the receiver wants no more; it is asked again after a day"}
 	}
 	secret, _ := d.Env(agent.Webhook.SecretEnv)
 	if to.key, err = key(secret); err != nil {
-		return to, givenUp{parley.EffectFailed, "the secret in " + agent.Webhook.SecretEnv + " is missing or none"}
+		return to, givenUp{port.EffectFailed, "the secret in " + agent.Webhook.SecretEnv + " is missing or none"}
 	}
 	return to, nil
 }

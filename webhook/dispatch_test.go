@@ -17,6 +17,7 @@ import (
 	standard "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"parley"
+	"parley/port"
 	"parley/store/rules"
 )
 
@@ -69,7 +70,7 @@ func TestAWebhookIsTold(t *testing.T) {
 		}
 	}
 	for _, e := range b.effects() {
-		if e.Status != parley.EffectCompleted || e.Attempts != 1 {
+		if e.Status != port.EffectCompleted || e.Attempts != 1 {
 			t.Errorf("%+v", e)
 		}
 	}
@@ -101,7 +102,7 @@ func TestWhatIsNotTakenIsTriedAgain(t *testing.T) {
 		}
 		e := b.effects()[0]
 		if outcome == "failed" {
-			if e.Status != parley.EffectFailed || e.Why != parley.EffectExpired || b.clock().Sub(t0) != 24*time.Hour {
+			if e.Status != port.EffectFailed || e.Why != port.EffectExpired || b.clock().Sub(t0) != 24*time.Hour {
 				t.Errorf("given up after %v: %+v", b.clock().Sub(t0), e)
 			}
 			break
@@ -114,7 +115,7 @@ func TestWhatIsNotTakenIsTriedAgain(t *testing.T) {
 		if e.Why != "the receiver answered 500" || e.Attempts != tries+1 {
 			t.Fatalf("%+v", e)
 		}
-		_, next, err := b.store.DueHooks(t.Context(), b.clock(), parley.HooksBusy{}, 10)
+		_, next, err := b.store.DueHooks(t.Context(), b.clock(), port.HooksBusy{}, 10)
 		pause := next.Sub(b.clock())
 		if err != nil || pause < 5*time.Second || pause > maxPause*5/4 || tries < 5 && pause <= last {
 			t.Fatalf("try %d: %v after %v, %v", tries, pause, last, err)
@@ -162,7 +163,7 @@ func TestASlowReceiverHoldsUpNobody(t *testing.T) {
 	}
 	done := 0
 	for _, e := range b.effects() {
-		if e.Status == parley.EffectCompleted {
+		if e.Status == port.EffectCompleted {
 			done++
 			if e.Hook.Target != quick {
 				t.Errorf("%+v", e)
@@ -259,20 +260,20 @@ func TestNobodyToTell(t *testing.T) {
 	b := newBench(t)
 	addr := receiver(t, func(http.ResponseWriter, *http.Request) { t.Error("somebody was told") })
 	url := "http://" + addr + "/"
-	drop := func(id parley.SessionID, w *parley.StoredWebhook) {
-		if res, err := b.store.Append(t.Context(), parley.Batch{Tenant: acme, Session: id, Epoch: 1, After: 6,
-			Summary: parley.Summary{ID: id, Root: id, Owner: "ann", Head: 6, UpdatedAt: t0}, Webhook: w}); err != nil ||
+	drop := func(id parley.SessionID, w *port.StoredWebhook) {
+		if res, err := b.store.Append(t.Context(), port.Batch{Tenant: acme, Session: id, Epoch: 1, After: 6,
+			Summary: port.Summary{ID: id, Root: id, Owner: "ann", Head: 6, UpdatedAt: t0}, Webhook: w}); err != nil ||
 			res.Fenced {
 			t.Fatal(res, err)
 		}
 	}
 	b.session(id(1), url, false)
-	drop(id(1), &parley.StoredWebhook{})
+	drop(id(1), &port.StoredWebhook{})
 	b.session(id(2), url, false)
-	drop(id(2), &parley.StoredWebhook{URL: "https://other.example", Hook: parley.HookOf("other.example:443", nil),
+	drop(id(2), &port.StoredWebhook{URL: "https://other.example", Hook: parley.HookOf("other.example:443", nil),
 		Sealed: []byte{}, At: t0})
 	b.session(id(3), url, false)
-	drop(id(3), &parley.StoredWebhook{URL: url, Hook: parley.HookOf(addr, nil),
+	drop(id(3), &port.StoredWebhook{URL: url, Hook: parley.HookOf(addr, nil),
 		Sealed: []byte("sealed by somebody else, as it seems"), At: t0})
 	b.start()
 	for range 3 {
@@ -296,7 +297,7 @@ func TestDeadBetweenTellingAndWritingItDown(t *testing.T) {
 	ids := make(chan string, 10)
 	addr := receiver(t, func(_ http.ResponseWriter, r *http.Request) { ids <- r.Header.Get("Webhook-Id") })
 	b.session(mine, "http://"+addr+"/", false)
-	due, _, err := b.store.DueHooks(t.Context(), b.clock(), parley.HooksBusy{}, 10)
+	due, _, err := b.store.DueHooks(t.Context(), b.clock(), port.HooksBusy{}, 10)
 	if err != nil || len(due) != 1 {
 		t.Fatal(due, err)
 	}
@@ -315,11 +316,11 @@ func TestDeadBetweenTellingAndWritingItDown(t *testing.T) {
 		t.Errorf("%s; %+v", got, b.effects())
 	}
 	// Whoever was thought dead comes back, and has failed: it is told all the same.
-	if err := b.store.SettleHook(t.Context(), due[0], until, parley.HookFate{Status: parley.EffectFailed,
+	if err := b.store.SettleHook(t.Context(), due[0], until, port.HookFate{Status: port.EffectFailed,
 		At: b.clock()}); err != nil {
 		t.Fatal(err)
 	}
-	if e := b.effects()[0]; e.Status != parley.EffectCompleted {
+	if e := b.effects()[0]; e.Status != port.EffectCompleted {
 		t.Errorf("%+v", e)
 	}
 }
@@ -358,7 +359,7 @@ type disk struct {
 	claims atomic.Int32
 }
 
-func (d *disk) ClaimHook(ctx context.Context, due parley.HookDue, now, until time.Time) (bool, error) {
+func (d *disk) ClaimHook(ctx context.Context, due port.HookDue, now, until time.Time) (bool, error) {
 	if d.claims.Add(1); d.full.Load() {
 		return false, errors.New("the disk is full")
 	}
@@ -446,7 +447,7 @@ func TestAServerThatWakesTellsNothing(t *testing.T) {
 	b.d = New(Config{Store: b.store, Sealer: b.seal, Allow: b.allow, Now: b.clock, Log: slog.New(slog.DiscardHandler),
 		Term: func(context.Context) (int64, error) { return min(term.Add(1), 2), nil }})
 	for want := range int64(2) {
-		due, _, err := b.store.DueHooks(t.Context(), b.clock(), parley.HooksBusy{}, 10)
+		due, _, err := b.store.DueHooks(t.Context(), b.clock(), port.HooksBusy{}, 10)
 		if err != nil || len(due) != 1 {
 			t.Fatalf("%+v is due, %v", due, err)
 		}

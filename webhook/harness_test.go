@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley"
+	"parley/port"
 	"parley/store/sqlite"
 	"parley/store/storetest"
 )
@@ -152,9 +153,9 @@ func (b *bench) expect(outcomes ...string) {
 	}
 }
 
-func (b *bench) effects() []parley.EffectInfo {
+func (b *bench) effects() []port.EffectInfo {
 	b.t.Helper()
-	list, err := b.store.Tenant(acme).Effects(b.t.Context(), parley.EffectQuery{Limit: 1000})
+	list, err := b.store.Tenant(acme).Effects(b.t.Context(), port.EffectQuery{Limit: 1000})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -180,9 +181,9 @@ func (b *bench) sessionOf(tenant parley.TenantID, id parley.SessionID, url strin
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	batch := parley.Batch{Tenant: tenant, Session: id, Epoch: 1, Summary: parley.Summary{ID: id, Root: id, Owner: "ann",
+	batch := port.Batch{Tenant: tenant, Session: id, Epoch: 1, Summary: port.Summary{ID: id, Root: id, Owner: "ann",
 		Head: 6, OpenedAt: t0, UpdatedAt: t0},
-		Webhook: &parley.StoredWebhook{URL: url, Sealed: sealed, Hook: parley.HookOf(target, nil), At: t0}}
+		Webhook: &port.StoredWebhook{URL: url, Sealed: sealed, Hook: parley.HookOf(target, nil), At: t0}}
 	ref := parley.HookRef{Hook: parley.Hook{Target: target}, Session: id}
 	agent := parley.AgentRef{Name: "coder"}
 	if ofAgent {
@@ -217,9 +218,9 @@ func (b *bench) again(id parley.SessionID, url string) {
 	e := parley.Event{Session: id, Seq: 7, Root: id, At: t0, Body: parley.EffectEnqueued{Type: parley.Webhook,
 		Hook: &parley.HookPromise{Event: parley.HookFinished, About: 5, Run: 3,
 			HookRef: parley.HookRef{Hook: parley.Hook{Target: target}, Session: id}}}}
-	if res, err := b.store.Append(b.t.Context(), parley.Batch{Tenant: acme, Session: id, Epoch: 1, After: 6,
+	if res, err := b.store.Append(b.t.Context(), port.Batch{Tenant: acme, Session: id, Epoch: 1, After: 6,
 		Events:  []parley.Event{e},
-		Summary: parley.Summary{ID: id, Root: id, Owner: "ann", Head: 7, OpenedAt: t0, UpdatedAt: t0}}); err != nil ||
+		Summary: port.Summary{ID: id, Root: id, Owner: "ann", Head: 7, OpenedAt: t0, UpdatedAt: t0}}); err != nil ||
 		res.Fenced {
 		b.t.Fatal(res, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // A message is what a receiver is told: what happened and where to look, and
@@ -41,7 +42,7 @@ type data struct {
 var errNoEvent = errors.New("the log does not have what it is about")
 
 // compose reads what is to be told from the log.
-func compose(ctx context.Context, logs parley.TenantStore, d parley.HookDue, base string) ([]byte, error) {
+func compose(ctx context.Context, logs port.TenantStore, d port.HookDue, base string) ([]byte, error) {
 	about, err := event(ctx, logs, d.Session, d.About)
 	if err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func compose(ctx context.Context, logs parley.TenantStore, d parley.HookDue, bas
 	return json.Marshal(m)
 }
 
-func event(ctx context.Context, logs parley.TenantStore, session parley.SessionID, seq parley.Seq) (parley.Event,
+func event(ctx context.Context, logs port.TenantStore, session parley.SessionID, seq parley.Seq) (parley.Event,
 	error) {
 	if seq < 1 {
 		return parley.Event{}, errNoEvent

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,10 +23,11 @@ const (
 	// answerWithin is how long a receiver may take, from the first packet on.
 	answerWithin = 15 * time.Second
 	// maxAnswer is how much of an answer is read, only so that the connection
-	// can be used again. It is shown to nobody: what a URL leads to may be
-	// something that whoever named it cannot read.
+	// can be used again.
 	maxAnswer = 16 << 10
-	perHost   = 4 // connections, and deliveries under way
+	// shownAnswer is how much of it Try returns. Deliveries show none of it.
+	shownAnswer = 1 << 10
+	perHost     = 4 // connections, and deliveries under way
 )
 
 // A sender posts bodies to URLs that it may reach.
@@ -35,24 +37,46 @@ type sender struct {
 	agent  string // as the header has it
 }
 
+// A dialling is the URL that is being called.
+type dialling struct {
+	to      *url.URL
+	private atomic.Bool // an address of it is not public: the operator permits it
+}
+
 type dialledKey struct{}
 
-func newSender(allow Allow, agent string) *sender {
+// Dial connects to an address of a URL, if webhooks may reach it. It is for other URLs that users name.
+func (a Allow) Dial(to *url.URL) func(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := a.dialer()
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		return dialer.DialContext(context.WithValue(ctx, dialledKey{}, &dialling{to: to}), network, address)
+	}
+}
+
+// dialer judges each address by the dialling in its context.
+func (a Allow) dialer() *net.Dialer {
 	dialer := &net.Dialer{Timeout: 5 * time.Second}
 	// Called with each address that a name resolves to, when it is about to be
 	// connected to.
 	dialer.ControlContext = func(ctx context.Context, _, address string, _ syscall.RawConn) error {
-		to, _ := ctx.Value(dialledKey{}).(*url.URL)
+		d, _ := ctx.Value(dialledKey{}).(*dialling)
 		at, err := netip.ParseAddrPort(address)
-		if err != nil || to == nil {
+		if err != nil || d == nil {
 			return fmt.Errorf("%s is not to be dialled", address)
 		}
-		return allow.mayDial(to, at.Addr())
+		if !public(at.Addr()) {
+			d.private.Store(true)
+		}
+		return a.mayDial(d.to, at.Addr())
 	}
+	return dialer
+}
+
+func newSender(allow Allow, agent string) *sender {
 	return &sender{allow: allow, agent: agent, client: &http.Client{
 		Transport: &http.Transport{
 			Proxy:                 nil, // it would be dialled in place of the receiver
-			DialContext:           dialer.DialContext,
+			DialContext:           allow.dialer().DialContext,
 			TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12},
 			TLSHandshakeTimeout:   5 * time.Second,
 			ResponseHeaderTimeout: answerWithin,
@@ -72,6 +96,10 @@ type verdict struct {
 	gone  bool          // the receiver wants no more
 	why   string        // it was not taken; for people
 	after time.Duration // the receiver asks to be left alone for so long
+
+	status  int // of the answer; zero: there was none
+	answer  []byte
+	private bool // see dialling
 }
 
 // send makes one attempt.
@@ -80,7 +108,8 @@ func (s *sender) send(ctx context.Context, to string, key []byte, id string, at 
 	if err != nil {
 		return verdict{why: parley.MessageOf(err)}
 	}
-	ctx, cancel := context.WithTimeout(context.WithValue(ctx, dialledKey{}, u), answerWithin)
+	d := &dialling{to: u}
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, dialledKey{}, d), answerWithin)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
 	if err != nil {
@@ -98,17 +127,21 @@ func (s *sender) send(ctx context.Context, to string, key []byte, id string, at 
 		return verdict{why: reason(err)}
 	}
 	defer res.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer))
+	v := verdict{status: res.StatusCode, private: d.private.Load()}
+	v.answer, _ = io.ReadAll(io.LimitReader(res.Body, maxAnswer)) // as much as there is
+	v.answer = v.answer[:min(len(v.answer), shownAnswer)]
 	switch {
 	case res.StatusCode >= 200 && res.StatusCode < 300:
-		return verdict{done: true}
+		v.done = true
+		return v
 	case res.StatusCode == http.StatusGone:
-		return verdict{gone: true, why: "the receiver answered 410: it wants no more"}
+		v.gone, v.why = true, "the receiver answered 410: it wants no more"
+		return v
 	case res.StatusCode >= 300 && res.StatusCode < 400:
-		return verdict{why: fmt.Sprintf("the receiver answered %d: redirects are not followed, name where it leads",
-			res.StatusCode)}
+		v.why = fmt.Sprintf("the receiver answered %d: redirects are not followed, name where it leads", res.StatusCode)
+		return v
 	}
-	v := verdict{why: fmt.Sprintf("the receiver answered %d", res.StatusCode)}
+	v.why = fmt.Sprintf("the receiver answered %d", res.StatusCode)
 	if n, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && n > 0 {
 		v.after = time.Duration(min(n, int(maxPause/time.Second))) * time.Second
 	}

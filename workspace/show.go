@@ -11,11 +11,12 @@ import (
 	"unicode/utf8"
 
 	"parley"
+	"parley/port"
 )
 
-var _ parley.Files = (*Workspace)(nil)
+var _ port.Files = (*Workspace)(nil)
 
-// ShowFile is of parley.Files.
+// ShowFile is of port.Files.
 func (w *Workspace) ShowFile(ctx context.Context, name string) (string, error) {
 	if parley.IsBlank(name) {
 		return "", parley.Errorf(parley.CodeInvalid, "path is missing.")
@@ -46,8 +47,8 @@ func (w *Workspace) ShowFile(ctx context.Context, name string) (string, error) {
 	return string(data), nil
 }
 
-// ShowFolder is of parley.Files.
-func (w *Workspace) ShowFolder(ctx context.Context, name string) ([]parley.FileEntry, error) {
+// ShowFolder is of port.Files.
+func (w *Workspace) ShowFolder(ctx context.Context, name string) ([]port.FileEntry, error) {
 	name, err := cleanShown(name)
 	if err != nil {
 		return nil, err
@@ -66,11 +67,11 @@ func (w *Workspace) ShowFolder(ctx context.Context, name string) ([]parley.FileE
 	if err != nil {
 		return nil, shownFault(err, "path is not a folder.")
 	}
-	list := []parley.FileEntry{}
+	list := []port.FileEntry{}
 	for _, s := range found {
-		list = append(list, parley.FileEntry{Name: s.Name(), Path: path.Join(name, s.Name()), IsDir: s.info.IsDir()})
+		list = append(list, port.FileEntry{Name: s.Name(), Path: path.Join(name, s.Name()), IsDir: s.info.IsDir()})
 	}
-	slices.SortStableFunc(list, func(a, b parley.FileEntry) int {
+	slices.SortStableFunc(list, func(a, b port.FileEntry) int {
 		switch {
 		case a.IsDir == b.IsDir:
 			return 0
@@ -82,10 +83,10 @@ func (w *Workspace) ShowFolder(ctx context.Context, name string) ([]parley.FileE
 	return list, nil
 }
 
-// ShowTree is of parley.Files. Folders behind links are named, not entered: they
+// ShowTree is of port.Files. Folders behind links are named, not entered: they
 // may lead round.
-func (w *Workspace) ShowTree(ctx context.Context) (parley.FileTree, error) {
-	top := parley.FileTree{Path: ".", IsDir: true}
+func (w *Workspace) ShowTree(ctx context.Context) (port.FileTree, error) {
+	top := port.FileTree{Path: ".", IsDir: true}
 	v, err := w.For(PersonReads)
 	if err != nil {
 		return top, unavailable(err)
@@ -100,18 +101,18 @@ func (w *Workspace) ShowTree(ctx context.Context) (parley.FileTree, error) {
 	return top, grow(ctx, &top, dir, 1, &left)
 }
 
-func grow(ctx context.Context, t *parley.FileTree, dir *Dir, depth int, left *int) error {
+func grow(ctx context.Context, t *port.FileTree, dir *Dir, depth int, left *int) error {
 	list, more, err := dir.shown(ctx)
 	if err != nil {
 		return err
 	}
-	t.Children, t.Truncated = map[string]parley.FileTree{}, more
+	t.Children, t.Truncated = map[string]port.FileTree{}, more
 	for _, s := range list {
 		if *left--; *left < 0 {
 			t.Truncated = true
 			return nil
 		}
-		child := parley.FileTree{Path: path.Join(dir.name, s.Name()), IsDir: s.info.IsDir(), Modified: s.info.ModTime()}
+		child := port.FileTree{Path: path.Join(dir.name, s.Name()), IsDir: s.info.IsDir(), Modified: s.info.ModTime()}
 		if child.IsDir {
 			err := errors.New("not entered")
 			if depth < parley.MaxShownDepth && s.Type()&fs.ModeSymlink == 0 {
@@ -127,7 +128,7 @@ func grow(ctx context.Context, t *parley.FileTree, dir *Dir, depth int, left *in
 	return nil
 }
 
-func enter(ctx context.Context, t *parley.FileTree, parent *Dir, base string, depth int, left *int) error {
+func enter(ctx context.Context, t *port.FileTree, parent *Dir, base string, depth int, left *int) error {
 	dir, err := parent.Dir(base)
 	if err != nil {
 		return err

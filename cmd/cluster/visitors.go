@@ -17,12 +17,13 @@ import (
 
 	"parley"
 	"parley/client"
+	"parley/port"
 )
 
 // A talk is one session with a client that writes and clients that follow.
 type talk struct {
 	id        parley.SessionID
-	accepted  map[string]parley.Receipt // by request
+	accepted  map[string]port.Receipt // by request
 	followers []*listener
 }
 
@@ -80,7 +81,7 @@ func (v *visitors) open(ctx context.Context, doors ...*client.Client) (*talk, er
 	if err != nil {
 		return nil, err
 	}
-	t := &talk{id: s.ID, accepted: map[string]parley.Receipt{}}
+	t := &talk{id: s.ID, accepted: map[string]port.Receipt{}}
 	for i, door := range doors {
 		l := newListener(fmt.Sprintf("follower %d of %s", i, s.ID), client.Log{Session: s.ID})
 		t.followers = append(t.followers, l)

@@ -7,6 +7,7 @@ import (
 
 	"parley"
 	"parley/client"
+	"parley/port"
 )
 
 // A stream that repeats an event is noticed, although clients forgive it.
@@ -39,7 +40,7 @@ func TestAHistoryIsCompared(t *testing.T) {
 		{Seq: 5, Run: 2, Body: parley.RunFinished{Outcome: parley.Completed}},
 		{Seq: 6, Body: parley.InputReceived{Request: "b"}},
 	}
-	talk := &talk{accepted: map[string]parley.Receipt{"a": {First: 1}, "b": {First: 6}}}
+	talk := &talk{accepted: map[string]port.Receipt{"a": {First: 1}, "b": {First: 6}}}
 	if wrong := append(talk.inputs(log), talk.numbers(log)...); wrong != nil {
 		t.Error(wrong)
 	}

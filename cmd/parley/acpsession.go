@@ -12,6 +12,7 @@ import (
 	"parley/client"
 	"parley/dialect"
 	"parley/dialect/acp"
+	"parley/port"
 	"parley/transport/jsonrpc"
 )
 
@@ -39,7 +40,7 @@ type acpSession struct {
 
 // follow opens a session for the editor, from the beginning of its log on. One that
 // is open already is replaced.
-func (e *editor) follow(about parley.Summary, show bool) *acpSession {
+func (e *editor) follow(about port.Summary, show bool) *acpSession {
 	s := &acpSession{editor: e, id: about.ID, own: "acp-" + uuid.NewString() + "-", head: about.Head, show: show,
 		caught: make(chan struct{}), gone: make(chan struct{}), mode: modeAct, prompts: map[string]jsonrpc.Answer{},
 		asked: map[string]context.CancelFunc{}}

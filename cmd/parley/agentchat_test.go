@@ -13,6 +13,7 @@ import (
 	"github.com/coder/websocket"
 
 	"parley"
+	"parley/port"
 )
 
 // A chatter is a socket of agent chat.
@@ -86,7 +87,7 @@ func (w *world) head(whose, id string) (head int) {
 		w.t.Fatal(err)
 	}
 	defer res.Body.Close()
-	var m parley.Summary
+	var m port.Summary
 	if err := json.NewDecoder(res.Body).Decode(&m); err != nil || m.Head == 0 {
 		w.t.Fatalf("%s: %d %v", id, res.StatusCode, err)
 	}

@@ -46,7 +46,8 @@ func (c *agentsList) Run(p *program) error {
 			}
 			return []string{a.Name, a.Status, a.Model, clip(about, 80)}
 		},
-		none: "There are no agents.",
+		project: func(a client.Agent) string { return a.Project },
+		none:    "There are no agents.",
 	}.show(p, c.listFlags)
 }
 

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
 
 	"parley"
 	"parley/config"
+	"parley/port"
 	"parley/store/rules"
 )
 
@@ -56,12 +58,11 @@ func (c *auditVerifyCommand) Run(p *program) (err error) {
 	bad := 0
 	var all auditSum
 	for _, tenant := range tenants {
-		name := string(tenant)
+		name := visible(string(tenant))
 		if tenant == "" {
 			name = "(server)"
 		}
-		check := &rules.ChainCheck{Key: rules.AuditKeyOf(key)}
-		wrong, err := verifyChain(p.ctx, store.Tenant(tenant), check, expected[tenant])
+		check, wrong, err := verifyChain(p.ctx, store.Tenant(tenant), rules.AuditKeyOf(key), expected[tenant])
 		switch {
 		case err != nil:
 			return err
@@ -70,12 +71,16 @@ func (c *auditVerifyCommand) Run(p *program) (err error) {
 			fmt.Fprintf(p.stdout, "%s: %s\n", name, wrong)
 		case check.No > 0:
 			fmt.Fprintf(p.stdout, "%s: %d rows are as they were written; the last is %s:%d:%s\n",
-				name, check.No, tenant, check.No, check.Hash)
+				name, check.Rows, visible(string(tenant)), check.No, visible(check.Hash))
+		}
+		if wrong == "" && check.Cut.No > 0 {
+			fmt.Fprintf(p.stdout, "%s: rows 1 to %d, up to %s, were deleted by retention\n",
+				name, check.Cut.No, check.Cut.To.Format(time.RFC3339))
 		}
 		if !check.Sealed.IsZero() {
-			fmt.Fprintf(p.stdout, "%s: rows 1 to %d were written without a key, before an upgrade; "+
+			fmt.Fprintf(p.stdout, "%s: rows %d to %d were written without a key, before an upgrade; "+
 				"they are as they were when the server sealed them, at %s\n",
-				name, check.Unkeyed, check.Sealed.Format(time.RFC3339))
+				name, check.Cut.No+1, check.Cut.No+check.Unkeyed, check.Sealed.Format(time.RFC3339))
 		}
 		all.add(check)
 		delete(expected, tenant)
@@ -99,7 +104,7 @@ type auditSum struct {
 }
 
 func (a *auditSum) add(c *rules.ChainCheck) {
-	a.rows += c.No
+	a.rows += c.Rows
 	a.unkeyed += c.Unkeyed
 	if !c.Since.IsZero() && (a.since.IsZero() || c.Since.Before(a.since)) {
 		a.since = c.Since
@@ -140,22 +145,59 @@ func (c *auditVerifyCommand) expected() (map[parley.TenantID]map[int64]string, e
 }
 
 // verifyChain says in words what is wrong with a chain; nothing if it is whole.
-func verifyChain(ctx context.Context, logs parley.TenantStore, check *rules.ChainCheck,
-	expected map[int64]string) (wrong string, err error) {
+func verifyChain(ctx context.Context, logs port.TenantStore, key rules.AuditKey, expected map[int64]string) (
+	*rules.ChainCheck, string, error) {
 	for {
-		page, err := logs.AuditChain(ctx, check.No, 1000)
+		cut, err := lastCut(ctx, logs)
+		if err != nil {
+			return nil, "", err
+		}
+		check := rules.NewChainCheck(key, cut)
+		wrong, err := readChain(ctx, logs, check, expected)
+		if err != nil || wrong == "" {
+			return check, wrong, err
+		}
+		// A server may have cut the chain while it was read.
+		if now, err := lastCut(ctx, logs); err != nil || now == cut {
+			return check, wrong, err
+		}
+	}
+}
+
+// lastCut is where the chain was cut.
+func lastCut(ctx context.Context, logs port.TenantStore) (port.AuditCut, error) {
+	rows, err := logs.Audited(ctx, port.AuditQuery{Action: port.AuditTrimmed, Limit: 1})
+	return rules.LastCut(rows), err
+}
+
+func readChain(ctx context.Context, logs port.TenantStore, check *rules.ChainCheck, expected map[int64]string) (
+	wrong string, err error) {
+	expected = maps.Clone(expected)
+	seen := func(no int64, hash string) string {
+		if want := expected[no]; want != "" && want != hash {
+			return fmt.Sprintf("row %d is another than before", no)
+		}
+		delete(expected, no)
+		return ""
+	}
+	if wrong := seen(check.No, check.Hash); wrong != "" {
+		return wrong, nil
+	}
+	// The record of the cut is a row of the chain, so it is checked with the others.
+	maps.DeleteFunc(expected, func(no int64, _ string) bool { return no < check.Cut.No })
+	for after := int64(0); ; after = check.No {
+		page, err := logs.AuditChain(ctx, after, 1000)
 		if err != nil {
 			return "", err
 		}
 		if bad, why := check.Add(page); bad != nil {
 			return fmt.Sprintf("row %d is not as it was written: it %s (%s at %s)",
-				bad.No, why, bad.Action, bad.At.Format(time.RFC3339)), nil
+				bad.No, why, visible(bad.Action), bad.At.Format(time.RFC3339)), nil
 		}
 		for _, r := range page {
-			if want := expected[r.No]; want != "" && want != r.Hash {
-				return fmt.Sprintf("row %d is another than before", r.No), nil
+			if wrong := seen(r.No, r.Hash); wrong != "" {
+				return wrong, nil
 			}
-			delete(expected, r.No)
 		}
 		if len(page) == 0 {
 			break
@@ -164,9 +206,9 @@ func verifyChain(ctx context.Context, logs parley.TenantStore, check *rules.Chai
 	for missing := range expected {
 		return fmt.Sprintf("row %d is gone: the record ends at %d", missing, check.No), nil
 	}
-	if check.No > 0 && check.Unkeyed == check.No {
+	if check.Rows > 0 && check.Unkeyed == check.Rows {
 		return fmt.Sprintf("no row is under the server's key; all %d may be forged. "+
-			"If they are of an earlier release, start the server once", check.No), nil
+			"If they are of an earlier release, start the server once", check.Rows), nil
 	}
 	return "", nil
 }
@@ -180,22 +222,24 @@ func sealAudit(ctx context.Context, store store, key rules.AuditKey, log *slog.L
 		return err
 	}
 	for _, tenant := range tenants {
-		rows, err := store.Tenant(tenant).Audited(ctx, parley.AuditQuery{Limit: 2}) // the newest first
+		rows, err := store.Tenant(tenant).Audited(ctx, port.AuditQuery{Limit: 2}) // the newest first
 		if err != nil {
 			return err
 		}
 		before := ""
 		if len(rows) == 2 {
 			before = rows[1].Hash
+		} else if len(rows) == 1 {
+			before = rows[0].Cut().Hash // if retention has left nothing else
 		}
 		switch {
 		case len(rows) == 0 || rules.Sum(key, rows[0], before) == rows[0].Hash:
 		case rules.Sum(nil, rows[0], before) == rows[0].Hash:
 			log.Warn("the audit has no key yet and is sealed; this is expected once, after an upgrade",
 				"tenant", tenant, "rows", rows[0].No)
-			record := parley.Audit{At: time.Now(), Action: parley.AuditSealed, Resource: "audit", Source: "system",
+			record := parley.Audit{At: time.Now(), Action: port.AuditSealed, Resource: "audit", Source: "system",
 				Metadata: parley.Metadata(map[string]any{"rows": rows[0].No})}
-			if _, err := store.Append(ctx, parley.Batch{Tenant: tenant, Audit: []parley.Audit{record}}); err != nil {
+			if _, err := store.Append(ctx, port.Batch{Tenant: tenant, Audit: []parley.Audit{record}}); err != nil {
 				return err
 			}
 		default:

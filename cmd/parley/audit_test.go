@@ -6,18 +6,25 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"parley"
 	"parley/config"
+	"parley/port"
 	"parley/store/rules"
 )
 
 // audited is a store with so many records of two tenants, written under a key or
 // not.
 func audited(t *testing.T, store []string, keyed bool, rows int) {
+	t.Helper()
+	auditedAt(t, store, keyed, rows, time.Now())
+}
+
+func auditedAt(t *testing.T, store []string, keyed bool, rows int, at time.Time) {
 	t.Helper()
 	s := &config.Store{DatabasePool: 2, DefaultTenant: "default", Data: store[1]}
 	if len(store) > 2 {
@@ -33,8 +40,8 @@ func audited(t *testing.T, store []string, keyed bool, rows int) {
 	}
 	for i := range rows {
 		for _, tenant := range []parley.TenantID{"default", ""} {
-			_, err := opened.Append(t.Context(), parley.Batch{Tenant: tenant, Audit: []parley.Audit{
-				{At: time.Now(), By: "ann", Action: fmt.Sprint("a.", i), Source: "http", Metadata: []byte(`{}`)}}})
+			_, err := opened.Append(t.Context(), port.Batch{Tenant: tenant, Audit: []parley.Audit{
+				{At: at, By: "ann", Action: fmt.Sprint("a.", i), Source: "http", Metadata: []byte(`{}`)}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -179,4 +186,66 @@ func TestAnAuditWithoutAKeyIsSealed(t *testing.T) {
 			t.Errorf("a row without a key: %v\n%s", err, out)
 		}
 	})
+}
+
+// TestTheAuditIsKeptByARule: old records go, unless there is a legal hold; the rest verifies, and the record says what
+// went.
+func TestTheAuditIsKeptByARule(t *testing.T) {
+	t.Parallel()
+	for kind, fresh := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			store := fresh(t)
+			auditedAt(t, store, true, 40, time.Now().Add(-100*24*time.Hour))
+			whole := mustRun(t, "", with(store, "audit", "verify")...)
+			anchor := regexp.MustCompile(`default:40:[0-9a-f]{64}`).FindString(whole)
+			file := filepath.Join(t.TempDir(), "parley.yaml")
+			if err := os.WriteFile(file, []byte("retention: {audit: 90d}\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			served(t, store, func(addr, _ string) {
+				mustRun(t, "", "hold", "--user", "bob", "--reason", "Case 4711", "--server", addr)
+			})
+			served(t, append(store, "--config", file), func(addr, _ string) {
+				for _, args := range [][]string{{"retain", "--dry-run"}, {"retain"}} {
+					out := mustRun(t, "", append(args, "--server", addr)...)
+					if !strings.Contains(out, " 0 audit records") ||
+						!strings.Contains(out, "the audit: a legal hold on user bob") {
+						t.Errorf("%v: %s", args, out)
+					}
+				}
+				mustRun(t, "", "hold", "--user", "bob", "--release", "--server", addr)
+				for _, c := range []struct{ flag, want string }{{"--dry-run=true", ", 40 audit records."},
+					{"--dry-run=false", ", 40 audit records."}, {"--dry-run=false", ", 0 audit records."}} {
+					if out := mustRun(t, "", "retain", c.flag, "--server", addr); !strings.Contains(out, c.want) {
+						t.Errorf("%s: %s, without %s", c.flag, out, c.want)
+					}
+				}
+			})
+			out := mustRun(t, "", with(store, "audit", "verify", "--expect", anchor)...)
+			for _, want := range []string{"default: rows 1 to 40, up to ", "(server): rows 1 to 40, up to ", "All is well"} {
+				if !strings.Contains(out, want) {
+					t.Errorf("%s\nwithout %q", out, want)
+				}
+			}
+			refused(t, "tampered with", "", with(store, "audit", "verify", "--expect",
+				"default:40:"+strings.Repeat("0", 64))...)
+			served(t, store, func(string, string) {}) // it goes on
+			rows, err := reading(t, store).Tenant("default").AuditChain(t.Context(), 0, 1000)
+			if err != nil || rows[0].No != 41 {
+				t.Fatalf("%+v, %v", rows, err)
+			}
+			if kind == "sqlite" { // one more is gone than the record says
+				db, err := sql.Open("sqlite", filepath.Join(store[1], "parley.db"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer db.Close()
+				if _, err := db.Exec(`DELETE FROM audit WHERE tenant = 'default' AND no = 41`); err != nil {
+					t.Fatal(err)
+				}
+				refused(t, "tampered with", "", with(store, "audit", "verify")...)
+			}
+		})
+	}
 }

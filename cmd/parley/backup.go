@@ -97,6 +97,10 @@ var backupName = regexp.MustCompile(`^parley-\d{8}T\d{6}\.\d{3}Z\.(db|dump)(\.pa
 
 // writeInto writes one backup into the folder. If it is good, old ones go.
 func (c *backupCommand) writeInto(ctx context.Context, p *program, at time.Time) error {
+	if info, err := os.Stat(c.To); err != nil || !info.IsDir() {
+		return &parley.Error{Code: parley.CodeInvalid, Err: err, Message: "--to " + c.To + " is no folder. Nothing was " +
+			"backed up.", Hint: "make it, mount its disk, or name another folder"}
+	}
 	ending := "db"
 	if c.DatabaseURL != "" {
 		ending = "dump"

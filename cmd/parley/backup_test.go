@@ -13,6 +13,7 @@ import (
 
 	"parley"
 	"parley/checker"
+	"parley/port"
 	"parley/store/postgres/pgtest"
 	"parley/store/storetest"
 )
@@ -99,7 +100,7 @@ func logsOf(t *testing.T, store []string) map[parley.SessionID][]parley.Event {
 	t.Helper()
 	r := reading(t, store)
 	ctx, logs := context.Background(), r.Tenant("default")
-	list, err := logs.Sessions(ctx, parley.SessionQuery{Limit: 100})
+	list, err := logs.Sessions(ctx, port.SessionQuery{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,6 +216,7 @@ func TestWrongBackups(t *testing.T) {
 		"need --to":     {"x.db", "--keep", "2"},
 		"at least 1m0s": {"--to", ".", "--every", "1s"},
 		"--keep is at":  {"--to", ".", "--keep=-1"},
+		"is no folder":  {"--to", "backup_test.go"},
 	} {
 		refused(t, want, "", slices.Concat([]string{"backup"}, args, []string{"--data", t.TempDir()})...)
 	}

@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"text/tabwriter"
 
-	"parley"
 	"parley/bench"
 	"parley/config"
+	"parley/port"
 )
 
 type benchCommand struct {
@@ -92,7 +92,7 @@ func (c *benchRunCommand) options(p *program) (o bench.Options, err error) {
 }
 
 // openBenchStore opens the store of a data folder, or of a database if there is one.
-func openBenchStore(ctx context.Context, data, database string) (parley.Store, error) {
+func openBenchStore(ctx context.Context, data, database string) (port.Store, error) {
 	opened, _, err := openStore(ctx, &config.Store{Data: data, DatabaseURL: config.SecretURL(database),
 		DatabasePool:  16,
 		DefaultTenant: "default"}, "measuring", true)

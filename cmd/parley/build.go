@@ -8,12 +8,15 @@ import (
 	"sync"
 	"time"
 
+	"parley"
 	"parley/access"
 	"parley/config"
 	"parley/dialect"
 	"parley/engine"
 	"parley/feed"
 	"parley/metrics"
+	"parley/pdf"
+	"parley/port"
 	"parley/provider"
 	"parley/screen"
 	"parley/store/rules"
@@ -24,7 +27,7 @@ import (
 // webhooks get the last of it, and clients are told to come back; then the store
 // is closed.
 var (
-	baseParts = []string{"models", "model check", "listener", "profiles", "metrics", "sandbox", "store", "entrance",
+	baseParts = []string{"models", "model check", "listener", "profiles", "metrics", "sandbox", "store", "entrance", "setups",
 		"remote agents", "nodes", "connections", "http", "mcp clients", "webhooks", "feed", "traces", "mcp servers"}
 	workParts = []string{"engine", "files", "memory", "readiness"}
 )
@@ -58,7 +61,13 @@ func openChecked(ctx context.Context, c *config.Settings, at net.Addr, made *par
 	if err := checkKey(ctx, s, key); err != nil {
 		return nil, nil, err
 	}
-	return s, key, sealAudit(ctx, s, rules.AuditKeyOf(key), log)
+	if err := sealAudit(ctx, s, rules.AuditKeyOf(key), log); err != nil {
+		return nil, nil, err
+	}
+	return s, key, eachBegunErasure(ctx, s, func(tenant parley.TenantID, b port.BegunErasure) {
+		log.Warn("an erasure has not ended; run parley erase --user again", "user", b.User, "tenant", tenant, "began",
+			b.At.Format(time.RFC3339))
+	})
 }
 
 // build makes every part of a server, and is the only place that knows all of them.
@@ -99,8 +108,14 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	sentinel := screen.New(key, c.Sentinel, slices.Concat(ownSecrets(c, rule.env, key),
 		rule.secrets(everyAgent(projects)), config.ProgramSecrets(everyAgent(projects), rule.env))...)
 
+	setups, err := openSetups(ctx, c, store, key, models, sentinel, log)
+	if err != nil {
+		return nil, err
+	}
+	made.add("setups", setups)
+
 	// What agents reach outside, and what is told outside.
-	outside, err := equip(c, projects, sentinel, log, ports.all...)
+	outside, err := equip(c, projects, sentinel, rule.Dial, log, ports.all...)
 	if err != nil {
 		return nil, err
 	}
@@ -131,13 +146,14 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	door := engine.New(engine.Config{Project: first, More: more,
 		Store: meter.Store(store), Nodes: cluster.Nodes, Bus: cluster.port(), Node: cluster.mine,
 		NodeKey: key, Feed: meteredFeed{followers, meter, traces, dispatcher.Poke}, Access: access.Rules{},
-		DefaultModel: models.Default(), Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
+		DefaultModel: models.Default, Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
 		Model: model, Remotes: remotes, Log: log, Now: now,
-		Quotas: quotasOf(c), Most: provider.Most, Reached: meter.QuotaReached,
+		Quotas: quotasOf(c), Most: provider.Most, Cost: provider.Cost, Reached: meter.QuotaReached,
+		ReadPDF: pdf.NewReader().Text, SeesPDF: models.SeesPDF,
 		Titles:    titles(c.Titles, models),
 		Artifacts: removeArtifacts(c, projects), OldArtifacts: oldArtifacts(c, projects), Retention: retentionOf(c),
 		Idle: c.Idle, Window: func(model string) int { return provider.About(model).Window },
-		FileRead: guard.Record.ReadFile, Webhooks: hooks, Told: meter.Delivered,
+		FileRead: guard.Record.ReadFile, Webhooks: triedHooks{hooks, dispatcher}, Told: meter.Delivered,
 		Classifier: newClassifier(c, model), Refusals: guard.Record, Screen: sentinel,
 	})
 	made.add("engine", door)
@@ -151,7 +167,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	s := shared{door, door.Agents, remotes, guard, conns, log, c.Public(at.String()), c.Auth == "jwt"}
 	bus := newEventBus(c, s, models.Provider, at)
 	bus.Models = provider.NewOffers(models, log, time.Now).List
-	r := newRoutes(s, bus, newNative(c, s, projects, models, bus, cluster))
+	r := newRoutes(s, bus, newNative(c, s, projects, models, bus, cluster, setups, rule))
 	store.Observe(meter.Committed)
 	meter.Watch(metrics.Sources{Backlog: store.Backlog, Followers: followers.Followers, Sessions: door.Loaded,
 		Bus:     busCounts(cluster.bus),

@@ -18,6 +18,7 @@ import (
 	"github.com/google/uuid"
 
 	"parley"
+	"parley/client"
 )
 
 // chatCommand is a session in a terminal: a line in, and everything the agent
@@ -26,7 +27,7 @@ import (
 // may not have got it sends again, under the same id.
 type chatCommand struct {
 	Server  string `placeholder:"URL" help:"Address of the server (default: $PARLEY_SERVER, or the server of this folder, or http://127.0.0.1:8080, or a server that the chat starts for itself)."`
-	Thread  string `placeholder:"UUID" help:"UUID of a thread to continue (default: a new thread)."`
+	Thread  string `placeholder:"ID" help:"Thread to continue, by its id or the beginning of it (default: a new thread)."`
 	Agent   string `placeholder:"NAME" help:"Agent to talk to (default: the first agent of the server)."`
 	Project string `placeholder:"DIR" help:"Project of a new thread: its folder on the server, or its id (default: the project of this folder, or the first)."`
 	Token   string `placeholder:"TEXT" help:"Access token, for a server with --auth jwt; parley token prints one. Prefer the variable: other users of the machine can see flags. ($PARLEY_TOKEN)"`
@@ -46,15 +47,9 @@ func (c chatCommand) Run(p *program) error {
 	if !c.Plain && p.hasScreen() {
 		return c.fullScreen(p)
 	}
-	begins := c.Thread == "" // an earlier thread has its project
-	if begins {
-		c.Thread = uuid.NewString()
-	}
-	session, err := threadID(c.Thread)
-	if err != nil {
+	if err := checkThread(c.Thread); err != nil {
 		return err
 	}
-	c.Thread = string(session)
 	if !named {
 		to, err := p.connectOrStart(p.ctx, serverFlags{Token: c.Token})
 		if err != nil {
@@ -69,9 +64,11 @@ func (c chatCommand) Run(p *program) error {
 	if _, err := url.Parse(c.Server); err != nil {
 		return fmt.Errorf("--server %s is not an address; write it like http://127.0.0.1:8080", c.Server)
 	}
-	if begins || c.Project != "" {
-		c.Project = c.projectHere(p)
+	session, in, err := c.thread(p)
+	if err != nil {
+		return err
 	}
+	c.Thread = string(session)
 	ctx, cancel := context.WithCancel(p.ctx)
 	defer cancel()
 	interrupts := make(chan os.Signal, 1)
@@ -79,7 +76,8 @@ func (c chatCommand) Run(p *program) error {
 	defer signal.Stop(interrupts)
 
 	_, plain := p.env("NO_COLOR")
-	t := &chat{chatCommand: c, lines: readLines(ctx, p.stdin), interrupts: interrupts, patient: !isTerminal(p.stdin),
+	t := &chat{chatCommand: c, in: in, lines: readLines(ctx, p.stdin), interrupts: interrupts,
+		patient:  !isTerminal(p.stdin),
 		terminal: terminal{out: p.stdout, session: session, color: isTerminal(p.stdout) && !plain},
 		server: &serverClient{address: strings.TrimSuffix(c.Server, "/"), token: c.Token, session: session,
 			project: c.Project}}
@@ -103,19 +101,32 @@ func (c chatCommand) Run(p *program) error {
 	return err
 }
 
-// projectHere is the project of a new thread, as in the full screen. If the server does not say which projects it has,
-// the chat fails or goes on without one.
-func (c chatCommand) projectHere(p *program) string {
+// thread finds the session of the chat, and sets the project of a new one, as in the full screen. in says in which
+// project it is, if the server has several. If the server does not say which projects it has, the chat fails later, or goes
+// on without one.
+func (c *chatCommand) thread(p *program) (session parley.SessionID, in string, err error) {
 	to, err := p.newClient(c.Server, serverFlags{Token: c.Token})
 	if err != nil {
-		return c.Project
+		return "", "", err
 	}
 	defer to.Close()
-	project, _, err := (&connection{Client: to}).projectHere(p.ctx, c.Project)
-	if err != nil {
-		return c.Project
+	project := ""
+	if c.Thread == "" {
+		session = parley.SessionID(uuid.NewString())
+	} else if session, err = sessionNamed(p.ctx, to, c.Thread); err != nil {
+		return "", "", err
+	} else if s, err := to.Session(p.ctx, session); err == nil { // an earlier thread has its project
+		project = s.Project
 	}
-	return project
+	if c.Thread == "" || c.Project != "" {
+		if here, _, err := (&connection{Client: to}).projectHere(p.ctx, c.Project); err == nil {
+			c.Project, project = here, here
+		}
+	}
+	if projects, err := to.Projects(p.ctx); err == nil && len(projects) > 1 {
+		in = " in " + client.ProjectName(projects, project)
+	}
+	return session, in, nil
 }
 
 // isTerminal reports whether a person sits at a stream. Other devices, such as /dev/null, are no terminals.
@@ -150,6 +161,7 @@ func readLines(ctx context.Context, r io.Reader) <-chan string {
 type chat struct {
 	terminal
 	chatCommand
+	in         string // says in which project; empty: the server has only one
 	server     *serverClient
 	lines      <-chan string // nil when the person has nothing more to say
 	interrupts <-chan os.Signal
@@ -215,7 +227,7 @@ func (t *chat) connected(ctx context.Context) (entered bool, err error) {
 		t.note(red, "("+hint+")")
 	}
 	if !t.reached {
-		t.say("Thread " + t.Thread + ". Ctrl-C stops an answer, Ctrl-D leaves. Try: hello, /tour\n")
+		t.say("Thread " + t.Thread + t.in + ". Ctrl-C stops an answer, Ctrl-D leaves. Try: hello, /tour\n")
 	}
 	return true, t.talk(ctx, stream)
 }

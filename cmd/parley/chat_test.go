@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // A fakeLog is a server with one session, whose events a test makes.
@@ -54,7 +55,7 @@ func newFakeLog(t *testing.T, session string) *fakeLog {
 		case strings.HasSuffix(r.URL.Path, "/log"):
 			json.NewEncoder(w).Encode(f.all()[0])
 		default:
-			json.NewEncoder(w).Encode(parley.Summary{ID: parley.SessionID(session), Head: 1})
+			json.NewEncoder(w).Encode(port.Summary{ID: parley.SessionID(session), Head: 1})
 		}
 	}))
 	t.Cleanup(f.Close)

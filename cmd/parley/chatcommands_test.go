@@ -111,7 +111,7 @@ func TestScreenCommands(t *testing.T) {
 	said := eventsOf[parley.InputReceived](t, c, onlySession(t, c, garden))
 	if in := said[0]; in.Content != name || len(in.Images) != 1 || in.Images[0].Type != "image/gif" ||
 		string(in.Images[0].Data) != "GIF89a01" {
-		t.Errorf("the message is %q with the images %q", in.Content, in.Images)
+		t.Errorf("the message is %q with the images %+v", in.Content, in.Images)
 	}
 }
 

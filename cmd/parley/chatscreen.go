@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
+	"regexp"
 	"sync"
 
 	"parley"
@@ -21,8 +21,7 @@ func (p *program) hasScreen() bool {
 
 // fullScreen is the chat on the whole screen. c.Server is empty if the person named no server.
 func (c chatCommand) fullScreen(p *program) error {
-	session, err := threadID(c.Thread)
-	if err != nil {
+	if err := checkThread(c.Thread); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(p.ctx)
@@ -36,6 +35,12 @@ func (c chatCommand) fullScreen(p *program) error {
 	first, err := found.find(ctx)
 	if err != nil {
 		return err
+	}
+	var session parley.SessionID // empty: a new one
+	if c.Thread != "" {
+		if session, err = sessionNamed(ctx, first, c.Thread); err != nil {
+			return err
+		}
 	}
 	project, elsewhere, err := found.to.projectHere(ctx, c.Project)
 	if err != nil {
@@ -103,13 +108,15 @@ func (f *foundServer) close() {
 	}
 }
 
-// threadID is the session that --thread names; empty: a new one.
-func threadID(given string) (parley.SessionID, error) {
-	id := parley.SessionID(strings.ToLower(given))
-	if id != "" && !id.Valid() {
-		return "", fmt.Errorf("--thread %s is not a thread id; use the UUID that a chat prints when it begins", given)
+var threadPattern = regexp.MustCompile(`^[0-9a-fA-F][0-9a-fA-F-]{3,35}$`)
+
+// checkThread checks what --thread names, before a server is looked for.
+func checkThread(given string) error {
+	if given != "" && !threadPattern.MatchString(given) {
+		return fmt.Errorf("--thread %s is not the id of a thread; parley sessions lists them, and the first 4 "+
+			"characters are enough", given)
 	}
-	return id, nil
+	return nil
 }
 
 // heldBack keeps the end of what is written to it.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // serverClient is a client of the native protocol, for one session.
@@ -166,7 +167,7 @@ func (s *serverClient) enter(ctx context.Context, agent string) (*eventStream, e
 func (s *serverClient) find(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestWithin)
 	defer cancel()
-	var about parley.Summary
+	var about port.Summary
 	if err := s.get(ctx, "/sessions/"+string(s.session),
 		func(body io.Reader) error { return json.NewDecoder(body).Decode(&about) }); err != nil {
 		return err

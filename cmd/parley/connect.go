@@ -17,6 +17,7 @@ import (
 	"parley"
 	"parley/client"
 	"parley/config"
+	"parley/port"
 )
 
 // serverFlags name the server that a command talks to.
@@ -133,6 +134,11 @@ const (
 
 // start starts a server in this process. Its log has warnings and errors only.
 func (p *program) start(ctx context.Context, f serverFlags, settings ...string) (*connection, error) {
+	if c, err := p.serveSettings(settings...); err == nil && c.Auth != "local" {
+		return nil, errors.New("the server of this folder is not running. Its settings want tokens (PARLEY_AUTH=" +
+			c.Auth + "), and a command does not start such a server; start it with `parley serve`, or name another " +
+			"server with --server or PARLEY_SERVER")
+	}
 	c, err := p.serveSettings(append([]string{"--listen", "127.0.0.1:0", "--auth", "local", "--metrics-listen=",
 		"--admin-listen="}, settings...)...)
 	if err != nil {
@@ -232,7 +238,7 @@ func sessionNamed(ctx context.Context, c *client.Client, given string) (parley.S
 		return "", fmt.Errorf("%q is not a session id; parley sessions lists them, and the first 4 characters are "+
 			"enough", given)
 	}
-	list, err := c.Sessions(ctx, client.SessionQuery{Transient: true, Archived: parley.AlsoArchived,
+	list, err := c.Sessions(ctx, client.SessionQuery{Transient: true, Archived: port.AlsoArchived,
 		Limit: 200})
 	if err != nil {
 		return "", err

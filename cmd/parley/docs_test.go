@@ -43,6 +43,8 @@ var notRun = []struct {
 	{regexp.MustCompile(
 		`^install (-D )?-m \d+ \S+ /(usr|etc)/\S+( && (systemd-sysusers|systemctl enable --now parley))?$`),
 		"it would change the machine; go test ./deploy has systemd judge the unit"},
+	{regexp.MustCompile(`^(set -a; \. /etc/parley/parley\.env; .+|runuser -u parley -- parley .+)$`),
+		"there is no user parley here"},
 	{regexp.MustCompile(`^systemctl status parley$`), "the test's server is no service of the machine"},
 }
 

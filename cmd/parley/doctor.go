@@ -36,7 +36,10 @@ const (
 
 // Help is printed below the usage.
 func (*doctorCommand) Help() string {
-	return `Example:
+	return `It looks at what parley serve would use if it started here: flags, the variables of this terminal, .env and
+--config. If a server runs, it says which settings of that server are others.
+
+Example:
 
   $ parley doctor`
 }
@@ -63,7 +66,7 @@ func (c *doctorCommand) Run(p *program, env config.Lookup) error {
 			if f.Do != "" {
 				line += " → " + f.Do
 			}
-			if _, err := fmt.Fprintln(p.stdout, strings.ReplaceAll(line, "\n", "; ")); err != nil {
+			if _, err := fmt.Fprintln(p.stdout, strings.ReplaceAll(visible(line), "\n", "; ")); err != nil {
 				return err
 			}
 		}
@@ -109,6 +112,7 @@ func (d *doctor) examine() {
 	d.settings()
 	d.dataFolder()
 	d.port()
+	d.server()
 	if d.database() {
 		d.masterKey()
 		if d.migrations() {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 	"parley/store/postgres"
 	"parley/store/sqlite"
 )
@@ -167,15 +168,16 @@ func (d *doctor) sessions() {
 	defer store.Close()
 	d.logs(ctx, store.Tenant(d.DefaultTenant))
 	d.work(ctx, store)
+	d.erasures(ctx, store)
 	if shared, ok := store.(interface {
-		Nodes(context.Context) ([]parley.Node, error)
+		Nodes(context.Context) ([]port.Node, error)
 	}); ok {
 		d.nodes(ctx, shared.Nodes)
 	}
 }
 
 // nodes says which servers share the database, and whether they are alike.
-func (d *doctor) nodes(ctx context.Context, alive func(context.Context) ([]parley.Node, error)) {
+func (d *doctor) nodes(ctx context.Context, alive func(context.Context) ([]port.Node, error)) {
 	const name = "nodes"
 	list, err := alive(ctx)
 	var addresses []string
@@ -198,9 +200,9 @@ func (d *doctor) nodes(ctx context.Context, alive func(context.Context) ([]parle
 }
 
 // logs reads the most recent sessions as a server would.
-func (d *doctor) logs(ctx context.Context, logs parley.TenantStore) {
+func (d *doctor) logs(ctx context.Context, logs port.TenantStore) {
 	const name = "sessions"
-	list, err := logs.Sessions(ctx, parley.SessionQuery{Transient: true, Limit: lookAtSessions})
+	list, err := logs.Sessions(ctx, port.SessionQuery{Transient: true, Limit: lookAtSessions})
 	if err != nil {
 		d.fail(name, err, "see what is said of the database")
 		return
@@ -234,6 +236,16 @@ func (d *doctor) logs(ctx context.Context, logs parley.TenantStore) {
 	} else {
 		d.say(name, warning, "see above", "%d of the %d most recent of tenant %s cannot be read", bad, looked,
 			d.DefaultTenant)
+	}
+}
+
+// erasures reports those that have begun and not ended.
+func (d *doctor) erasures(ctx context.Context, store reader) {
+	if err := eachBegunErasure(ctx, store, func(tenant parley.TenantID, b port.BegunErasure) {
+		d.say("erasure of "+string(b.User), warning, "run parley erase --user "+string(b.User),
+			"it began at %s in tenant %s and has not ended", b.At.Format(time.RFC3339), tenant)
+	}); err != nil {
+		d.fail("erasures", err, "see what is said of the database")
 	}
 }
 

@@ -326,3 +326,35 @@ func TestDoctorNamesALinkedFolderOnce(t *testing.T) {
 		t.Errorf("%d problems, %v:\n%s", n, err, out)
 	}
 }
+
+// TestDoctorAsksTheServer which settings it has: a terminal need not have the variables of the server.
+func TestDoctorAsksTheServer(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for _, one := range []struct {
+		name            string
+		server          []string
+		status          status
+		says, saysNever string
+	}{
+		{"the same", nil, fine, "the project of these settings", "here:"},
+		{"another model", []string{"--model", "gpt-9"}, warning, "runs with other settings: model gpt-9 (here: demo)",
+			"authentication"},
+		{"tokens", []string{"--auth", "jwt", "--jwt-secret", strings.Repeat("s", 32)}, warning,
+			"other settings: authentication jwt (here: local)", "project"},
+		{"another project", []string{"--workspace", t.TempDir()}, warning, "(here: " + folder + ")", "model"},
+	} {
+		data := t.TempDir()
+		_, stop := serve(t, append([]string{"--listen", "127.0.0.1:0", "--data", data, "--workspace", folder},
+			one.server...)...)
+		found, _ := examined(t, "--data", data, "--workspace", folder)
+		if f := found["server"]; f.Status != one.status || !strings.Contains(f.Message, one.says) ||
+			strings.Contains(f.Message, one.saysNever) {
+			t.Errorf("%s: %+v", one.name, f)
+		}
+		stop()
+	}
+	if f, ok := examined(t, "--data", t.TempDir(), "--workspace", folder); ok != nil || f["server"].Message != "" {
+		t.Errorf("without a server: %+v", f["server"])
+	}
+}

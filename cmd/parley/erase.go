@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"parley"
 	"parley/config"
+	"parley/port"
 	"parley/tool"
 )
 
@@ -18,6 +20,30 @@ func removeArtifacts(c *config.Settings, projects []*project) func(parley.Tenant
 		}
 		return removed, err
 	}
+}
+
+// eachBegunErasure passes on the erasures that have not ended.
+func eachBegunErasure(ctx context.Context, s tenantStores, do func(parley.TenantID, port.BegunErasure)) error {
+	tenants, err := s.Tenants(ctx)
+	if err != nil {
+		return err
+	}
+	for _, tenant := range tenants {
+		begun, err := s.Tenant(tenant).BegunErasures(ctx)
+		if err != nil {
+			return err
+		}
+		for _, b := range begun {
+			do(tenant, b)
+		}
+	}
+	return nil
+}
+
+// tenantStores are what a store and a reader have in common here.
+type tenantStores interface {
+	Tenants(context.Context) ([]parley.TenantID, error)
+	Tenant(parley.TenantID) port.TenantStore
 }
 
 type eraseCommand struct {
@@ -69,11 +95,8 @@ type eraseRewrite struct{ config.Store }
 
 // Run rewrites a database that no server uses. On PostgreSQL it needs the owner of the tables.
 func (c *eraseRewrite) Run(p *program) error {
-	if has, _, err := versions(p.ctx, &c.Store); err != nil {
+	if err := haveDatabase(p.ctx, &c.Store, "nothing was rewritten"); err != nil {
 		return err
-	} else if has == 0 {
-		return &parley.Error{Code: parley.CodeNotFound, Message: "There is no database yet, so nothing was rewritten.",
-			Hint: "name the data folder of the server with --data, or its database with --database-url"}
 	}
 	opened, _, err := openStore(p.ctx, &c.Store, "rewriting the database", false)
 	if err != nil {

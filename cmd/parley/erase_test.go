@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
+	"io"
 	"net/url"
 	"os"
 	"os/exec"
@@ -11,9 +13,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"parley/config"
+	"parley/port"
 	"parley/store/postgres/pgtest"
 	"parley/store/storetest"
 )
@@ -151,5 +156,52 @@ func (e *erasureTest) checkpoint() {
 	defer conn.Close(context.Background())
 	if _, err := conn.Exec(context.Background(), `CHECKPOINT`); err != nil {
 		e.t.Fatal(err)
+	}
+}
+
+// TestAnErasureThatHasNotEnded is reported by a starting server and by the doctor, until it is repeated.
+func TestAnErasureThatHasNotEnded(t *testing.T) {
+	t.Parallel()
+	for kind, fresh := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			args := fresh(t)
+			served(t, args, func(addr, _ string) {
+				c := open(t, addr)
+				c.say("say hello")
+				c.until("RunFinished", 1)
+			})
+			s := &config.Store{DatabasePool: 2, DefaultTenant: "default", Data: args[1]}
+			if len(args) > 2 {
+				s.DatabaseURL = config.SecretURL(args[3])
+			}
+			opened, _, err := openStore(t.Context(), s, "a test", false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := port.BegunErasure{User: "ann", By: "admin", At: time.Now(), Artifacts: []string{}}
+			if err := errors.Join(opened.Erase(t.Context(), "default", port.Erasure{Begun: &began}),
+				opened.Close()); err != nil {
+				t.Fatal(err)
+			}
+			const words = "erasure of ann"
+			if out, _ := run(t, "", with(args, "doctor")...); !strings.Contains(out, words) ||
+				!strings.Contains(out, "parley erase --user ann") {
+				t.Errorf("the doctor says: %s", out)
+			}
+			log := watchFor("parley is ready")
+			stop := servedTo(t, io.Discard, log, args...)
+			<-log.logged
+			stop()
+			if !strings.Contains(log.String(), "an erasure has not ended") {
+				t.Errorf("the log says: %s", log)
+			}
+			served(t, args, func(addr, _ string) {
+				mustRun(t, "", "erase", "--user", "ann", "--server", addr)
+			})
+			if out, _ := run(t, "", with(args, "doctor")...); strings.Contains(out, words) {
+				t.Errorf("afterwards the doctor says: %s", out)
+			}
+		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"parley"
 	"parley/config"
 	"parley/dialect"
+	"parley/port"
 )
 
 type exportCommand struct {
@@ -44,7 +45,7 @@ func (c *exportCommand) Run(p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	if _, err := store.Tenant(c.Tenant).Session(p.ctx, c.Session); err == nil { // else exportSession says what is wrong
-		if err := recordCommand(p, &c.Store, c.Tenant, parley.AuditSessionExported, "session", string(c.Session),
+		if err := recordCommand(p, &c.Store, c.Tenant, port.AuditSessionExported, "session", string(c.Session),
 			map[string]any{}); err != nil {
 			return err
 		}
@@ -128,7 +129,7 @@ func exportDocument(format string) func(context.Context, reader, parley.TenantID
 }
 
 // headOf is the last event of a session.
-func headOf(ctx context.Context, logs parley.TenantStore, tenant parley.TenantID, id parley.SessionID) (parley.Seq,
+func headOf(ctx context.Context, logs port.TenantStore, tenant parley.TenantID, id parley.SessionID) (parley.Seq,
 	error) {
 	st, err := logs.Session(ctx, id)
 	if err != nil && parley.CodeOf(err) == parley.CodeNotFound {
@@ -139,7 +140,7 @@ func headOf(ctx context.Context, logs parley.TenantStore, tenant parley.TenantID
 }
 
 // eachEvent goes through a log up to a seq, a page at a time.
-func eachEvent(ctx context.Context, logs parley.TenantStore, id parley.SessionID, head parley.Seq,
+func eachEvent(ctx context.Context, logs port.TenantStore, id parley.SessionID, head parley.Seq,
 	do func(parley.Event) error) error {
 	for after := parley.Seq(0); after < head; {
 		events, err := logs.Events(ctx, id, after, exportPage)

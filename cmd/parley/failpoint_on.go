@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // withFailpoints has the process killed at a write to the store, as if its machine
@@ -70,7 +71,7 @@ type failing struct {
 	f *failpoint
 }
 
-func (s failing) Append(ctx context.Context, b parley.Batch) (res parley.Appended, err error) {
+func (s failing) Append(ctx context.Context, b port.Batch) (res port.Appended, err error) {
 	what := []string{"Due"}
 	if len(b.Events) > 0 {
 		what = nil
@@ -82,12 +83,12 @@ func (s failing) Append(ctx context.Context, b parley.Batch) (res parley.Appende
 	return res, err
 }
 
-func (s failing) Tenant(id parley.TenantID) parley.TenantStore {
+func (s failing) Tenant(id parley.TenantID) port.TenantStore {
 	return failingTenant{s.store.Tenant(id), s.f}
 }
 
 type failingTenant struct {
-	parley.TenantStore
+	port.TenantStore
 	f *failpoint
 }
 

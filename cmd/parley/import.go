@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/config"
+	"parley/port"
 	"parley/store/postgres"
 	"parley/store/rules"
 )
@@ -102,14 +103,14 @@ func (f *sessionFile) rename(id parley.SessionID) {
 // as after a crash.
 func importSession(ctx context.Context, store store, tenant parley.TenantID, f *sessionFile) error {
 	f.state.Tenant = tenant
-	b := parley.Batch{Tenant: tenant, Session: f.Session, Epoch: 1, Events: f.log, Trimmed: true,
-		Summary: f.state.Summary(), Parent: f.state.Parent,
+	b := port.Batch{Tenant: tenant, Session: f.Session, Epoch: 1, Events: f.log, Trimmed: true,
+		Summary: port.SummaryOf(f.state), Parent: f.state.Parent,
 		Leave: true}
 	if snapshot, ok := f.state.Snapshot(); ok {
 		b.Snapshot = &snapshot
 	}
 	if due, ok := f.state.Due(); ok {
-		b.Due = &parley.DueChange{Due: due}
+		b.Due = &port.DueChange{Due: due}
 	}
 	taken := &parley.Error{Code: parley.CodeConflict,
 		Message: fmt.Sprintf("Nothing was imported: there is a session %s of tenant %s already.", f.Session, tenant),
@@ -139,9 +140,9 @@ func importSession(ctx context.Context, store store, tenant parley.TenantID, f *
 func untold(ctx context.Context, store store, tenant parley.TenantID, f *sessionFile) (err error) {
 	for _, e := range f.log {
 		if b, ok := e.Body.(parley.EffectEnqueued); ok && b.Type == parley.Webhook {
-			due := parley.HookDue{Tenant: tenant, Session: f.Session, Effect: e.Seq}
+			due := port.HookDue{Tenant: tenant, Session: f.Session, Effect: e.Seq}
 			err = errors.Join(err, store.SettleHook(ctx, due, rules.HookAtOnce,
-				parley.HookFate{Status: parley.EffectGone, Why: "imported", At: e.At}))
+				port.HookFate{Status: port.EffectGone, Why: "imported", At: e.At}))
 		}
 	}
 	return err
@@ -149,7 +150,7 @@ func untold(ctx context.Context, store store, tenant parley.TenantID, f *session
 
 // delivered completes the bookmarks of runs that have ended: whoever they were
 // for has been where the session was. It returns how many there are.
-func delivered(ctx context.Context, logs parley.TenantStore, f *sessionFile) (runs int, err error) {
+func delivered(ctx context.Context, logs port.TenantStore, f *sessionFile) (runs int, err error) {
 	owed := map[parley.RunID]bool{}
 	for _, e := range f.log {
 		switch b := e.Body.(type) {

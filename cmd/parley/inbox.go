@@ -16,6 +16,7 @@ import (
 
 	"parley"
 	"parley/config"
+	"parley/port"
 )
 
 // Commands beside the server put on record what they do. Only the server writes
@@ -54,7 +55,7 @@ func recordCommand(p *program, s *config.Store, tenant parley.TenantID, action, 
 		if err != nil {
 			return err
 		}
-		_, err = store.Append(p.ctx, parley.Batch{Tenant: r.Tenant, Audit: []parley.Audit{r.Audit}})
+		_, err = store.Append(p.ctx, port.Batch{Tenant: r.Tenant, Audit: []parley.Audit{r.Audit}})
 		return errors.Join(err, store.Close())
 	}
 	fmt.Fprintf(p.stderr, "parley: done, but %s is not in the audit: %s is not the data folder of a server (see "+
@@ -87,7 +88,7 @@ func leaveRecord(folder string, r commandRecord) error {
 
 // takeRecords puts on record what commands have left. A record is removed once it
 // is in the chain; if the server dies in between, it is there twice.
-func takeRecords(ctx context.Context, folder string, store parley.Store, log *slog.Logger) error {
+func takeRecords(ctx context.Context, folder string, store port.Store, log *slog.Logger) error {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -109,7 +110,7 @@ func takeRecords(ctx context.Context, folder string, store parley.Store, log *sl
 			log.Warn("an audit record that a command left cannot be read", "file", name, "error", err)
 			continue
 		}
-		if _, err := store.Append(ctx, parley.Batch{Tenant: r.Tenant, Audit: []parley.Audit{r.Audit}}); err != nil {
+		if _, err := store.Append(ctx, port.Batch{Tenant: r.Tenant, Audit: []parley.Audit{r.Audit}}); err != nil {
 			return err
 		}
 		if err := os.Remove(name); err != nil {
@@ -120,7 +121,7 @@ func takeRecords(ctx context.Context, folder string, store parley.Store, log *sl
 }
 
 // keepRecords takes records until ctx ends.
-func keepRecords(ctx context.Context, folder string, store parley.Store, log *slog.Logger) {
+func keepRecords(ctx context.Context, folder string, store port.Store, log *slog.Logger) {
 	tick := time.NewTicker(inboxEvery)
 	defer tick.Stop()
 	for {

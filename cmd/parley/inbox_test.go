@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // TestCommandsAreOnRecord: exporting a session and minting a token, while a server
@@ -46,9 +47,9 @@ func TestCommandsAreOnRecord(t *testing.T) {
 		var exported, minted int
 		for _, r := range rows {
 			switch {
-			case r.Action == parley.AuditSessionExported && r.ID == session && r.Source == viaCommand:
+			case r.Action == port.AuditSessionExported && r.ID == session && r.Source == viaCommand:
 				exported++
-			case r.Action == parley.AuditTokenMinted && r.ID == "ann" && strings.Contains(string(r.Metadata),
+			case r.Action == port.AuditTokenMinted && r.ID == "ann" && strings.Contains(string(r.Metadata),
 				`"roles":["org_admin"]`):
 				minted++
 				if strings.Contains(string(r.Metadata), "eyJ") {

@@ -57,7 +57,7 @@ func (c *keysListCommand) Run(p *program) error {
 	}
 	for _, id := range needed {
 		if !slices.Contains(vault.Keys(), id) {
-			fmt.Fprintf(p.stdout, "%s  missing, needed\n", id)
+			fmt.Fprintf(p.stdout, "%s  missing, needed\n", visible(id))
 		}
 	}
 	if len(needed) == 0 {
@@ -127,12 +127,7 @@ func (c *keysRotateCommand) Run(p *program) error {
 		return &parley.Error{Code: parley.CodeInvalid, Message: "No master key is given.",
 			Hint: "set PARLEY_MASTER_KEY or PARLEY_MASTER_KEY_FILE; make a key with openssl rand -hex 32"}
 	}
-	has, _, err := versions(p.ctx, &c.Store)
-	if err == nil && has == 0 {
-		err = &parley.Error{Code: parley.CodeNotFound, Message: "There is no database yet, so nothing is encrypted.",
-			Hint: "name the data folder of the server with --data, or its database with --database-url"}
-	}
-	if err != nil {
+	if err := haveDatabase(p.ctx, &c.Store, "nothing is encrypted"); err != nil {
 		return err
 	}
 	before, err := neededKeys(p.ctx, &c.Store)
@@ -154,7 +149,7 @@ func (c *keysRotateCommand) Run(p *program) error {
 	current := vault.Keys()[0]
 	fmt.Fprintf(p.stdout, "All stored secrets are encrypted with the master key %s.\n", current)
 	if before = slices.DeleteFunc(before, func(id string) bool { return id == current }); len(before) > 0 {
-		fmt.Fprintf(p.stdout, "No longer needed: %s.\n", strings.Join(before, ", "))
+		fmt.Fprintf(p.stdout, "No longer needed: %s.\n", visible(strings.Join(before, ", ")))
 	}
 	return nil
 }

@@ -149,7 +149,7 @@ func colourOf(body parley.EventBody) string {
 	case parley.ApprovalRequested, parley.QuestionAsked, parley.InputReceived:
 		return bold
 	case parley.ToolCallRequested, parley.ToolCallStarted, parley.ToolCallFinished, parley.ChildSpawned,
-		parley.ChildReturned, parley.FilesChanged:
+		parley.ChildReturned, parley.FilesChanged, parley.ChangesUndone:
 		return cyan
 	}
 	return "0"

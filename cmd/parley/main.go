@@ -14,6 +14,7 @@ import (
 
 	"parley"
 	"parley/config"
+	"parley/pdf"
 	"parley/sandbox"
 )
 
@@ -22,6 +23,7 @@ var version = "dev"
 
 func main() {
 	sandbox.Main() // if this is not parley, but what runs a command for it
+	pdf.Main()     // or reads a document
 	p := &program{ctx: context.Background(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	err := p.run(os.Args[1:], os.LookupEnv)
 	if err == nil {
@@ -56,7 +58,7 @@ func (e *exitError) Unwrap() error { return e.err }
 func describe(err error) string {
 	e, ok := errors.AsType[*parley.Error](err)
 	if !ok {
-		return err.Error()
+		return visible(err.Error())
 	}
 	s := e.Message
 	if e.Hint != "" {
@@ -65,7 +67,7 @@ func describe(err error) string {
 	if e.Err != nil {
 		s += fmt.Sprintf(" (%v)", e.Err)
 	}
-	return s
+	return visible(s)
 }
 
 // A program is what commands run in, for main and for tests.

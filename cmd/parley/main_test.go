@@ -19,12 +19,14 @@ import (
 	"go.uber.org/goleak"
 
 	"parley/config"
+	"parley/pdf"
 	"parley/sandbox"
 	"parley/store/postgres/pgtest"
 )
 
 func TestMain(m *testing.M) {
 	sandbox.Main()
+	pdf.Main()
 	if filepath.Base(os.Args[0]) == programName {
 		main() // for TestScripts
 		return
@@ -308,7 +310,7 @@ func TestChatRefusesBadThreads(t *testing.T) {
 	t.Parallel()
 	p := &program{ctx: context.Background(), stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard}
 	if err := p.run([]string{"chat", "--thread", "3f0c…"}, noEnv); err == nil ||
-		!strings.Contains(err.Error(), "UUID") {
+		!strings.Contains(err.Error(), "not the id of a thread") {
 		t.Errorf("%v", err)
 	}
 }

@@ -91,6 +91,7 @@ var routeRules = map[string]rule{
 	"GET /api/v1/log":                  {needs: parley.ActRead, tenant: true, ok: 200},
 	"GET /api/v1/audit/events":         {needs: parley.ActReadAudit, ok: 200},
 	"POST /api/v1/tickets":             {needs: "a token", body: `{}`, ok: 201},
+	"GET /api/v1/users":                {needs: parley.ActReadUsers, ok: 200},
 	"GET /api/v1/retention":            {needs: parley.ActWriteUsers, tenant: true, ok: 200},
 	"POST /api/v1/retention":           {needs: parley.ActWriteUsers, tenant: true, body: `{}`, ok: 200},
 	"GET /api/v1/holds":                {needs: parley.ActWriteUsers, tenant: true, ok: 200},
@@ -102,6 +103,7 @@ var routeRules = map[string]rule{
 	"GET /api/v1/runs/{id}":          {needs: parley.ActRead, on: "card", ok: 404}, // nothing ran
 	"POST /api/v1/runs/{id}/cancel":  {needs: parley.ActMessage, on: "card", body: `{}`, ok: 404},
 	// nothing ran
+	"POST /api/v1/runs/{id}/undo":                {needs: parley.ActMessage, on: "card", body: `{}`, ok: 404},
 	"GET /api/v1/runs/{id}/turns/{turn}/request": {needs: parley.ActRead, on: "card", ok: 404},
 	"GET /api/v1/timers":                         {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/timers/{id}":                    {needs: parley.ActRead, on: "card", ok: 404}, // nothing was promised
@@ -130,7 +132,11 @@ var routeRules = map[string]rule{
 	"GET /api/v1/sessions/{id}/webhook": {needs: parley.ActMessage, on: "session", ok: 404},
 	"PUT /api/v1/sessions/{id}/webhook": {needs: parley.ActMessage, on: "session",
 		body: `{"url":"https://hooks.example.com/x"}`, ok: 200},
-	"DELETE /api/v1/sessions/{id}/webhook": {needs: parley.ActMessage, on: "session", ok: 404},
+	"DELETE /api/v1/sessions/{id}/webhook":    {needs: parley.ActMessage, on: "session", ok: 404},
+	"POST /api/v1/sessions/{id}/webhook/test": {needs: parley.ActMessage, on: "session", body: `{}`, ok: 404},
+	"GET /api/v1/sessions/{id}/servers":       {needs: parley.ActRead, on: "session", ok: 200},
+	"PUT /api/v1/sessions/{id}/servers":       {needs: parley.ActMessage, on: "session", body: `{"off":["notes"]}`, ok: 202},
+	"GET /api/v1/webhooks":                    {needs: parley.ActMessage, ok: 200},
 
 	"GET /api/events":      {needs: parley.ActRead, ok: 200},
 	"GET /api/history":     {needs: parley.ActRead, on: "session", query: "?session_id={id}", ok: 200},
@@ -171,6 +177,12 @@ var routeRules = map[string]rule{
 	"POST /api/v1/agents/{id}/override": {needs: parley.ActAdmin, on: "agent", body: `{"idle_interval_secs":60}`,
 		ok: 200},
 
+	// not where people sign in
+	"GET /api/v1/model-keys":            {needs: "a token", ok: 403},
+	"PUT /api/v1/model-keys/{id}":       {needs: "a token", on: "user", body: `{"key":"x"}`, ok: 403},
+	"DELETE /api/v1/model-keys/{id}":    {needs: "a token", on: "user", ok: 403},
+	"POST /api/v1/model-keys/{id}/test": {needs: "a token", on: "user", body: `{}`, ok: 403},
+
 	"GET /api/v1/settings":   {needs: parley.ActRead, ok: 200},
 	"PATCH /api/v1/settings": {needs: parley.ActSettings, body: `{"turns":7}`, ok: 200},
 
@@ -179,6 +191,11 @@ var routeRules = map[string]rule{
 	"GET /api/v1/usage": {needs: parley.ActRead, ok: 200},
 	// there is none
 	"POST /api/v1/mcp/{id}/accept": {needs: parley.ActAdmin, on: "user", body: `{"tools":{}}`, ok: 404},
+
+	// it has neither a command nor a url; there is none
+	"PUT /api/v1/mcp/{id}":       {needs: parley.ActSettings, on: "user", body: `{}`, ok: 400},
+	"DELETE /api/v1/mcp/{id}":    {needs: parley.ActSettings, on: "user", ok: 404},
+	"POST /api/v1/mcp/{id}/test": {needs: parley.ActSettings, on: "user", body: `{}`, ok: 400},
 
 	"GET /.well-known/agent-card.json":          {needs: parley.ActRead, ok: 200},
 	"GET /a2a/{id}/.well-known/agent-card.json": {needs: parley.ActRead, on: "agent", ok: 200},

@@ -105,6 +105,9 @@ func (w *world) ask(method, path, auth, body string) (int, string) {
 	}
 	defer res.Body.Close()
 	var got []byte
+	if idle(path) && res.StatusCode == http.StatusOK {
+		return res.StatusCode, "" // the first byte is a keep-alive, after many seconds
+	}
 	if endless(path) && res.StatusCode == http.StatusOK {
 		got = make([]byte, 64<<10) // it goes on for ever; some of it will do
 		n, _ := res.Body.Read(got)
@@ -120,8 +123,12 @@ func (w *world) ask(method, path, auth, body string) (int, string) {
 
 // endless reports whether an answer has no end.
 func endless(path string) bool {
-	return strings.HasPrefix(path, "/api/v1/log") || strings.HasPrefix(path, "/api/events") ||
-		strings.HasPrefix(path, "/api/agui/threads/") && strings.HasSuffix(path, "/stream")
+	return strings.HasPrefix(path, "/api/v1/log") || strings.HasPrefix(path, "/api/events")
+}
+
+// idle reports whether a stream is silent while no run is open.
+func idle(path string) bool {
+	return strings.HasPrefix(path, "/api/agui/threads/") && strings.HasSuffix(path, "/stream")
 }
 
 // askAbout asks about an object.

@@ -5,23 +5,26 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os/exec"
 	"slices"
 	"strings"
 
 	"parley"
+	"parley/access"
 	"parley/config"
 	"parley/engine"
+	"parley/port"
+	"parley/setup"
 	"parley/tool/mcp"
 )
 
 // newToolServers are the servers of the file of --config that a project's sessions
 // may use, none of which reaches the addresses that are served. Sessions of tenants
 // without a project use those of the first.
-func newToolServers(c *config.Settings, p *project, screen parley.Screen, log *slog.Logger,
+func newToolServers(c *config.Settings, p *project, screen port.Screen, dial guardedDial, log *slog.Logger,
 	served ...net.Listener) (*mcp.Servers, error) {
-	box := p.commands
-	o := mcp.Options{Workspace: p.Root, Home: p.Tenant, Sandbox: box, Screen: screen, Log: log}
+	o := mcp.Options{Workspace: p.Root, Home: p.Tenant, Sandbox: p.commands, Screen: screen, Log: log, Dial: dial}
 	for _, l := range served {
 		if addr, ok := l.Addr().(*net.TCPAddr); ok {
 			o.Barred = append(o.Barred, uint16(addr.Port))
@@ -31,49 +34,122 @@ func newToolServers(c *config.Settings, p *project, screen parley.Screen, log *s
 		if p.Tenant != c.DefaultTenant && !s.Everyone && !slices.Contains(s.Tenants, p.Tenant) {
 			continue // it is for the default tenant, or for others
 		}
-		server := mcp.Server{Name: s.Name, Tenants: s.Tenants, Everyone: s.Everyone, Trust: s.Trust, Timeout: s.Timeout,
-			Idle:    s.Idle,
-			Missing: s.Missing, Command: s.Command, Writes: s.Writes,
-			Read: slices.Clone(s.Read), Write: slices.Clone(s.Write), Network: s.Network, Bare: s.Bare,
-			URL: string(s.URL), Headers: map[string]string{}}
-		for _, v := range s.Env {
-			server.Env = append(server.Env, v.Pair())
-		}
-		for name, value := range s.Headers {
-			server.Headers[name] = string(value)
-		}
-		for write, list := range map[bool][]string{false: server.Read, true: server.Write} {
-			for i, folder := range list {
-				var err error
-				if list[i], err = box.Resolve(folder, write); err != nil {
-					return nil, fmt.Errorf("MCP server %s: %w", s.Name, err)
-				}
-			}
+		server, err := p.toolServer(s)
+		if err != nil {
+			return nil, err
 		}
 		o.Servers = append(o.Servers, server)
 	}
 	return mcp.New(o), nil
 }
 
+// toolServer is one as the project runs it.
+func (p *project) toolServer(s config.ToolServer) (mcp.Server, error) {
+	server := mcp.Server{Name: s.Name, Tenants: s.Tenants, Everyone: s.Everyone, Trust: s.Trust, Timeout: s.Timeout,
+		Idle:    s.Idle,
+		Missing: s.Missing, Command: s.Command, Writes: s.Writes,
+		Read: slices.Clone(s.Read), Write: slices.Clone(s.Write), Network: s.Network, Bare: s.Bare,
+		URL: string(s.URL), Headers: map[string]string{}}
+	for _, v := range s.Env {
+		server.Env = append(server.Env, v.Pair())
+	}
+	for name, value := range s.Headers {
+		server.Headers[name] = string(value)
+	}
+	for write, list := range map[bool][]string{false: server.Read, true: server.Write} {
+		for i, folder := range list {
+			var err error
+			if list[i], err = p.commands.Resolve(folder, write); err != nil {
+				return server, fmt.Errorf("MCP server %s: %w", s.Name, err)
+			}
+		}
+	}
+	return server, nil
+}
+
+// guardedDial connects to addresses that users of a server with sign-in name.
+type guardedDial = func(to *url.URL) func(ctx context.Context, network, address string) (net.Conn, error)
+
 // toolServers tells the native dialect of them.
 type toolServers struct {
+	*setup.Servers
 	door     *engine.Engine
 	projects []*project
 }
 
-func (t toolServers) ToolServers(ctx context.Context, who parley.Principal) ([]parley.ToolServer, error) {
+// newPageServers are those that administrators set up in the console.
+func newPageServers(c *config.Settings, book *setup.Book, rules hookRules, door *engine.Engine,
+	projects []*project, log *slog.Logger) toolServers {
+	local := c.Auth == "local"
+	made := func(p *project, name string, one port.ServerSetup) (mcp.Server, error) {
+		s, err := config.PageServer(name, one)
+		if err != nil {
+			return mcp.Server{}, err
+		}
+		if key, err := c.CheckToolServer(s); err != nil {
+			return mcp.Server{}, fmt.Errorf("%s: %w", key, err)
+		}
+		if s.URL != "" && !local {
+			if _, err := rules.Check(string(s.URL)); err != nil {
+				return mcp.Server{}, parley.Errorf(parley.CodeForbidden, "The address of a tool server is https and "+
+					"public. The operator may permit others with PARLEY_WEBHOOK_ALLOW.")
+			}
+		}
+		server, err := p.toolServer(s)
+		server.Guarded = !local && s.URL != ""
+		return server, err
+	}
+	t := toolServers{door: door, projects: projects}
+	t.Servers = &setup.Servers{Book: book, Local: local, May: door.May,
+		Check: func(name string, one port.ServerSetup) error { _, err := made(projects[0], name, one); return err },
+		Taken: func(name string) bool {
+			return slices.ContainsFunc(c.ToolServers, func(s config.ToolServer) bool { return s.Name == name })
+		},
+		Try: func(tenant parley.TenantID, name string, one port.ServerSetup) (port.ServerTrial, error) {
+			p := t.of(tenant)
+			server, err := made(p, name, one)
+			if err != nil {
+				return port.ServerTrial{}, err
+			}
+			return p.outside.Try(tenant, server), nil
+		},
+		Use: func(tenant parley.TenantID, servers map[string]port.ServerSetup) {
+			for _, p := range projects {
+				var list []mcp.Server
+				for name, one := range servers {
+					server, err := made(p, name, one)
+					if err != nil {
+						log.Warn("a tool server that was set up in the console is not used", "tenant", tenant, "mcp", name,
+							"reason", err)
+						continue
+					}
+					list = append(list, server)
+				}
+				p.outside.Set(tenant, list)
+			}
+		}}
+	t.Start()
+	return t
+}
+
+// of is the project whose servers a tenant uses.
+func (t toolServers) of(tenant parley.TenantID) *project {
+	for _, p := range t.projects {
+		if p.Tenant == tenant {
+			return p
+		}
+	}
+	return t.projects[0]
+}
+
+func (t toolServers) ToolServers(ctx context.Context, who port.Principal) ([]port.ToolServer, error) {
 	accepted, err := t.door.AcceptedTools(ctx, who)
 	if err != nil {
 		return nil, err
 	}
-	of := t.projects[0]
-	for _, p := range t.projects {
-		if p.Tenant == who.Tenant {
-			of = p
-			break
-		}
-	}
-	return of.outside.List(who.Tenant, accepted), nil
+	mayChange := access.Rules{}.Permit(who, parley.ActSettings,
+		port.Resource{Kind: port.WholeTenant, Tenant: who.Tenant}) == nil
+	return t.Shown(who, t.of(who.Tenant).outside.List(who.Tenant, accepted), mayChange), nil
 }
 
 // ofServer reports whether an agent's file names a tool, or all tools, of a

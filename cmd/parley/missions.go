@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"parley"
+	"parley/port"
 )
 
 type missionsCommand struct {
@@ -32,12 +32,12 @@ Example:
 
 // Run lists missions.
 func (c *missionsList) Run(p *program) error {
-	return listing[parley.MissionInfo]{
-		fetch: func(to *connection) ([]parley.MissionInfo, error) {
-			return to.Missions(p.ctx, cmp.Or(missionProject(c.Project), parley.EveryProject))
+	return listing[port.MissionInfo]{
+		fetch: func(to *connection) ([]port.MissionInfo, error) {
+			return to.Missions(p.ctx, cmp.Or(missionProject(c.Project), port.EveryProject))
 		},
 		title: []string{"STATUS", "SET", "BY", "PROJECT", "MISSION"},
-		row: func(m parley.MissionInfo) []string {
+		row: func(m port.MissionInfo) []string {
 			status := "active"
 			switch {
 			case !m.Ended.IsZero():
@@ -81,7 +81,8 @@ func (c *missionsClear) Run(p *program) error {
 		if list[0].Gone {
 			gone = ", which the server does not have any more"
 		}
-		_, err = fmt.Fprintf(p.stdout, "Cleared the mission of %s%s: %s\n", list[0].Project, gone, clip(list[0].Text, 80))
+		_, err = fmt.Fprintf(p.stdout, "Cleared the mission of %s%s: %s\n", visible(string(list[0].Project)), gone,
+			visible(clip(list[0].Text, 80)))
 		return err
 	})
 }

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"parley"
+	"parley/port"
 )
 
 type modelsCommand struct {
@@ -27,10 +27,10 @@ func (c *modelsCommand) Run(p *program) error {
 		}
 		return fmt.Sprintf("%.2f", dollars)
 	}
-	return listing[parley.ModelInfo]{
-		fetch: func(to *connection) ([]parley.ModelInfo, error) { return to.Models(p.ctx) },
+	return listing[port.ModelInfo]{
+		fetch: func(to *connection) ([]port.ModelInfo, error) { return to.Models(p.ctx) },
 		title: []string{"MODEL", "VENDOR", "CONTEXT", "INPUT", "OUTPUT"},
-		row: func(m parley.ModelInfo) []string {
+		row: func(m port.ModelInfo) []string {
 			name, window := m.ID, ""
 			if m.Default {
 				name += " *"

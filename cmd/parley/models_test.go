@@ -7,6 +7,7 @@ import (
 
 	"parley"
 	"parley/config"
+	"parley/port"
 )
 
 // TestModelsOf: the default stands in for the model of an agent that names none.
@@ -50,7 +51,7 @@ func TestUsersAreNotToldAddresses(t *testing.T) {
 	} {
 		models := newModels(&config.Settings{Models: config.Models{OpenAIURL: "http://127.0.0.1:1/v1"},
 			Access: config.Access{Auth: auth}})
-		for _, err := range models.Stream(t.Context(), parley.ModelRequest{Model: "llama"}) {
+		for _, err := range models.Stream(t.Context(), port.ModelRequest{Model: "llama"}) {
 			if got := parley.MessageOf(err); got != want {
 				t.Errorf("%s: %s", auth, got)
 			}

@@ -17,15 +17,16 @@ import (
 	"parley/config"
 	"parley/dialect/native"
 	"parley/feed"
+	"parley/port"
 )
 
 // nodes are this process and the others that share its database. From Start to Close
 // the log says when they differ.
 type nodes struct {
-	parley.Nodes // nil: there can be no others
-	bus          *bus.Bus
-	mine         func() parley.Node
-	log          *slog.Logger
+	port.Nodes // nil: there can be no others
+	bus        *bus.Bus
+	mine       func() port.Node
+	log        *slog.Logger
 
 	ctx  context.Context // of the background work
 	stop context.CancelFunc
@@ -43,8 +44,8 @@ func newNodes(c *config.Settings, s store, key []byte, at net.Addr, projects []*
 	if address == "" {
 		address = at.String()
 	}
-	n.mine = func() parley.Node {
-		return parley.Node{ID: n.Node(), Address: address, Version: version, Since: since, Agents: agentsMark(projects)}
+	n.mine = func() port.Node {
+		return port.Node{ID: n.Node(), Address: address, Version: version, Since: since, Agents: agentsMark(projects)}
 	}
 	o := bus.Options{Epoch: s.Epoch(), Key: key, Log: log}
 	var err error
@@ -57,7 +58,7 @@ func newNodes(c *config.Settings, s store, key []byte, at net.Addr, projects []*
 }
 
 // port is the bus, as others see it.
-func (n *nodes) port() parley.Bus {
+func (n *nodes) port() port.Bus {
 	if n.bus == nil {
 		return nil
 	}
@@ -88,12 +89,12 @@ func (n *nodes) list(sessions int, roots []string) []native.Node {
 
 // serving are the other nodes that have said something of themselves. A process that
 // starts, and a command that opens the database, have not.
-func (n *nodes) serving() []parley.Node {
-	return slices.DeleteFunc(slices.Clone(n.Others()), func(o parley.Node) bool { return o.Version == "" })
+func (n *nodes) serving() []port.Node {
+	return slices.DeleteFunc(slices.Clone(n.Others()), func(o port.Node) bool { return o.Version == "" })
 }
 
 // differs says in what a node is not like this one.
-func differs(mine, other parley.Node) (in []string) {
+func differs(mine, other port.Node) (in []string) {
 	if other.Version != mine.Version {
 		in = append(in, "version")
 	}

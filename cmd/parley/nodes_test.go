@@ -3,13 +3,13 @@ package main
 import (
 	"encoding/json"
 	"os"
-	"parley"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"parley/dialect/native"
+	"parley/port"
 	"parley/store/postgres/pgtest"
 )
 
@@ -83,9 +83,9 @@ func eventually(t *testing.T, what string, so func() bool) {
 
 // A process that starts says nothing of itself yet. It differs from nobody.
 func TestAProcessThatStartsDoesNotDiffer(t *testing.T) {
-	n := &nodes{Nodes: known{list: []parley.Node{{ID: "starts", Draining: true}, {ID: "same", Version: "1"},
+	n := &nodes{Nodes: known{list: []port.Node{{ID: "starts", Draining: true}, {ID: "same", Version: "1"},
 		{ID: "old", Version: "0",
-			Address: "old.example:80"}}}, mine: func() parley.Node { return parley.Node{ID: "me", Version: "1"} }}
+			Address: "old.example:80"}}}, mine: func() port.Node { return port.Node{ID: "me", Version: "1"} }}
 	if got := n.differ(); got != "old.example:80 (version)" {
 		t.Errorf("these nodes differ: %q", got)
 	}
@@ -96,8 +96,8 @@ func TestAProcessThatStartsDoesNotDiffer(t *testing.T) {
 
 // known are other nodes.
 type known struct {
-	parley.Nodes
-	list []parley.Node
+	port.Nodes
+	list []port.Node
 }
 
-func (k known) Others() []parley.Node { return k.list }
+func (k known) Others() []port.Node { return k.list }

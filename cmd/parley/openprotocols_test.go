@@ -211,8 +211,10 @@ func TestMCPSessionsAreOnesOwn(t *testing.T) {
 		t.Errorf("%d %s", status, body)
 	}
 	before := ann.head(session)
-	for _, tool := range []string{"ask_agent", "get_session"} {
-		if status, body, _ := bob.mcp(bobs, tool, ask); status != http.StatusOK ||
+	attend := fmt.Sprintf(`{"session":%q}`, session)
+	for _, call := range [][2]string{{"ask_agent", ask}, {"ask_agent", attend}, {"get_session", attend}} {
+		tool := call[0]
+		if status, body, _ := bob.mcp(bobs, tool, call[1]); status != http.StatusOK ||
 			!strings.Contains(body, `"code":-32602`) ||
 			!strings.Contains(body, "There is no such session.") {
 			t.Errorf("%s of bob in a session of ann: %d %s", tool, status, body)
@@ -229,11 +231,13 @@ func TestMCPSessionsAreOnesOwn(t *testing.T) {
 	}
 	reader := visitor{w, "ann", "read_only"}
 	_, _, readers := reader.mcp("", "", "")
-	if status, body, _ := reader.mcp(readers, "ask_agent", ask); status != http.StatusOK ||
-		!strings.Contains(body, "-32600") {
-		t.Errorf("a reader asks: %d %s", status, body)
+	for _, arguments := range []string{ask, attend} {
+		if status, body, _ := reader.mcp(readers, "ask_agent", arguments); status != http.StatusOK ||
+			!strings.Contains(body, `"code":-32600,"message":"You may not`) {
+			t.Errorf("a reader asks: %d %s", status, body)
+		}
 	}
-	if status, body, _ := reader.mcp(readers, "get_session", ask); status != http.StatusOK ||
+	if status, body, _ := reader.mcp(readers, "get_session", attend); status != http.StatusOK ||
 		!strings.Contains(body, "say tea") {
 		t.Errorf("a reader reads: %d %s", status, body)
 	}

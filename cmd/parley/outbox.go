@@ -9,11 +9,12 @@ import (
 
 	"parley"
 	"parley/config"
+	"parley/port"
 )
 
 // listRows prints the rows of a tenant that read finds, also while a server runs. Each has the columns of the title.
 func (p *program) listRows(database *config.Store, tenant parley.TenantID, title string,
-	read func(logs parley.TenantStore, w io.Writer) error) error {
+	read func(logs port.TenantStore, w io.Writer) error) error {
 	store, err := openReader(p.ctx, database)
 	if err != nil {
 		return err
@@ -44,12 +45,12 @@ func (*timersCommand) Help() string {
 
 // Run lists timers. What they say is shown only to people who could read the log anyway.
 func (c *timersCommand) Run(p *program) error {
-	q := parley.TimerQuery{Session: c.Session, Status: parley.TimerStatus(c.Status), Limit: c.Limit}
+	q := port.TimerQuery{Session: c.Session, Status: parley.TimerStatus(c.Status), Limit: c.Limit}
 	if c.Status == "all" {
 		q.Status = ""
 	}
 	const title = "TIMER\tSTATUS\tFIRES\tAGENT\tOWNER\tBY\tWHY\tREASON"
-	return p.listRows(&c.Store, c.Tenant, title, func(logs parley.TenantStore, w io.Writer) error {
+	return p.listRows(&c.Store, c.Tenant, title, func(logs port.TenantStore, w io.Writer) error {
 		list, err := logs.Timers(p.ctx, q)
 		for _, t := range list {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.60q\n", t.ID, t.Status, t.FireAt.Format(time.RFC3339),
@@ -76,12 +77,12 @@ func (*effectsCommand) Help() string {
 
 // Run lists effects.
 func (c *effectsCommand) Run(p *program) error {
-	q := parley.EffectQuery{Session: c.Session, Status: parley.EffectStatus(c.Status), Limit: c.Limit}
+	q := port.EffectQuery{Session: c.Session, Status: port.EffectStatus(c.Status), Limit: c.Limit}
 	if c.Status == "all" {
 		q.Status = ""
 	}
 	const title = "EFFECT\tSTATUS\tTYPE\tREQUEST\tCREATED\tATTEMPTS\tOWNER\tWHY"
-	return p.listRows(&c.Store, c.Tenant, title, func(logs parley.TenantStore, w io.Writer) error {
+	return p.listRows(&c.Store, c.Tenant, title, func(logs port.TenantStore, w io.Writer) error {
 		list, err := logs.Effects(p.ctx, q)
 		for _, e := range list {
 			request := e.Request

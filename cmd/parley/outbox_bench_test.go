@@ -25,6 +25,7 @@ import (
 	"parley/dialect/threadchat"
 	"parley/engine"
 	"parley/feed"
+	"parley/port"
 	"parley/store/postgres"
 	"parley/store/postgres/pgtest"
 	"parley/store/sqlite"
@@ -41,7 +42,7 @@ type town struct {
 	url   string
 }
 
-var mayor = parley.Principal{ID: "ann", Tenant: "default", Roles: []parley.UserRole{parley.RoleLocal}}
+var mayor = port.Principal{ID: "ann", Tenant: "default", Roles: []parley.UserRole{parley.RoleLocal}}
 
 func onEachStore(b *testing.B, run func(*testing.B, *town)) {
 	b.Run("sqlite", func(b *testing.B) {
@@ -60,7 +61,7 @@ func onEachStore(b *testing.B, run func(*testing.B, *town)) {
 	})
 }
 
-func newTown(b testing.TB, store parley.Store) *town {
+func newTown(b testing.TB, store port.Store) *town {
 	log := slog.New(slog.DiscardHandler)
 	c := &town{b: b, store: &counting{Store: store}, feed: feed.New(store)}
 	agent := parley.Agent{Name: "helper", Instructions: "help", Autonomy: parley.Autonomy{Enabled: true}}
@@ -111,9 +112,9 @@ func (a oneAgent) List(parley.TenantID) []parley.Agent                 { return 
 
 type openDoor struct{}
 
-func (openDoor) Who(*http.Request) (parley.Principal, error) { return mayor, nil }
-func (openDoor) Enter(*http.Request, string) (parley.Visit, error) {
-	return parley.Visit{Who: mayor, Watch: context.WithCancel, Message: func() error { return nil }, Leave: func() {}},
+func (openDoor) Who(*http.Request) (port.Principal, error) { return mayor, nil }
+func (openDoor) Enter(*http.Request, string) (port.Visit, error) {
+	return port.Visit{Who: mayor, Watch: context.WithCancel, Message: func() error { return nil }, Leave: func() {}},
 		nil
 }
 
@@ -121,29 +122,29 @@ func (openDoor) Enter(*http.Request, string) (parley.Visit, error) {
 // second.
 type prompt struct{}
 
-func (prompt) Stream(_ context.Context, r parley.ModelRequest) iter.Seq2[parley.Said, error] {
-	return func(yield func(parley.Said, error) bool) {
-		said, stop := parley.Said{Text: "Here is your answer."}, parley.StopEnd
+func (prompt) Stream(_ context.Context, r port.ModelRequest) iter.Seq2[port.Said, error] {
+	return func(yield func(port.Said, error) bool) {
+		said, stop := port.Said{Text: "Here is your answer."}, parley.StopEnd
 		if last := r.Messages[len(r.Messages)-1]; last.Role == parley.RoleUser && last.Text == "come back" {
-			said, stop = parley.Said{Call: &parley.MessageCall{Name: "schedule_follow_up",
+			said, stop = port.Said{Call: &parley.MessageCall{Name: "schedule_follow_up",
 				Arguments: `{"delay_seconds":1,"reason":"to see how fast it is"}`}}, parley.StopTools
 		}
-		_ = yield(said, nil) && yield(parley.Said{Done: &parley.ModelDone{Stop: stop}}, nil)
+		_ = yield(said, nil) && yield(port.Said{Done: &port.ModelDone{Stop: stop}}, nil)
 	}
 }
 
 // counting is a store that counts what was noted as delivered.
 type counting struct {
-	parley.Store
+	port.Store
 	delivered atomic.Int64
 }
 
-func (c *counting) Tenant(id parley.TenantID) parley.TenantStore {
+func (c *counting) Tenant(id parley.TenantID) port.TenantStore {
 	return countingTenant{c.Store.Tenant(id), c}
 }
 
 type countingTenant struct {
-	parley.TenantStore
+	port.TenantStore
 	c *counting
 }
 
@@ -235,7 +236,7 @@ func BenchmarkTimerToFirstByte(b *testing.B) {
 				for end := (heard{}); end.kind != "chat.completed"; end = <-h.heard {
 				}
 				list, err := c.store.Tenant(mayor.Tenant).Timers(context.Background(),
-					parley.TimerQuery{Session: h.id, Status: parley.TimerDone, Limit: 1})
+					port.TimerQuery{Session: h.id, Status: parley.TimerDone, Limit: 1})
 				if err != nil || len(list) != 1 {
 					b.Fatal(list, err)
 				}
@@ -336,8 +337,8 @@ func (c *town) owe(id parley.SessionID, runs int) {
 		report(parley.ModelPiece{Kind: parley.Text, Text: "Here is your answer."})
 		report(parley.ModelEnded{Stop: parley.StopEnd})
 	}
-	if res, err := c.store.Append(ctx, parley.Batch{Tenant: mayor.Tenant, Session: id, Epoch: st.Epoch + 1,
-		After: after, Events: events, Summary: state.Summary(), Due: &parley.DueChange{Clear: true}}); err != nil ||
+	if res, err := c.store.Append(ctx, port.Batch{Tenant: mayor.Tenant, Session: id, Epoch: st.Epoch + 1,
+		After: after, Events: events, Summary: port.SummaryOf(state), Due: &port.DueChange{Clear: true}}); err != nil ||
 		res.Fenced {
 		b.Fatal(res, err)
 	}

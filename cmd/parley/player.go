@@ -9,6 +9,7 @@ import (
 	"parley"
 	"parley/client"
 	"parley/eval"
+	"parley/port"
 )
 
 // playFlags are those of commands that run recorded sessions again.
@@ -57,7 +58,7 @@ func (p *player) play(ctx context.Context, inputs []eval.Exchange) (eval.Recordi
 	return r.Recording(), err
 }
 
-func (p *player) open(ctx context.Context) (parley.Summary, error) {
+func (p *player) open(ctx context.Context) (port.Summary, error) {
 	title := "Replay"
 	if p.source.Session != "" {
 		title = fmt.Sprintf("Replay of %.8s", p.source.Session)
@@ -99,8 +100,8 @@ func (p *player) follow(ctx context.Context, inputs []eval.Exchange, r *eval.Rec
 		switch {
 		case err != nil:
 			return err
-		case u.Resync != nil, u.Lost != nil && p.to.lock != "":
-			return errors.New("the server was stopped or restored during the replay")
+		case u.Resync != nil, u.Lost != nil && p.to.brief:
+			return errors.New("the server of another command ended, or was restored, during the replay")
 		case u.Lost != nil:
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 
 	"parley"
 	"parley/config"
+	"parley/port"
 	"parley/remote/acp"
 	"parley/sandbox"
 )
@@ -39,15 +40,15 @@ func runProgram(ctx context.Context, box *sandbox.Sandbox, l acp.Launch) (string
 	return fmt.Sprintf("exit code %d", ended.Exit), nil
 }
 
-// Ask hands a conversation to an agent where it runs. See parley.Remotes.
-func (r remoteAgents) Ask(ctx context.Context, q parley.RemoteRequest) (parley.RemoteAnswer, error) {
+// Ask hands a conversation to an agent where it runs. See port.Remotes.
+func (r remoteAgents) Ask(ctx context.Context, q port.RemoteRequest) (port.RemoteAnswer, error) {
 	if len(q.Agent.Command) > 0 {
 		return r.programs.Ask(ctx, q)
 	}
 	return r.Pool.Ask(ctx, q)
 }
 
-// Unreachable says why an agent cannot be asked just now. See parley.Remotes.
+// Unreachable says why an agent cannot be asked just now. See port.Remotes.
 func (r remoteAgents) Unreachable(tenant parley.TenantID, a parley.Agent) error {
 	if len(a.Command) > 0 {
 		return r.programs.Unreachable(tenant, a)

@@ -12,6 +12,7 @@ import (
 	"parley/config"
 	"parley/dialect/native"
 	"parley/engine"
+	"parley/port"
 	"parley/sandbox"
 	"parley/tool"
 	"parley/tool/mcp"
@@ -23,13 +24,13 @@ import (
 type project struct {
 	config.Project
 	tools    *tool.Box
-	about    parley.Project
+	about    port.Project
 	first    bool
 	files    *workspace.Workspace
 	commands *sandbox.Sandbox
 	skills   *config.Skills
 	agents   *config.Agents
-	changes  parley.Changes
+	changes  port.Changes
 	outside  *mcp.Servers
 }
 
@@ -56,7 +57,7 @@ func loadProject(c *config.Settings, at config.Project, first bool, hooks hookRu
 	if p.files, err = newWorkspace(c, at); err != nil {
 		return nil, err
 	}
-	p.about = parley.NewProject(at.Root, at.Name)
+	p.about = port.NewProject(at.Root, at.Name)
 	if p.commands, err = newSandbox(c, at, p.files); err != nil {
 		return nil, err
 	}
@@ -100,10 +101,11 @@ func (p *project) tellOfSkills(log *slog.Logger) {
 }
 
 // equip gives projects their tools, each with MCP servers of its own.
-func equip(c *config.Settings, projects []*project, screen parley.Screen, log *slog.Logger, served ...net.Listener) (
+func equip(c *config.Settings, projects []*project, screen port.Screen, dial guardedDial, log *slog.Logger,
+	served ...net.Listener) (
 	outside each[*mcp.Servers], err error) {
 	for _, p := range projects {
-		if p.outside, err = newToolServers(c, p, screen, log, served...); err != nil {
+		if p.outside, err = newToolServers(c, p, screen, dial, log, served...); err != nil {
 			return nil, err
 		}
 		outside = append(outside, p.outside)
@@ -114,11 +116,11 @@ func equip(c *config.Settings, projects []*project, screen parley.Screen, log *s
 
 func (p *project) newTools(c *config.Settings) *tool.Box {
 	return tool.New(tool.Options{Files: p.files, Sandbox: p.commands, Artifacts: p.folder(c, "artifacts"),
-		Skills: func() []parley.Skill { return p.skills.Skills(p.Tenant) }, Servers: p.outside})
+		Skills: func() []port.Skill { return p.skills.Skills(p.Tenant) }, Servers: p.outside})
 }
 
 // inEngine is the projects as sessions see them; measured wraps their tools.
-func inEngine(projects []*project, measured func(parley.TenantToolbox) parley.TenantToolbox) (first engine.Project,
+func inEngine(projects []*project, measured func(port.TenantToolbox) port.TenantToolbox) (first engine.Project,
 	more []engine.Project) {
 	for i, p := range projects {
 		if at := p.inEngine(measured); i == 0 {
@@ -130,7 +132,7 @@ func inEngine(projects []*project, measured func(parley.TenantToolbox) parley.Te
 	return first, more
 }
 
-func (p *project) inEngine(measured func(parley.TenantToolbox) parley.TenantToolbox) engine.Project {
+func (p *project) inEngine(measured func(port.TenantToolbox) port.TenantToolbox) engine.Project {
 	return engine.Project{Project: p.about, Home: p.Tenant, Agents: p.agents, Tools: measured(p.tools),
 		Skills: p.skills, Files: p.files, Changes: p.changes}
 }

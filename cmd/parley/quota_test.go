@@ -15,7 +15,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/google/uuid"
 
-	"parley"
+	"parley/port"
 )
 
 // TestAReachedQuotaInEveryDialect: a message that a quota refuses gets an error in the shape of its protocol, which
@@ -30,8 +30,8 @@ func TestAReachedQuotaInEveryDialect(t *testing.T) {
 		file)
 	defer stop()
 	q := &quotaUser{t: t, addr: addr}
-	for day := ""; day != parley.Day(time.Now()); { // again if a day has ended meanwhile
-		day = parley.Day(time.Now())
+	for day := ""; day != port.Day(time.Now()); { // again if a day has ended meanwhile
+		day = port.Day(time.Now())
 		q.wrong = nil
 		q.refused()
 	}
@@ -91,7 +91,7 @@ func (q *quotaUser) refused() {
 		q.t.Fatal(before, initialized)
 	}
 	sentence := fmt.Sprintf("The daily quota of this user for tokens is reached: %d of 1 are used, 0 are left. It "+
-		"renews at %s.", before.Input+before.Output, parley.Renews(time.Now()).Format(time.RFC3339))
+		"renews at %s.", before.Input+before.Output, port.Renews(time.Now()).Format(time.RFC3339))
 	for _, c := range quotaCases {
 		named := strings.NewReplacer("ID", id, "NEW", uuid.NewString(), "SENTENCE", sentence)
 		path, send, shape := named.Replace(c.path), named.Replace(c.send), named.Replace(c.shape)
@@ -177,10 +177,10 @@ func (q *quotaUser) post(path, body string, headers ...string) (int, string, htt
 	return res.StatusCode, string(raw), res.Header
 }
 
-func (q *quotaUser) usage() parley.Spent {
+func (q *quotaUser) usage() port.Spent {
 	q.t.Helper()
 	_, body, _ := q.post("/api/v1/usage", "")
-	var report parley.UsageReport
+	var report port.UsageReport
 	if err := json.Unmarshal([]byte(body), &report); err != nil {
 		q.t.Fatal(body, err)
 	}

@@ -7,11 +7,12 @@ import (
 
 	"parley"
 	"parley/config"
+	"parley/port"
 	"parley/tool"
 )
 
 // retentionOf are the rules of each tenant; nil: everything is kept.
-func retentionOf(c *config.Settings) func(parley.TenantID) parley.Retention {
+func retentionOf(c *config.Settings) func(parley.TenantID) port.Retention {
 	if !c.Retention.Any() {
 		return nil
 	}
@@ -58,17 +59,17 @@ func (c *retainCommand) Run(p *program) error {
 		if r.DryRun {
 			verb = "Would be deleted"
 		}
-		fmt.Fprintf(p.stdout, "%s: %d sessions (%s), %d chunks, %d artifacts.\n", verb, r.Sessions,
-			size(uint64(r.Bytes)), r.Chunks, r.Artifacts)
+		fmt.Fprintf(p.stdout, "%s: %d sessions (%s), %d chunks, %d artifacts, %d audit records.\n", verb,
+			r.Sessions, size(uint64(r.Bytes)), r.Chunks, r.Artifacts, r.Audit)
 		if r.Note != "" {
-			fmt.Fprintln(p.stdout, r.Note)
+			fmt.Fprintln(p.stdout, visible(r.Note))
 		}
 		if len(r.Kept) == 0 {
 			return nil
 		}
 		rows := table{{"KEPT", "OWNER", "REASON"}}
 		for _, k := range r.Kept {
-			rows = append(rows, []string{string(k.Session), string(k.Owner), k.Reason})
+			rows = append(rows, []string{string(k.Session), string(k.Owner), k.Reason}) // without a session: the audit
 		}
 		if r.More > 0 {
 			rows = append(rows, []string{fmt.Sprintf("and %d more", r.More), "", ""})
@@ -102,10 +103,10 @@ func (c *holdCommand) Run(p *program) error {
 			return &parley.Error{Code: parley.CodeInvalid, Message: "Name a session or a user.",
 				Hint: "see parley hold --help"}
 		}
-		return listing[parley.LegalHold]{
-			fetch: func(to *connection) ([]parley.LegalHold, error) { return to.LegalHolds(p.ctx) },
+		return listing[port.LegalHold]{
+			fetch: func(to *connection) ([]port.LegalHold, error) { return to.LegalHolds(p.ctx) },
 			title: []string{"KIND", "ID", "SINCE", "BY", "REASON"},
-			row: func(h parley.LegalHold) []string {
+			row: func(h port.LegalHold) []string {
 				return []string{string(h.Kind), h.ID, h.At.Local().Format(time.DateTime), string(h.By), h.Reason}
 			},
 			none: "There are no legal holds.",
@@ -115,10 +116,10 @@ func (c *holdCommand) Run(p *program) error {
 		return &parley.Error{Code: parley.CodeInvalid, Message: "Name a session or a user, not both.",
 			Hint: "see parley hold --help"}
 	}
-	change := parley.HoldChange{LegalHold: parley.LegalHold{Kind: parley.HoldUser, ID: c.User, Reason: c.Reason},
+	change := port.HoldChange{LegalHold: port.LegalHold{Kind: port.HoldUser, ID: c.User, Reason: c.Reason},
 		Release: c.Release}
 	if c.Session != "" {
-		change.Kind, change.ID = parley.HoldSession, c.Session
+		change.Kind, change.ID = port.HoldSession, c.Session
 	}
 	return p.with(c.serverFlags, func(to *connection) error {
 		held, err := to.Hold(p.ctx, change)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/port"
 )
 
 var exportedAt = regexp.MustCompile(`"at":"\d{4}-\d\d-\d\d`)
@@ -64,7 +64,7 @@ func TestRetain(t *testing.T) {
 			t.Errorf("%s", out)
 		}
 		mustRun(t, "", with(server, "hold", "--session", held.session, "--release")...)
-		var report parley.RetentionReport
+		var report port.RetentionReport
 		if err := json.Unmarshal([]byte(mustRun(t, "", with(server, "retain", "--json")...)), &report); err != nil ||
 			report.Sessions != 1 || len(report.Kept) != 0 {
 			t.Errorf("%+v, %v", report, err)

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 
-	"parley"
 	"parley/access"
 	"parley/dialect"
 	"parley/dialect/a2a"
@@ -21,14 +20,15 @@ import (
 	"parley/dialect/openai"
 	"parley/dialect/threadchat"
 	"parley/engine"
+	"parley/port"
 	"parley/server"
 )
 
 // shared is what the handlers of several dialects need.
 type shared struct {
 	door    *engine.Engine
-	agents  parley.ProjectAgents
-	remotes parley.Remotes
+	agents  port.ProjectAgents
+	remotes port.Remotes
 	guard   *entrance
 	conns   *dialect.Conns
 	log     *slog.Logger

@@ -18,6 +18,7 @@ import (
 
 	"parley"
 	"parley/client"
+	"parley/port"
 	"parley/tui"
 )
 
@@ -28,7 +29,7 @@ type runCommand struct {
 	Prompt  []string      `arg:"" optional:"" help:"Message to the agent. Standard input, if it is a pipe or a file, is added to it."`
 	Agent   string        `placeholder:"NAME" help:"Agent to ask (default: the agent of the session, or the first one)."`
 	Model   string        `placeholder:"NAME" help:"Model for this run, instead of the agent's. Needs the right to change the agent."`
-	Project string        `placeholder:"DIR" help:"Project of a new session: its folder on the server, or its id (default: the project of this folder, or the first)."`
+	Project string        `placeholder:"DIR" help:"Project of the session: its folder on the server, or its id (default of a new session: the project of this folder, or the first)."`
 	Session string        `placeholder:"ID" help:"Session to continue, by its id or the beginning of it (default: a new session)."`
 	Timeout time.Duration `placeholder:"DURATION" help:"Cancel the run after this time, such as 10m (default: never)."`
 	Approve string        `default:"never" enum:"never,safe,all" help:"Calls to approve: never (the command ends at the first), safe (edits of files in the workspace, as with approval: auto-edit) or all."`
@@ -171,7 +172,7 @@ func (c *runCommand) content(stdin io.Reader) (_ string, images [][]byte, err er
 	return content, images, nil
 }
 
-// readFile reads a file that is an image or text.
+// readFile reads a file that is text, or an image or PDF.
 func readFile(path string) (text string, image []byte, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -182,13 +183,13 @@ func readFile(path string) (text string, image []byte, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	if strings.HasPrefix(http.DetectContentType(head), "image/") {
+	if kind := http.DetectContentType(head); strings.HasPrefix(kind, "image/") || kind == parley.TypePDF {
 		image, err = tui.ReadImage(path)
 		return "", image, err
 	}
 	rest, err := io.ReadAll(io.LimitReader(f, parley.MaxContent+1))
 	if text = string(head) + string(rest); err == nil && (!utf8.ValidString(text) || strings.Contains(text, "\x00")) {
-		err = fmt.Errorf("%s is neither an image nor text", path)
+		err = fmt.Errorf("%s is neither text, an image nor a PDF", path)
 	}
 	return text, nil, err
 }
@@ -226,7 +227,7 @@ func (c *runCommand) settings() (flags []string) {
 }
 
 // open finds the session, or opens a new one.
-func (c *runCommand) open(ctx context.Context, to *connection) (s parley.Summary, elsewhere string, err error) {
+func (c *runCommand) open(ctx context.Context, to *connection) (s port.Summary, elsewhere string, err error) {
 	n := client.NewSession{Agent: c.Agent}
 	if c.Session != "" {
 		if n.ID, err = sessionNamed(ctx, to.Client, c.Session); err == nil {

@@ -24,6 +24,7 @@ import (
 	"parley/access"
 	"parley/engine"
 	"parley/feed"
+	"parley/port"
 	"parley/provider"
 	"parley/provider/openai"
 	"parley/screen"
@@ -210,7 +211,7 @@ func (r *runBench) run(id parley.SessionID, content string) {
 		r.b.Error(err)
 		return
 	}
-	f, err := r.door.Follow(ctx, mayor, parley.Scope{Session: id}, parley.Cursor{After: int64(receipt.First) - 1})
+	f, err := r.door.Follow(ctx, mayor, port.Scope{Session: id}, port.Cursor{After: int64(receipt.First) - 1})
 	if err != nil {
 		r.b.Error(err)
 		return

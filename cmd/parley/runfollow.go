@@ -63,8 +63,14 @@ func (r *oneRun) begin(ctx context.Context, content string, images [][]byte) (er
 		}
 		r.cursor = strconv.FormatInt(int64(u.Event.Position), 10)
 	}
+	project := "" // the server refuses another one than the session's
+	if r.Project != "" {
+		if project, _, err = r.connection.projectHere(ctx, r.Project); err != nil {
+			return err
+		}
+	}
 	_, err = r.connection.Submit(ctx, s.ID, client.Input{Content: content, Agent: r.Agent, Model: r.Model,
-		Images: images, Request: r.request, Key: r.request})
+		Project: project, Images: images, Request: r.request, Key: r.request})
 	if _, refused := errors.AsType[*client.Error](err); refused && r.Session == "" {
 		_ = r.connection.Delete(ctx, s.ID) // an empty session helps nobody; the refusal says more than an error here
 	}

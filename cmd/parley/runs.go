@@ -36,9 +36,10 @@ func (c *runsList) Run(p *program) error {
 			}
 			return to.Runs(p.ctx, client.RunQuery{Session: id, Agent: c.Agent, Open: c.Open, Limit: c.Limit})
 		},
-		title: []string{"RUN", "AGENT", "OUTCOME", "STARTED", "TOOK", "TOKENS", "COST"},
-		row:   runRow,
-		none:  "There are no runs.",
+		title:   []string{"RUN", "AGENT", "OUTCOME", "STARTED", "TOOK", "TOKENS", "COST"},
+		row:     runRow,
+		project: func(r client.Run) string { return r.Project },
+		none:    "There are no runs.",
 	}.show(p, c.listFlags)
 }
 

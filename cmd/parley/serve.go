@@ -20,6 +20,7 @@ import (
 	"parley/dialect/eventbus"
 	"parley/dialect/native"
 	"parley/metrics"
+	"parley/port"
 	"parley/provider"
 	"parley/sandbox"
 	"parley/screen"
@@ -135,7 +136,7 @@ func openServed(ctx context.Context, c *config.Settings, at net.Addr, log *slog.
 }
 
 // newClassifier judges messages by a model; nil: the settings name none.
-func newClassifier(c *config.Settings, model parley.Model) parley.Classifier {
+func newClassifier(c *config.Settings, model port.Model) port.Classifier {
 	if c.Classifier == "" {
 		return nil
 	}
@@ -144,16 +145,18 @@ func newClassifier(c *config.Settings, model parley.Model) parley.Classifier {
 
 func newNative(
 	c *config.Settings, s shared, projects []*project, models *provider.Models, bus *eventbus.Handler, cluster *nodes,
+	setups *setups, rules hookRules,
 ) *native.Handler {
 	var roots []string
 	for _, p := range projects {
 		roots = append(roots, p.about.Root)
 	}
 	return &native.Handler{Door: s.door, Agents: s.agents, Remotes: s.remotes, Guard: s.guard, Office: s.guard,
-		Log: s.log, Files: filesOf(projects), Access: access.Rules{}, Servers: toolServers{s.door, projects},
-		Webhooks: s.door, Permissions: access.Permissions,
+		Log: s.log, Files: filesOf(projects), Access: access.Rules{},
+		Servers:  newPageServers(c, setups.Book, rules, s.door, projects, s.log),
+		Webhooks: s.door, Keys: setups.keys(s.door), Permissions: access.Permissions,
 		Nodes:     func() []native.Node { return cluster.list(s.door.Loaded(), roots) },
-		NoPrompts: bus.NoPrompts, Models: bus.Models, About: aboutServer(c, models)}
+		NoPrompts: bus.NoPrompts, Models: bus.Models, About: func() native.About { return aboutServer(c, models) }}
 }
 
 func aboutServer(c *config.Settings, models *provider.Models) native.About {

@@ -7,6 +7,7 @@ import (
 
 	"parley"
 	"parley/client"
+	"parley/port"
 )
 
 type sessionsCommand struct {
@@ -38,13 +39,13 @@ Example:
 }
 
 func (c *sessionsList) Run(p *program) error {
-	archived := parley.NotArchived
+	archived := port.NotArchived
 	if c.Archived {
-		archived = parley.OnlyArchived
+		archived = port.OnlyArchived
 	}
 	defaults := map[string]string{} // the default agent of each project
-	return listing[parley.Summary]{
-		fetch: func(to *connection) ([]parley.Summary, error) {
+	return listing[port.Summary]{
+		fetch: func(to *connection) ([]port.Summary, error) {
 			list, err := to.Sessions(p.ctx, client.SessionQuery{Search: c.Search, Project: c.Project,
 				Transient: c.All, Pinned: c.Pinned, Archived: archived, Limit: c.Limit})
 			for _, s := range list {
@@ -60,7 +61,7 @@ func (c *sessionsList) Run(p *program) error {
 			return list, err
 		},
 		title: []string{"SESSION", "STATUS", "AGENT", "CHANGED", "MARKS", "TITLE"},
-		row: func(s parley.Summary) []string {
+		row: func(s port.Summary) []string {
 			agent := s.Agent
 			if agent == "" {
 				agent = defaults[s.Project]
@@ -68,12 +69,13 @@ func (c *sessionsList) Run(p *program) error {
 			return []string{string(s.ID), string(s.Status), agent, ago(s.UpdatedAt, time.Now()), marksInWords(s.Marks),
 				clip(s.Title, 60)}
 		},
-		none: "There are no sessions.",
+		project: func(s port.Summary) string { return s.Project },
+		none:    "There are no sessions.",
 	}.show(p, c.listFlags)
 }
 
 // marksInWords are the marks of a session.
-func marksInWords(m parley.Marks) string {
+func marksInWords(m port.Marks) string {
 	var list []string
 	for _, mark := range []struct {
 		is   bool

@@ -11,6 +11,7 @@ import (
 	"parley"
 	"parley/access"
 	"parley/config"
+	"parley/port"
 )
 
 // newSignIn is how people sign in with a browser; nil if they cannot.
@@ -39,7 +40,7 @@ func newSignIn(ctx context.Context, c *config.Settings, at net.Addr, cookies *ac
 // sessionSecret signs the tokens in cookies. It follows from the server's key, which all nodes share, so that people
 // can sign in with a browser also where the server cannot make tokens of other kinds.
 func sessionSecret(key []byte) string {
-	return parley.Digest("parley: session cookies", string(key))
+	return port.Digest("parley: session cookies", string(key))
 }
 
 // signInRoutes are the same whether people can sign in or not, so that a page can

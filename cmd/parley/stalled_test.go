@@ -16,6 +16,7 @@ import (
 	"github.com/coder/websocket"
 
 	"parley"
+	"parley/port"
 	"parley/store/sqlite"
 	"parley/store/storetest"
 )
@@ -61,9 +62,9 @@ func (t *talk) take(list ...parley.In) []parley.Event {
 			}
 		}
 	}
-	res, err := t.c.store.Append(context.Background(), parley.Batch{Tenant: mayor.Tenant, Session: t.state.ID,
-		Epoch: t.epoch, After: after, Events: events, Summary: t.state.Summary(),
-		Due: &parley.DueChange{Clear: true}})
+	res, err := t.c.store.Append(context.Background(), port.Batch{Tenant: mayor.Tenant, Session: t.state.ID,
+		Epoch: t.epoch, After: after, Events: events, Summary: port.SummaryOf(t.state),
+		Due: &port.DueChange{Clear: true}})
 	if err != nil || res.Fenced {
 		b.Fatal(res, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"parley"
 	"parley/config"
 	"parley/machine"
+	"parley/port"
 	"parley/store/postgres"
 	"parley/store/rules"
 	"parley/store/sqlite"
@@ -20,7 +21,7 @@ import (
 // A reader reads sessions, also those of a server that is running.
 type reader interface {
 	Epoch() string
-	Tenant(parley.TenantID) parley.TenantStore
+	Tenant(parley.TenantID) port.TenantStore
 	Tenants(context.Context) ([]parley.TenantID, error)
 	Due(ctx context.Context, now time.Time) (free, held int, since time.Time, err error)
 	Close() error
@@ -36,21 +37,21 @@ func openReader(ctx context.Context, s *config.Store) (reader, error) {
 	return sqlite.OpenReader(ctx, s.Data)
 }
 
-// A store is a parley.Store that sessions can be brought into.
+// A store is a port.Store that sessions can be brought into.
 type store interface {
-	parley.Store
-	parley.TicketStore
-	parley.RevocationStore
-	parley.HookStore
+	port.Store
+	port.TicketStore
+	port.RevocationStore
+	port.HookStore
 	Define(context.Context, parley.TenantID, parley.Agent) error
-	Backlog(ctx context.Context, now time.Time) (parley.Backlog, error)
+	Backlog(ctx context.Context, now time.Time) (port.Backlog, error)
 	Observe(commit func(batches int, took time.Duration))
 	KeyAudit(rules.AuditKey)
 }
 
 // nodesOf is what a store knows of the processes that share it; nil: they cannot.
-func nodesOf(s store) parley.Nodes {
-	nodes, _ := beneath(s).(parley.Nodes)
+func nodesOf(s store) port.Nodes {
+	nodes, _ := beneath(s).(port.Nodes)
 	return nodes
 }
 
@@ -139,6 +140,16 @@ func serverOn(folder string) (pid int, address string) {
 		return 0, "" // it died; locks are not cleared
 	}
 	return pid, address
+}
+
+// haveDatabase refuses to go on without a database, which opening would create.
+func haveDatabase(ctx context.Context, s *config.Store, so string) error {
+	has, _, err := versions(ctx, s)
+	if err == nil && has == 0 {
+		err = &parley.Error{Code: parley.CodeNotFound, Message: "There is no database yet, so " + so + ".",
+			Hint: "name the data folder of the server with --data, or its database with --database-url"}
+	}
+	return err
 }
 
 // versions says how far the database was migrated, and how far this release

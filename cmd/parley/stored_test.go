@@ -21,6 +21,7 @@ import (
 
 	"parley"
 	"parley/checker"
+	"parley/port"
 )
 
 // A storedData is what a release left in a data folder and its database. See testdata/stored/README.md.
@@ -125,15 +126,15 @@ func keptIn(t *testing.T, store []string) map[string][]string {
 	for _, tenant := range tenants {
 		from := stored.Tenant(tenant)
 		key := func(rows string) string { return fmt.Sprintf("%s of %s", rows, tenant) }
-		sessions, err := from.Sessions(ctx, parley.SessionQuery{Transient: true, Limit: 1000})
+		sessions, err := from.Sessions(ctx, port.SessionQuery{Transient: true, Limit: 1000})
 		all[key("sessions")] = lines(t, sessions, err)
-		runs, err := from.Runs(ctx, parley.RunQuery{Limit: 1000})
+		runs, err := from.Runs(ctx, port.RunQuery{Limit: 1000})
 		all[key("runs")] = lines(t, runs, err)
-		cards, err := from.Cards(ctx, parley.CardQuery{Limit: 1000})
+		cards, err := from.Cards(ctx, port.CardQuery{Limit: 1000})
 		all[key("cards")] = lines(t, cards, err)
-		timers, err := from.Timers(ctx, parley.TimerQuery{Limit: 1000})
+		timers, err := from.Timers(ctx, port.TimerQuery{Limit: 1000})
 		all[key("timers")] = lines(t, timers, err)
-		effects, err := from.Effects(ctx, parley.EffectQuery{Limit: 1000})
+		effects, err := from.Effects(ctx, port.EffectQuery{Limit: 1000})
 		all[key("effects")] = lines(t, effects, err)
 		audit, err := from.AuditChain(ctx, 0, 10_000)
 		if err != nil {

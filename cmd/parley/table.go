@@ -4,9 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"parley/client"
+	"parley/port"
 )
 
 // listFlags are those of every command that prints a list.
@@ -21,6 +25,8 @@ type listing[T any] struct {
 	title []string // of the columns
 	row   func(T) []string
 	none  string // a sentence for an empty list
+	// project is the root of the project of a row, which is shown if the server has several; nil: rows have none.
+	project func(T) string
 }
 
 // show prints the list of the server that the flags name.
@@ -30,12 +36,36 @@ func (l listing[T]) show(p *program, f listFlags) error {
 		if err != nil {
 			return err
 		}
-		rows := table{l.title}
+		projects, err := l.projects(p, to, f)
+		if err != nil {
+			return err
+		}
+		title := l.title
+		if projects != nil {
+			title = slices.Insert(title, 1, "PROJECT")
+		}
+		rows := table{title}
 		for _, one := range list {
-			rows = append(rows, l.row(one))
+			row := l.row(one)
+			if projects != nil {
+				row = slices.Insert(row, 1, client.ProjectName(projects, l.project(one)))
+			}
+			rows = append(rows, row)
 		}
 		return f.print(p, orEmpty(list), rows, l.none)
 	})
+}
+
+// projects are those of the server, if the list is to show them: there are several, and rows have one.
+func (l listing[T]) projects(p *program, to *connection, f listFlags) ([]port.Project, error) {
+	if l.project == nil || f.JSON {
+		return nil, nil
+	}
+	projects, err := to.Projects(p.ctx)
+	if len(projects) < 2 {
+		return nil, err
+	}
+	return projects, err
 }
 
 // A table is a list for people; the first row has the titles of the columns.

@@ -23,6 +23,7 @@ import (
 	"parley/dialect"
 	"parley/dialect/eventbus"
 	"parley/dialect/native"
+	"parley/port"
 	"parley/sandbox"
 	"parley/server"
 	"parley/tool"
@@ -312,7 +313,7 @@ func TestEveryToolHasTenants(t *testing.T) {
 		t.Fatal(err)
 	}
 	box := tool.New(tool.Options{Files: files, Sandbox: commands,
-		Skills: func() []parley.Skill { return []parley.Skill{{Name: "trick", Models: true}} }})
+		Skills: func() []port.Skill { return []port.Skill{{Name: "trick", Models: true}} }})
 	u := &tenantUser{tenancy: &tenancy{t: t, marks: map[parley.TenantID]map[string]string{}}, tenant: home}
 	for _, spec := range box.Specs(parley.Agent{Autonomy: parley.Autonomy{Enabled: true}}) {
 		if u.calls()[spec.Name] == nil {

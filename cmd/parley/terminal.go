@@ -27,8 +27,9 @@ type terminal struct {
 	cut      bool // in the middle of what it said last
 	shown    int  // bytes of the output that is being said
 	cost     int64
-	gone     bool // the session was deleted
-	retrying bool // the model did not answer, and is asked again
+	gone     bool   // the session was deleted
+	retrying bool   // the model did not answer, and is asked again
+	unsolved string // a problem that no retry has solved, until the log says what came of it
 
 	calls  map[ref]toolUse
 	agents map[parley.SessionID]string // of those below
@@ -108,6 +109,7 @@ func (t *terminal) show(e parley.Event) {
 // showTalk shows what is said, in the session itself.
 func (t *terminal) showTalk(e parley.Event) {
 	t.settleRetry(e)
+	t.settleProblem(e)
 	switch b := e.Body.(type) {
 	case parley.RunStarted:
 		t.open, t.requests, t.spoke, t.cut = parley.RunID(e.Seq), nil, false, false
@@ -136,6 +138,8 @@ func (t *terminal) showTalk(e parley.Event) {
 		for _, f := range b.Files {
 			t.note(dim, "  "+f.Summary+" "+f.Path)
 		}
+	case parley.ChangesUndone:
+		t.note(dim, "("+b.Summary()+")")
 	case parley.ContextCompacted:
 		t.note(dim, "(what was said so far was summed up, to make room)")
 	case parley.ProblemReported:
@@ -152,13 +156,36 @@ func (t *terminal) showTalk(e parley.Event) {
 	}
 }
 
-// problem shows trouble that does not end the run. A retry is no failure yet.
+// problem shows trouble that does not end the run. A retry is no failure yet, and the last failure usually ends the
+// run: settleProblem shows it if not.
 func (t *terminal) problem(b parley.ProblemReported) {
-	colour := red
-	if t.retrying = b.Retry != nil && !b.Retry.GaveUp; t.retrying {
-		colour = dim
+	t.retrying = b.Retry != nil && !b.Retry.GaveUp
+	switch {
+	case t.retrying:
+		t.note(dim, "("+b.Message+")")
+	case b.Retry != nil:
+		t.unsolved = b.Message
+	default:
+		t.note(red, "("+b.Message+")")
 	}
-	t.note(colour, "("+b.Message+")")
+}
+
+// settleProblem shows a problem that no retry has solved, unless the end of the run says why.
+func (t *terminal) settleProblem(e parley.Event) {
+	if t.unsolved == "" {
+		return
+	}
+	switch b := e.Body.(type) {
+	case parley.RunFinished:
+		if b.Message == "" {
+			t.note(red, "("+t.unsolved+")")
+		}
+	case parley.ModelFellBack, parley.TurnStarted, parley.OutputStarted:
+		t.note(red, "("+t.unsolved+")")
+	default:
+		return
+	}
+	t.unsolved = ""
 }
 
 // settleRetry says that a retry succeeded, before what the model says.

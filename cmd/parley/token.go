@@ -9,6 +9,7 @@ import (
 	"parley"
 	"parley/access"
 	"parley/config"
+	"parley/port"
 )
 
 type tokenCommand struct {
@@ -40,12 +41,12 @@ func (c *tokenCommand) Run(p *program) error {
 	}
 	now, id := time.Now(), rand.Text()
 	token, err := access.Mint(string(c.JWTSecret), access.Claims{Issuer: c.JWTIssuer, Audience: c.JWTAudience, ID: id,
-		Principal: parley.Principal{ID: c.User, Tenant: c.Tenant, Roles: c.Role}, Issued: now, Expires: now.Add(c.TTL)})
+		Principal: port.Principal{ID: c.User, Tenant: c.Tenant, Roles: c.Role}, Issued: now, Expires: now.Add(c.TTL)})
 	if err != nil {
 		return err
 	}
 	// The record is written before the token is printed.
-	err = recordCommand(p, &c.Store, c.Tenant, parley.AuditTokenMinted, "user", string(c.User),
+	err = recordCommand(p, &c.Store, c.Tenant, port.AuditTokenMinted, "user", string(c.User),
 		map[string]any{"roles": c.Role, "expires": now.Add(c.TTL).UTC().Format(time.RFC3339), "token": id})
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 
 	"parley"
 	"parley/access"
+	"parley/port"
 )
 
 func TestTokens(t *testing.T) {
@@ -151,7 +152,7 @@ func token(t testing.TB, tenant parley.TenantID, user parley.PrincipalID, ttl ti
 	}
 	now := time.Now()
 	token, err := access.Mint(testSecret,
-		access.Claims{Issuer: "parley", Principal: parley.Principal{ID: user, Tenant: tenant, Roles: named},
+		access.Claims{Issuer: "parley", Principal: port.Principal{ID: user, Tenant: tenant, Roles: named},
 			Issued: now, Expires: now.Add(ttl), ID: rand.Text()})
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func (c *upgradeCheckCommand) Run(p *program) error {
 		out.SetIndent("", "  ")
 		err = out.Encode(plan)
 	} else {
-		_, err = io.WriteString(p.stdout, c.describe(plan))
+		_, err = io.WriteString(p.stdout, visible(c.describe(plan))) // it names what the database says
 	}
 	if err == nil && plan.Has > 0 && len(plan.Waiting) > 0 {
 		err = &exitError{exitWaiting, nil} // the plan was shown

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -114,4 +116,60 @@ func TestUpgradeCheckOfALostDatabase(t *testing.T) {
 		}
 	}
 	refused(t, "was in use", "", "upgrade-check", "--data", dir)
+}
+
+// TestHostileDatabases: a stored name of a release cannot control the terminal, and a named pipe or a device is refused
+// at once, by every command that opens a database.
+func TestHostileDatabases(t *testing.T) {
+	t.Parallel()
+	store := []string{"--data", storetest.Dir(t)}
+	mustRun(t, "", with(store, "migrate")...)
+	execute(t, store, "UPDATE releases SET release = char(27) || '[2J' || release")
+	if out, _ := checkUpgrade(t, store); strings.Contains(out, "\x1b") || !strings.Contains(out, "␛[2J") {
+		t.Errorf("%q", out)
+	}
+	execute(t, store, newerRelease)
+	execute(t, store, "INSERT INTO releases (version, release) VALUES (999, char(27) || '[2J')")
+	refused(t, "Use parley ␛[2J", "", with(store, "upgrade-check")...)
+
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no named pipes in folders here")
+	}
+	pipe, device := storetest.Dir(t), storetest.Dir(t)
+	if out, err := exec.Command("mkfifo", filepath.Join(pipe, "parley.db")).CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	if err := os.Symlink("/dev/null", filepath.Join(device, "parley.db")); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{pipe, device} {
+		for _, command := range [][]string{{"upgrade-check"}, {"migrate"}, {"backup", filepath.Join(t.TempDir(), "b")},
+			{"serve", "--listen", "127.0.0.1:0"}, {"audit", "verify", "--server-key", strings.Repeat("k", 32)}} {
+			refused(t, "is no file: its mode is", "", with([]string{"--data", dir}, command[0], command[1:]...)...)
+		}
+	}
+}
+
+// TestAMigrationBesideARunningServer: while a rolling upgrade goes on, a server of the earlier release works with tables
+// that a later one has migrated, if no rows were changed.
+func TestAMigrationBesideARunningServer(t *testing.T) {
+	t.Parallel()
+	store := kinds["postgres"](t)
+	served(t, store, func(addr, _ string) {
+		c := open(t, addr)
+		c.say("say hello")
+		c.until("RunFinished", 1)
+		execute(t, store, newerRelease)
+		for _, table := range []string{"sessions", "events", "runs", "audit"} {
+			execute(t, store, `ALTER TABLE `+table+` ADD COLUMN of_a_later_release TEXT`)
+		}
+		execute(t, store, `CREATE TABLE later (tenant TEXT PRIMARY KEY)`)
+		c.say("say hello again")
+		c.until("RunFinished", 2)
+		other := open(t, addr)
+		other.say("say hello")
+		other.until("RunFinished", 1)
+		mustRun(t, "", "sessions", "--server", addr)
+	})
+	refused(t, "of a newer release", "", with(store, "serve", "--listen", "127.0.0.1:0")...)
 }

@@ -5,10 +5,11 @@ import (
 
 	"parley"
 	"parley/config"
+	"parley/port"
 )
 
 // quotasOf are the quotas of each tenant; nil: there are none.
-func quotasOf(c *config.Settings) func(parley.TenantID) parley.Quotas {
+func quotasOf(c *config.Settings) func(parley.TenantID) port.Quotas {
 	if !c.Quotas.Any() {
 		return nil
 	}
@@ -42,7 +43,7 @@ func (c *usageCommand) Run(p *program) error {
 	rows := table{{"USER", "SESSIONS", "CALLS", "TOKENS", "COST", "STORED"}}
 	users := report.Users
 	if report.Tenant == nil {
-		users = []parley.UsageOf{report.User}
+		users = []port.UsageOf{report.User}
 	}
 	for _, u := range users {
 		rows = append(rows, usageRow(u.ID, u))
@@ -54,7 +55,7 @@ func (c *usageCommand) Run(p *program) error {
 }
 
 // usageRow has what was used and, where there is a quota, of how much.
-func usageRow(name string, u parley.UsageOf) []string {
+func usageRow(name string, u port.UsageOf) []string {
 	of := func(used, limit string, limited bool) string {
 		if !limited {
 			return used

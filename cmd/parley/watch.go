@@ -10,6 +10,7 @@ import (
 	"parley"
 	"parley/config"
 	"parley/engine"
+	"parley/port"
 	"parley/remote/acp"
 	"parley/remote/frames"
 )
@@ -41,7 +42,7 @@ func (r remoteAgents) Start() {
 
 func (r remoteAgents) keep(tenant parley.TenantID, agents []parley.Agent) {
 	for _, a := range agents {
-		network, at, err := parley.ParseAddress(a.Address)
+		network, at, err := port.ParseAddress(a.Address)
 		if err != nil || network != "tcp" {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"parley"
 	"parley/config"
 	"parley/metrics"
+	"parley/port"
 	"parley/webhook"
 )
 
@@ -68,6 +69,17 @@ type hooks struct {
 func newHooks(rules hookRules, key []byte) (hooks, error) {
 	sealer, err := webhook.NewSealer(key)
 	return hooks{rules, sealer}, err
+}
+
+// triedHooks are hooks whose receivers can be sent a sample.
+type triedHooks struct {
+	hooks
+	dispatcher *webhook.Dispatcher
+}
+
+func (h triedHooks) Try(ctx context.Context, tenant parley.TenantID, session parley.SessionID,
+	hook port.StoredWebhook) (port.WebhookTrial, error) {
+	return h.dispatcher.Try(ctx, tenant, session, hook)
 }
 
 func (h hooks) newDispatcher(

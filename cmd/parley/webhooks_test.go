@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/config"
+	"parley/port"
 )
 
 // TestAnImportedSessionTellsNobody: what its log promised is told where it was.
@@ -50,7 +51,7 @@ func TestAnImportedSessionTellsNobody(t *testing.T) {
 			mustRun(t, export, with(there, "import")...)
 			for what, store := range map[string][]string{"pending": here, "cancelled imported": there} {
 				list, err := reading(t, store).Tenant("default").Effects(context.Background(),
-					parley.EffectQuery{Session: id, Limit: 10})
+					port.EffectQuery{Session: id, Limit: 10})
 				if err != nil || len(list) != 1 || !strings.HasPrefix(string(list[0].Status)+" "+list[0].Why, what) {
 					t.Errorf("%+v, %v; want %s", list, err, what)
 				}

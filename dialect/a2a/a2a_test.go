@@ -9,11 +9,12 @@ import (
 	"parley"
 	"parley/dialect"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var ann = parley.Principal{ID: "ann", Tenant: "acme"}
+var ann = port.Principal{ID: "ann", Tenant: "acme"}
 
 // waiting is the card of tasks in transcripts.
 var waiting = dialect.Card{ID: parley.Ref(dialecttest.Session, 10), Kind: parley.CardApproval,

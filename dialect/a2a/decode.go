@@ -8,6 +8,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // A request is one call of JSON-RPC.
@@ -218,7 +219,7 @@ func takesText(mode string) bool {
 }
 
 // input is the command that starts a task. fresh is the session of a message that names no context.
-func (m said) input(who parley.Principal, agent string, fresh parley.SessionID) (c parley.Command, err error) {
+func (m said) input(who port.Principal, agent string, fresh parley.SessionID) (c parley.Command, err error) {
 	if m.data != nil {
 		return c, refusal(codeContentType, "A new task takes text and images. Data answers a task that waits.")
 	}

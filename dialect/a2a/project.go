@@ -41,6 +41,7 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"ApprovalExplained":    "a task has a status, and no words about an open card",
 	"PlanChanged":          "an agent is opaque to its clients",
 	"FilesChanged":         "an agent is opaque to its clients",
+	"ChangesUndone":        "an agent is opaque to its clients",
 	"ChildSpawned":         "sub-agents are not visible, only their cards",
 	"ChildReturned":        "sub-agents are not visible, only their cards",
 	"ContextMeasured":      "an agent is opaque to its clients",

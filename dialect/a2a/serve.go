@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 	"parley/transport"
 )
 
@@ -18,13 +19,13 @@ import (
 type Guard interface {
 	dialect.Guard
 	// Begin lets in a request. stay makes a visit of it.
-	Begin(r *http.Request, agent string) (who parley.Principal, stay func() (parley.Visit, error), err error)
+	Begin(r *http.Request, agent string) (who port.Principal, stay func() (port.Visit, error), err error)
 }
 
 // Handler serves the agents of a server to clients of A2A.
 type Handler struct {
-	Door    parley.Door
-	Agents  parley.ProjectAgents
+	Door    port.Door
+	Agents  port.ProjectAgents
 	Guard   Guard
 	Log     *slog.Logger
 	Public  string // the address of the server as clients know it; empty: the one they use
@@ -49,11 +50,11 @@ type call struct {
 	request
 	h       *Handler
 	shape   shape
-	who     parley.Principal
-	door    parley.Door // which opens sessions in the project of the address
+	who     port.Principal
+	door    port.Door // which opens sessions in the project of the address
 	agent   string
-	project parley.Project
-	stay    func() (parley.Visit, error)
+	project port.Project
+	stay    func() (port.Visit, error)
 }
 
 // rpc answers one call of JSON-RPC.
@@ -120,9 +121,9 @@ func version(r *http.Request) string {
 
 // admit asks for the permission before it looks for the agent, so that a principal without it does not learn which
 // agents there are.
-func (h *Handler) admit(ctx context.Context, who parley.Principal, action parley.Action, project parley.Project,
+func (h *Handler) admit(ctx context.Context, who port.Principal, action parley.Action, project port.Project,
 	name string) (parley.Agent, error) {
-	ask := parley.Resource{Kind: parley.OneAgent, Tenant: who.Tenant, Agent: name}
+	ask := port.Resource{Kind: port.OneAgent, Tenant: who.Tenant, Agent: name}
 	if err := h.Door.May(ctx, who, action, ask); err != nil {
 		return parley.Agent{}, err
 	}
@@ -292,7 +293,7 @@ func (c *call) stream(w http.ResponseWriter, r *http.Request, watch *watch) {
 		}
 	}
 	err = dialect.Stream(r.Context(), s, watch.follower,
-		func(i *parley.Item) ([]transport.Message, bool) { return send(watch.see(i.Event)) })
+		func(i *port.Item) ([]transport.Message, bool) { return send(watch.see(i.Event)) })
 	if err == nil || r.Context().Err() != nil && context.Cause(r.Context()) == context.Canceled {
 		return
 	}

@@ -11,46 +11,47 @@ import (
 
 	"parley"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
 // A door to one session, whose log a test writes.
 type door struct {
-	parley.Door
-	items chan []*parley.Item
+	port.Door
+	items chan []*port.Item
 	asked chan struct{} // closed: a message was submitted
 }
 
 func newDoor() *door {
-	return &door{items: make(chan []*parley.Item, 10), asked: make(chan struct{})}
+	return &door{items: make(chan []*port.Item, 10), asked: make(chan struct{})}
 }
 
-func (d *door) May(context.Context, parley.Principal, parley.Action, parley.Resource) error {
+func (d *door) May(context.Context, port.Principal, parley.Action, port.Resource) error {
 	return nil
 }
 
-func (d *door) Submit(_ context.Context, _ parley.Principal, c parley.Command) (parley.Receipt, error) {
+func (d *door) Submit(_ context.Context, _ port.Principal, c parley.Command) (port.Receipt, error) {
 	in := c.Do.(parley.SubmitInput)
 	d.say(c.Session, 1, parley.InputReceived{Content: in.Content, Agent: in.Agent, Busy: in.Busy},
 		parley.RunStarted{Input: 1, Agent: in.Agent})
 	close(d.asked)
-	return parley.Receipt{Session: c.Session, First: 1, Last: 2}, nil
+	return port.Receipt{Session: c.Session, First: 1, Last: 2}, nil
 }
 
 // say writes events of the run 2 to the log.
 func (d *door) say(session parley.SessionID, first parley.Seq, bodies ...parley.EventBody) {
-	var list []*parley.Item
+	var list []*port.Item
 	for i, b := range bodies {
-		list = append(list, &parley.Item{Event: parley.Event{Session: session, Root: session, Seq: first + parley.Seq(i),
+		list = append(list, &port.Item{Event: parley.Event{Session: session, Root: session, Seq: first + parley.Seq(i),
 			Run: 2, Body: b}})
 	}
 	d.items <- list
 }
 
-func (d *door) Follow(context.Context, parley.Principal, parley.Scope, parley.Cursor) (parley.Follower, error) {
+func (d *door) Follow(context.Context, port.Principal, port.Scope, port.Cursor) (port.Follower, error) {
 	return d, nil
 }
 
-func (d *door) Next(ctx context.Context) ([]*parley.Item, error) {
+func (d *door) Next(ctx context.Context) ([]*port.Item, error) {
 	select {
 	case list := <-d.items:
 		return list, nil
@@ -61,9 +62,9 @@ func (d *door) Next(ctx context.Context) ([]*parley.Item, error) {
 
 func (d *door) Close() {}
 
-type agents struct{ parley.ProjectAgents }
+type agents struct{ port.ProjectAgents }
 
-func (a agents) Of(string) parley.Agents { return a }
+func (a agents) Of(string) port.Agents { return a }
 
 func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 	return parley.Agent{Name: name}, nil
@@ -72,12 +73,12 @@ func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 // A guard lets everybody in but requests with the header X-Nobody.
 type guard struct{ Guard }
 
-func (guard) Begin(r *http.Request, _ string) (parley.Principal, func() (parley.Visit, error), error) {
+func (guard) Begin(r *http.Request, _ string) (port.Principal, func() (port.Visit, error), error) {
 	if r.Header.Get("X-Nobody") != "" {
 		return ann, nil, parley.Errorf(parley.CodeUnauthenticated, "Who are you?")
 	}
-	return ann, func() (parley.Visit, error) {
-		return parley.Visit{Who: ann, Watch: context.WithCancel, Leave: func() {}}, nil
+	return ann, func() (port.Visit, error) {
+		return port.Visit{Who: ann, Watch: context.WithCancel, Leave: func() {}}, nil
 	}, nil
 }
 

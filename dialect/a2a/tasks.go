@@ -6,11 +6,12 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // A watch follows a task from its first event on and adds up what a client was shown of it.
 type watch struct {
-	follower parley.Follower
+	follower port.Follower
 	view     View
 	agent    string
 	input    parley.InputID // zero: the first that comes
@@ -23,8 +24,8 @@ type watch struct {
 
 // follow follows a session from the seq of a first event on. The task is that of the first input from there on.
 func (c *call) follow(ctx context.Context, session parley.SessionID, first parley.Seq) (*watch, error) {
-	f, err := c.door.Follow(ctx, c.who, parley.Scope{Session: session, Below: true},
-		parley.Cursor{After: int64(first) - 1})
+	f, err := c.door.Follow(ctx, c.who, port.Scope{Session: session, Below: true},
+		port.Cursor{After: int64(first) - 1})
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ func (w *watch) cards() []dialect.Card {
 // catchUp sees everything that is in the log, up to the end of the task.
 func (w *watch) catchUp(ctx context.Context) error {
 	first := true
-	return dialect.CatchUp(ctx, w.follower, func(i *parley.Item) bool {
+	return dialect.CatchUp(ctx, w.follower, func(i *port.Item) bool {
 		w.see(i.Event)
 		// If the first event is not that of the task, there is no such task.
 		goOn := (!first || w.known()) && !w.state.terminal()
@@ -190,7 +191,7 @@ func (c *call) list(ctx context.Context) (*taskList, error) {
 	if err != nil {
 		return nil, err
 	}
-	runs := parley.RunQuery{Agent: c.agent, Before: q.before, Project: c.project, Limit: maxPage}
+	runs := port.RunQuery{Agent: c.agent, Before: q.before, Project: c.project, Limit: maxPage}
 	if q.context != "" {
 		if runs.Session, _, err = dialect.SessionNamed(c.who, q.context); err != nil {
 			return nil, err
@@ -232,7 +233,7 @@ func (c *call) list(ctx context.Context) (*taskList, error) {
 }
 
 // ofRun is the task of a run.
-func (c *call) ofRun(ctx context.Context, r parley.RunInfo) (*watch, error) {
+func (c *call) ofRun(ctx context.Context, r port.RunInfo) (*watch, error) {
 	var input parley.InputID
 	err := dialect.ReadLog(ctx, c.door, c.who, r.Session, parley.Seq(r.Run), parley.Seq(r.Run), func(e parley.Event) {
 		if b, ok := e.Body.(parley.RunStarted); ok {
@@ -246,7 +247,7 @@ func (c *call) ofRun(ctx context.Context, r parley.RunInfo) (*watch, error) {
 }
 
 // lists reports whether a run is one of those that are wanted.
-func (q wanted) lists(r parley.RunInfo) bool {
+func (q wanted) lists(r port.RunInfo) bool {
 	st, at := working, r.StartedAt
 	switch {
 	case r.Outcome != "":

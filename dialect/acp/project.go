@@ -57,6 +57,7 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"TimerSet":             "what comes unasked is shown when it comes",
 	"TimerFired":           "the run that it starts is shown",
 	"FilesChanged":         "an editor sees the files themselves",
+	"ChangesUndone":        "an editor sees the files themselves",
 	"ChildSpawned":         "sub-agents are not visible here, only what needs a person",
 	"ChildReturned":        "sub-agents are not visible here, only what needs a person",
 	"CompactionStarted":    "the protocol shows it to editors that ask for it, which Parley does not read",

@@ -6,6 +6,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // Decoded is what a client's message means: a command or a refusal.
@@ -16,7 +17,7 @@ type Decoded struct {
 
 // Decode reads a message of somebody whose connection has a session of its own,
 // for messages that name none.
-func Decode(who parley.Principal, own parley.SessionID, data []byte) Decoded {
+func Decode(who port.Principal, own parley.SessionID, data []byte) Decoded {
 	c, err := decode(who, own, data)
 	if err != nil {
 		return Decoded{Refusal: err.Error()}
@@ -29,7 +30,7 @@ type wrong string
 
 func (w wrong) Error() string { return string(w) }
 
-func decode(who parley.Principal, own parley.SessionID, data []byte) (c parley.Command, err error) {
+func decode(who port.Principal, own parley.SessionID, data []byte) (c parley.Command, err error) {
 	o, err := dialect.ParseObject(data)
 	if err != nil {
 		return c, err
@@ -52,7 +53,7 @@ func decode(who parley.Principal, own parley.SessionID, data []byte) (c parley.C
 	return c, wrong(fmt.Sprintf("Unknown message type: %.80s", kind))
 }
 
-func chat(who parley.Principal, own parley.SessionID, o dialect.Object) (c parley.Command, err error) {
+func chat(who port.Principal, own parley.SessionID, o dialect.Object) (c parley.Command, err error) {
 	message, err := o.String("message")
 	if err != nil {
 		return c, err

@@ -46,6 +46,7 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"TimerFired":           "what it says is announced",
 	"PlanChanged":          "plans are not visible here",
 	"FilesChanged":         "files are not visible here",
+	"ChangesUndone":        "files are not visible here",
 	"ChildSpawned":         "sub-agents are not visible here",
 	"ChildReturned":        "sub-agents are not visible here",
 	"ContextMeasured":      "contexts are not visible here",

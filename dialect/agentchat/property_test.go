@@ -13,6 +13,7 @@ import (
 	"parley"
 	"parley/dialect"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
 // Whatever a client sends is understood or refused, never both.
@@ -322,12 +323,12 @@ func TestNaughtyStrings(t *testing.T) {
 
 // A name leads to one session, for one principal.
 func TestNamesBelongToTheirPrincipal(t *testing.T) {
-	named := func(who parley.Principal, name string) parley.SessionID {
+	named := func(who port.Principal, name string) parley.SessionID {
 		message := dialect.Encode(map[string]string{"type": "chat", "message": "x", "session_id": name})
 		return Decode(who, dialecttest.Session, message).Command.Session
 	}
 	seen := map[parley.SessionID]string{}
-	for _, who := range []parley.Principal{{ID: "ann", Tenant: "acme"}, {ID: "bob", Tenant: "acme"},
+	for _, who := range []port.Principal{{ID: "ann", Tenant: "acme"}, {ID: "bob", Tenant: "acme"},
 		{ID: "ann", Tenant: "rival"}, {ID: "nacme", Tenant: "an"}} {
 		for _, name := range []string{"x", "y", "X", "1:x", "é", "e\u0301"} {
 			id, key := named(who, name), string(who.Tenant)+"/"+string(who.ID)+"/"+name

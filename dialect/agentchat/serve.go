@@ -10,12 +10,13 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 	"parley/transport"
 )
 
 // Handler serves GET /ws.
 type Handler struct {
-	Door  parley.Door
+	Door  port.Door
 	Guard dialect.Guard
 	Conns *dialect.Conns
 	Log   *slog.Logger
@@ -52,7 +53,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // principal may read, or in the project that it names, and before that what waits
 // there for a person.
 func (h *Handler) serve(ctx context.Context, c *conn) {
-	var follower parley.Follower
+	var follower port.Follower
 	var err error
 	dialect.Apart(func() { follower, err = c.begin(ctx) })
 	if err != nil {
@@ -65,8 +66,8 @@ func (h *Handler) serve(ctx context.Context, c *conn) {
 }
 
 // begin follows from now on, and shows what waits.
-func (c *conn) begin(ctx context.Context) (parley.Follower, error) {
-	follower, err := c.Door.Follow(ctx, c.Visit.Who, parley.Scope{Readable: true, Project: c.project}, parley.Live)
+func (c *conn) begin(ctx context.Context) (port.Follower, error) {
+	follower, err := c.Door.Follow(ctx, c.Visit.Who, port.Scope{Readable: true, Project: c.project}, port.Live)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ func (c *conn) begin(ctx context.Context) (parley.Follower, error) {
 
 type conn struct {
 	dialect.Conn
-	project parley.Project            // that the client names; zero: none
+	project port.Project              // that the client names; zero: none
 	own     parley.SessionID          // of messages without a session_id
 	views   map[parley.SessionID]View // of open runs; of the goroutine that shows
 	notices dialect.Notices
@@ -106,7 +107,7 @@ type toldCard struct {
 const mostTold = 10_000
 
 // first notes that a principal is told of a card, and reports whether it is the first time.
-func (t *told) first(who parley.Principal, card string) bool {
+func (t *told) first(who port.Principal, card string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cards == nil || len(t.cards) >= mostTold {
@@ -121,7 +122,7 @@ func (t *told) first(who parley.Principal, card string) bool {
 // catchUp reads the runs that are open, and returns what waits in them. What is
 // appended meanwhile is followed already; views know what they have seen of it.
 func (c *conn) catchUp(ctx context.Context) (waiting []any, err error) {
-	open, err := c.Door.Sessions(ctx, c.Visit.Who, parley.SessionQuery{Running: true, Transient: true,
+	open, err := c.Door.Sessions(ctx, c.Visit.Who, port.SessionQuery{Running: true, Transient: true,
 		Project: c.project, Limit: mostOpen})
 	if err != nil {
 		return nil, err
@@ -183,7 +184,7 @@ func (c *conn) elsewhere(ctx context.Context, cmd parley.Command, err error, ref
 	}
 }
 
-func (c *conn) Show(ctx context.Context, i *parley.Item) (out [][]byte, _ *dialect.Goodbye) {
+func (c *conn) Show(ctx context.Context, i *port.Item) (out [][]byte, _ *dialect.Goodbye) {
 	v := c.views[i.Session]
 	if v.run != 0 && i.Seq <= v.seq {
 		return nil, nil // it was read when the connection was made
@@ -205,4 +206,4 @@ func (c *conn) Show(ctx context.Context, i *parley.Item) (out [][]byte, _ *diale
 	return out, nil
 }
 
-func (c *conn) Shown(context.Context, *parley.Item) {}
+func (c *conn) Shown(context.Context, *port.Item) {}

@@ -12,41 +12,42 @@ import (
 	"parley"
 	"parley/dialect"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
 // A door to one log, as long as it is at the moment.
 type door struct {
-	parley.Door
+	port.Door
 	log     []parley.Event
 	listed  bool  // the open run is among those that are looked at first
 	refusal error // of whoever reads the session by itself
 }
 
-func (d *door) Sessions(context.Context, parley.Principal, parley.SessionQuery) ([]parley.Summary, error) {
+func (d *door) Sessions(context.Context, port.Principal, port.SessionQuery) ([]port.Summary, error) {
 	state := parley.NewState(ann.Tenant, dialecttest.Session)
 	for _, e := range d.log {
 		state = parley.Fold(state, e)
 	}
-	if m := state.Summary(); d.listed && m.Run != 0 {
-		return []parley.Summary{m}, nil
+	if m := port.SummaryOf(state); d.listed && m.Run != 0 {
+		return []port.Summary{m}, nil
 	}
 	return nil, nil
 }
 
-func (d *door) Follow(_ context.Context, _ parley.Principal, _ parley.Scope, from parley.Cursor) (parley.Follower,
+func (d *door) Follow(_ context.Context, _ port.Principal, _ port.Scope, from port.Cursor) (port.Follower,
 	error) {
 	f := &follower{}
 	for _, e := range d.log {
 		if int64(e.Seq) > from.After {
-			f.items = append(f.items, &parley.Item{Event: e})
+			f.items = append(f.items, &port.Item{Event: e})
 		}
 	}
 	return f, d.refusal
 }
 
-type follower struct{ items []*parley.Item }
+type follower struct{ items []*port.Item }
 
-func (f *follower) Next(context.Context) ([]*parley.Item, error) {
+func (f *follower) Next(context.Context) ([]*port.Item, error) {
 	n := min(len(f.items), 3)
 	items := f.items[:n]
 	f.items = f.items[n:]
@@ -56,7 +57,7 @@ func (f *follower) Next(context.Context) ([]*parley.Item, error) {
 func (f *follower) Close() {}
 
 func newConn(d *door) *conn {
-	return &conn{Conn: dialect.Conn{Door: d, Visit: parley.Visit{Who: ann}, Log: slog.New(slog.DiscardHandler)},
+	return &conn{Conn: dialect.Conn{Door: d, Visit: port.Visit{Who: ann}, Log: slog.New(slog.DiscardHandler)},
 		views: map[parley.SessionID]View{}, told: &told{}}
 }
 
@@ -74,7 +75,7 @@ func connects(t fataler, log []parley.Event, head, more int, listed bool) (waiti
 	}
 	d.log = log
 	for _, e := range log[head:] {
-		frames, _ := c.Show(context.Background(), &parley.Item{Event: e})
+		frames, _ := c.Show(context.Background(), &port.Item{Event: e})
 		for _, f := range frames {
 			rest = append(rest, string(f))
 		}
@@ -124,11 +125,11 @@ func TestWhoConnectsAnywhereIsShownWhatOthersAre(t *testing.T) {
 // not shared: text from before the connection is missing in them.
 func TestAnUnreadableRunIsNotShared(t *testing.T) {
 	for _, last := range []string{"ToolCallRequested", "RunFinished"} {
-		var item *parley.Item
+		var item *port.Item
 		for _, log := range dialecttest.Logs(t) {
 			for _, e := range log {
 				if item == nil && e.Run != 0 && e.Session == e.Root && parley.TypeOf(e.Body) == last {
-					item = &parley.Item{Event: e}
+					item = &port.Item{Event: e}
 				}
 			}
 		}
@@ -164,8 +165,8 @@ func openCard(t *testing.T) []parley.Event {
 func TestWhoComesBackIsNotToldAgain(t *testing.T) {
 	log := openCard(t)
 	head := len(log) - 1
-	shared, bob := &told{}, parley.Principal{ID: "bob", Tenant: ann.Tenant}
-	connect := func(who parley.Principal, n dialect.Notices) (waiting int) {
+	shared, bob := &told{}, port.Principal{ID: "bob", Tenant: ann.Tenant}
+	connect := func(who port.Principal, n dialect.Notices) (waiting int) {
 		t.Helper()
 		c := newConn(&door{log: log, listed: true})
 		c.Visit.Who, c.told, c.notices = who, shared, n
@@ -181,17 +182,17 @@ func TestWhoComesBackIsNotToldAgain(t *testing.T) {
 	if _, err := c.catchUp(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if frames, _ := c.Show(context.Background(), &parley.Item{Event: log[head]}); len(frames) != 2 {
+	if frames, _ := c.Show(context.Background(), &port.Item{Event: log[head]}); len(frames) != 2 {
 		t.Fatalf("%q", frames)
 	}
 	for _, connection := range []struct {
 		what string
-		who  parley.Principal
+		who  port.Principal
 		n    dialect.Notices
 		want int
 	}{{"one that comes back", ann, dialect.Notices{}, 1}, {"another user", bob, dialect.Notices{}, 2},
 		{"the other user again", bob, dialect.Notices{}, 1},
-		{"one that shows cards", parley.Principal{ID: "eve", Tenant: ann.Tenant}, dialect.Notices{Off: true}, 1}} {
+		{"one that shows cards", port.Principal{ID: "eve", Tenant: ann.Tenant}, dialect.Notices{Off: true}, 1}} {
 		if got := connect(connection.who, connection.n); got != connection.want {
 			t.Errorf("%s is shown %d frames, want %d", connection.what, got, connection.want)
 		}

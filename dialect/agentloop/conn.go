@@ -8,6 +8,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // A conn is one socket. Show is one goroutine's and Receive another's; between
@@ -15,8 +16,8 @@ import (
 type conn struct {
 	dialect.Conn
 	session parley.SessionID
-	resumes *parley.Summary // nil: the session is new
-	from    parley.Seq      // behind which it is resumed
+	resumes *port.Summary // nil: the session is new
+	from    parley.Seq    // behind which it is resumed
 
 	view View // of the goroutine that shows
 	// heads are up to where it is shown what was there before it came, of its
@@ -53,7 +54,7 @@ func (a *asked) ref() cardRef { return cardRef{a.Session, a.Card} }
 // Show filters what Project shows: what waited for a person and was decided
 // before this client came is not asked again, and what still waits is asked when
 // it has seen the rest.
-func (c *conn) Show(_ context.Context, i *parley.Item) (out [][]byte, _ *dialect.Goodbye) {
+func (c *conn) Show(_ context.Context, i *port.Item) (out [][]byte, _ *dialect.Goodbye) {
 	var frames []dialect.Frame
 	c.view, frames = Project(c.view, i.Event)
 	if measured, ok := (Context{}).after(i.Body); ok && i.Session == c.session {
@@ -161,7 +162,7 @@ func (c *conn) settled(card cardRef) bool {
 
 // Shown: when the client is in doubt what it was asked, it is asked for a sign
 // that it knows.
-func (c *conn) Shown(context.Context, *parley.Item) {
+func (c *conn) Shown(context.Context, *port.Item) {
 	c.mu.Lock()
 	a := &c.asked
 	inDoubt := a.doubt && a.Card != 0 && a.received == nil

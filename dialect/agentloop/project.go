@@ -85,6 +85,7 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"ExplanationRequested": "the explanation is shown",
 	"PlanChanged":          "the call that changed it is shown",
 	"FilesChanged":         "the calls that changed them are shown",
+	"ChangesUndone":        "files are not visible here",
 	"ChildReturned":        "it is the output of the call that delegates",
 	"ContextMeasured":      "context_info says it at the end of the run",
 	"CompactionStarted":    "its end is shown",

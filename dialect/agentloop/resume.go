@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"parley"
+	"parley/port"
 )
 
 // lookBack is how many events are searched for the last message a client has.
@@ -59,8 +60,8 @@ func (c *conn) isOfSubAgent(ctx context.Context) (found bool, err error) {
 	if c.resumes.Run == 0 {
 		return false, nil
 	}
-	f, err := c.Door.Follow(ctx, c.Visit.Who, parley.Scope{Session: c.session, Below: true},
-		parley.Cursor{After: int64(c.resumes.Run) - 1})
+	f, err := c.Door.Follow(ctx, c.Visit.Who, port.Scope{Session: c.session, Below: true},
+		port.Cursor{After: int64(c.resumes.Run) - 1})
 	if err != nil {
 		return false, err
 	}
@@ -99,8 +100,8 @@ func hasFrame(e parley.Event, id string) bool {
 // read reads the events of the session after one seq up to another, which are
 // there, and those of sub-agents in between that may have been shown.
 func (c *conn) read(ctx context.Context, after, last parley.Seq) (events []parley.Event, err error) {
-	f, err := c.Door.Follow(ctx, c.Visit.Who, parley.Scope{Session: c.session, Below: true},
-		parley.Cursor{After: int64(after)})
+	f, err := c.Door.Follow(ctx, c.Visit.Who, port.Scope{Session: c.session, Below: true},
+		port.Cursor{After: int64(after)})
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"parley"
 	"parley/dialect"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
 // What was measured before somebody resumed a session is looked up.
@@ -109,7 +110,7 @@ func resumesAnywhere(t *rapid.T, log []parley.Event) {
 	}
 	for _, e := range log[start:] {
 		want = append(want, all[e.Position]...)
-		frames, bye := c.Show(context.Background(), &parley.Item{Event: e})
+		frames, bye := c.Show(context.Background(), &port.Item{Event: e})
 		for _, f := range frames {
 			if !strings.Contains(string(f), `"approval_closed"`) { // which depends on who decided
 				got = append(got, string(f))
@@ -208,7 +209,7 @@ func comesBack(t *testing.T, logs func(*rapid.T) []parley.Event) {
 			}
 		}
 		for _, e := range log[place:] {
-			frames, bye := c.Show(context.Background(), &parley.Item{Event: e})
+			frames, bye := c.Show(context.Background(), &port.Item{Event: e})
 			for _, f := range frames {
 				var m message
 				if err := json.Unmarshal(f, &m); err != nil {

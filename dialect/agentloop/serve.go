@@ -10,12 +10,13 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 	"parley/transport"
 )
 
 // Handler serves GET /api/agentloop/ws and upgrades of /.
 type Handler struct {
-	Door  parley.Door
+	Door  port.Door
 	Guard dialect.Guard
 	Conns *dialect.Conns
 	Log   *slog.Logger
@@ -47,7 +48,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // connect finds the session of a connection, before there is one.
-func (h *Handler) connect(r *http.Request, visit parley.Visit) (*conn, error) {
+func (h *Handler) connect(r *http.Request, visit port.Visit) (*conn, error) {
 	q := r.URL.Query()
 	door, _, err := dialect.InProject(h.Door, visit.Who.Tenant, r)
 	if err != nil {
@@ -66,7 +67,7 @@ func (h *Handler) connect(r *http.Request, visit parley.Visit) (*conn, error) {
 		c.view.Session = c.session
 		c.Log = h.Log.With("session", c.session)
 		return c, h.Door.May(r.Context(), visit.Who, parley.ActRead,
-			parley.Resource{Kind: parley.OwnSessions, Tenant: visit.Who.Tenant})
+			port.Resource{Kind: port.OwnSessions, Tenant: visit.Who.Tenant})
 	}
 	if c.session = parley.SessionID(strings.ToLower(q.Get("session"))); !c.session.Valid() {
 		return nil, parley.Errorf(parley.CodeInvalid, "session must be a UUID of version 4.")
@@ -93,13 +94,13 @@ func (h *Handler) connect(r *http.Request, visit parley.Visit) (*conn, error) {
 // the run of the last message the client has, else from the start of its open
 // run, else from where it is.
 func (h *Handler) serve(ctx context.Context, c *conn) {
-	scope, from := parley.Scope{Session: c.session, Below: true}, parley.Cursor{}
+	scope, from := port.Scope{Session: c.session, Below: true}, port.Cursor{}
 	if m := c.resumes; m != nil {
 		from.After, c.live = int64(c.from), c.from >= m.Head
 	} else {
-		scope, from = parley.Scope{Session: parley.TenantSession}, parley.Live
+		scope, from = port.Scope{Session: parley.TenantSession}, port.Live
 	}
-	var follower parley.Follower
+	var follower port.Follower
 	var err error
 	dialect.Apart(func() { follower, err = h.Door.Follow(ctx, c.Visit.Who, scope, from) })
 	if err != nil {
@@ -122,7 +123,7 @@ func (h *Handler) heads(ctx context.Context, c *conn) (map[parley.SessionID]parl
 	if c.resumes.Root != c.session || c.resumes.Run == 0 {
 		return heads, nil
 	}
-	open, err := h.Door.Sessions(ctx, c.Visit.Who, parley.SessionQuery{Root: c.session, Running: true, Transient: true,
+	open, err := h.Door.Sessions(ctx, c.Visit.Who, port.SessionQuery{Root: c.session, Running: true, Transient: true,
 		Limit: mostBelow})
 	for _, m := range open {
 		heads[m.ID] = max(heads[m.ID], m.Head)

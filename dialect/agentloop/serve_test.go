@@ -20,23 +20,24 @@ import (
 	"parley"
 	"parley/dialect"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
-var ann = parley.Principal{ID: "ann", Tenant: "acme"}
+var ann = port.Principal{ID: "ann", Tenant: "acme"}
 
 // guard lets everybody in.
 type guard struct{ tooMany error }
 
-func (g guard) Enter(*http.Request, string) (parley.Visit, error) {
-	return parley.Visit{Who: ann, Leave: func() {}, Message: func() error { return g.tooMany },
+func (g guard) Enter(*http.Request, string) (port.Visit, error) {
+	return port.Visit{Who: ann, Leave: func() {}, Message: func() error { return g.tooMany },
 		Watch: func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithCancel(ctx) }}, nil
 }
 
-func (guard) Who(*http.Request) (parley.Principal, error) { return ann, nil }
+func (guard) Who(*http.Request) (port.Principal, error) { return ann, nil }
 
 // A door to one session whose events are what the test says has happened.
 type door struct {
-	parley.Door
+	port.Door
 	t       *testing.T
 	log     []parley.Event // what was there before anybody came
 	feed    chan []parley.Event
@@ -45,20 +46,20 @@ type door struct {
 
 	mu      sync.Mutex
 	refusal error // of commands
-	scopes  []parley.Scope
+	scopes  []port.Scope
 	read    int // events that were there when somebody came
 }
 
-func (d *door) May(context.Context, parley.Principal, parley.Action, parley.Resource) error {
+func (d *door) May(context.Context, port.Principal, parley.Action, port.Resource) error {
 	return nil
 }
 
-func (d *door) Session(_ context.Context, _ parley.Principal, id parley.SessionID) (parley.Summary, error) {
+func (d *door) Session(_ context.Context, _ port.Principal, id parley.SessionID) (port.Summary, error) {
 	if id == parley.TenantSession { // it always is
-		return parley.NewState(ann.Tenant, id).Summary(), nil
+		return port.SummaryOf(parley.NewState(ann.Tenant, id)), nil
 	}
 	if id != dialecttest.Session || len(d.log) == 0 {
-		return parley.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
+		return port.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
 	}
 	state := parley.NewState(ann.Tenant, id)
 	for _, e := range d.log {
@@ -66,15 +67,15 @@ func (d *door) Session(_ context.Context, _ parley.Principal, id parley.SessionI
 			state = parley.Fold(state, e)
 		}
 	}
-	return state.Summary(), nil
+	return port.SummaryOf(state), nil
 }
 
-func (d *door) Sessions(ctx context.Context, who parley.Principal, q parley.SessionQuery) ([]parley.Summary, error) {
+func (d *door) Sessions(ctx context.Context, who port.Principal, q port.SessionQuery) ([]port.Summary, error) {
 	m, err := d.Session(ctx, who, q.Root)
-	return []parley.Summary{m}, err
+	return []port.Summary{m}, err
 }
 
-func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope, from parley.Cursor) (parley.Follower,
+func (d *door) Follow(_ context.Context, _ port.Principal, scope port.Scope, from port.Cursor) (port.Follower,
 	error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -93,14 +94,14 @@ func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope,
 	return f, nil
 }
 
-func (d *door) Submit(ctx context.Context, _ parley.Principal, c parley.Command) (parley.Receipt, error) {
+func (d *door) Submit(ctx context.Context, _ port.Principal, c parley.Command) (port.Receipt, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.refusal != nil {
-		return parley.Receipt{}, d.refusal
+		return port.Receipt{}, d.refusal
 	}
 	d.command <- c
-	return parley.Receipt{}, nil
+	return port.Receipt{}, nil
 }
 
 func (d *door) refuse(err error) {
@@ -115,7 +116,7 @@ type follower struct {
 	fed   bool
 }
 
-func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
+func (f *follower) Next(ctx context.Context) ([]*port.Item, error) {
 	if f.fed {
 		f.fed = false
 		f.d.taken <- struct{}{}
@@ -136,9 +137,9 @@ func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
 
 func (f *follower) Close() {}
 
-func items(events []parley.Event) (list []*parley.Item) {
+func items(events []parley.Event) (list []*port.Item) {
 	for _, e := range events {
-		list = append(list, &parley.Item{Event: e})
+		list = append(list, &port.Item{Event: e})
 	}
 	return list
 }
@@ -544,7 +545,7 @@ func TestASessionOpensWithItsFirstInput(t *testing.T) {
 	r.shows("loading_state:true")
 	r.door.mu.Lock()
 	defer r.door.mu.Unlock()
-	if want := []parley.Scope{{Session: parley.TenantSession}, {Session: id, Below: true}}; !slices.Equal(r.door.scopes,
+	if want := []port.Scope{{Session: parley.TenantSession}, {Session: id, Below: true}}; !slices.Equal(r.door.scopes,
 		want) {
 		t.Errorf("followed were %+v", r.door.scopes)
 	}

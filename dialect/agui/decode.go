@@ -9,6 +9,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // An ask is what a RunAgentInput says that the session may not know yet. Clients
@@ -224,7 +225,7 @@ func readResume(o dialect.Object) (list []entry, err error) {
 }
 
 // command is the command that answers a card.
-func (e entry) command(c parley.CardInfo) (parley.CommandBody, error) {
+func (e entry) command(c port.CardInfo) (parley.CommandBody, error) {
 	var note string
 	if err := e.payload.Strings(dialect.Fields{{Key: "note", To: &note}}); err != nil {
 		return nil, dialect.Invalid("resume: payload.%s", err)
@@ -255,7 +256,7 @@ func (e entry) command(c parley.CardInfo) (parley.CommandBody, error) {
 
 // answers answers a question: with {answers}, or a string for one question. One that
 // is cancelled is answered with nothing.
-func (e entry) answers(c parley.CardInfo) (parley.CommandBody, error) {
+func (e entry) answers(c port.CardInfo) (parley.CommandBody, error) {
 	do := parley.AnswerQuestion{Card: parley.CardID(c.Seq), Answers: make([][]string, len(c.Questions))}
 	switch {
 	case e.cancelled:

@@ -53,6 +53,7 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"TimerSet":             "a follow-up is shown when it comes",
 	"TimerFired":           "its run is shown to clients that follow the thread",
 	"FilesChanged":         "files are not visible here",
+	"ChangesUndone":        "files are not visible here",
 	"ChildSpawned":         "the call that delegates is shown",
 	"ChildReturned":        "the call that delegates is shown",
 	"ContextMeasured":      "contexts are not visible here",

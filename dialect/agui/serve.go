@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 	"parley/transport"
 )
 
@@ -18,13 +19,13 @@ import (
 type Guard interface {
 	dialect.Guard
 	// Ask lets in a request about an agent. Its visit ends with the answer.
-	Ask(r *http.Request, agent string) (parley.Visit, error)
+	Ask(r *http.Request, agent string) (port.Visit, error)
 }
 
 // Handler serves AG-UI under /api/agui.
 type Handler struct {
-	Door   parley.Door
-	Agents parley.ProjectAgents
+	Door   port.Door
+	Agents port.ProjectAgents
 	Guard  Guard
 	Log    *slog.Logger
 }
@@ -82,7 +83,7 @@ func (h *Handler) run(w http.ResponseWriter, r *http.Request) {
 }
 
 // submit submits what is new in a request.
-func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Request, who parley.Principal,
+func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Request, who port.Principal,
 	agent string) (x *dialect.Exchange, a ask, err error) {
 	body, err := dialect.ReadObject(w, r, maxBody)
 	if err != nil {
@@ -144,7 +145,7 @@ func (a ask) knows() (list []string) {
 
 // match finds what the request answers, among what waits. left is how much it does
 // not.
-func (a ask) match(open []parley.CardInfo) (list []dialect.Answered, left int, err error) {
+func (a ask) match(open []port.CardInfo) (list []dialect.Answered, left int, err error) {
 	for _, c := range open {
 		id := parley.Ref(c.Session, c.Seq)
 		var do parley.CommandBody
@@ -170,11 +171,11 @@ func (a ask) match(open []parley.CardInfo) (list []dialect.Answered, left int, e
 // repeats reports whether all that resume answers was answered before in the same
 // way. It then has the client shown what came of it. An answer to anything else that
 // does not wait is an error.
-func (a ask) repeats(ctx context.Context, x *dialect.Exchange, open []parley.CardInfo) (repeated bool, err error) {
+func (a ask) repeats(ctx context.Context, x *dialect.Exchange, open []port.CardInfo) (repeated bool, err error) {
 	var first string
 	var in parley.RunID
 	for _, e := range a.resume {
-		if slices.ContainsFunc(open, func(c parley.CardInfo) bool { return parley.Ref(c.Session, c.Seq) == e.id }) {
+		if slices.ContainsFunc(open, func(c port.CardInfo) bool { return parley.Ref(c.Session, c.Seq) == e.id }) {
 			continue
 		}
 		run, same, err := e.closed(ctx, x)
@@ -206,10 +207,10 @@ func (e entry) closed(ctx context.Context, x *dialect.Exchange) (run parley.RunI
 	if err != nil || seq > m.Head {
 		return 0, false, err
 	}
-	var asked parley.CardInfo
+	var asked port.CardInfo
 	err = dialect.ReadLog(ctx, x.Door, x.Who, session, seq, m.Head, func(event parley.Event) {
 		if c, ok := dialect.Opens(event); ok && c.ID == e.id {
-			run, asked = event.Run, parley.CardInfo{Kind: c.Kind, Session: session, Seq: seq}
+			run, asked = event.Run, port.CardInfo{Kind: c.Kind, Session: session, Seq: seq}
 			asked.Read(event.Body, nil)
 		}
 		if c, ok := dialect.Closes(event); ok && c.ID == e.id && run != 0 {
@@ -220,7 +221,7 @@ func (e entry) closed(ctx context.Context, x *dialect.Exchange) (run parley.RunI
 }
 
 // says reports whether an entry answers a card as it was answered.
-func (e entry) says(c parley.CardInfo, how string) bool {
+func (e entry) says(c port.CardInfo, how string) bool {
 	do, err := e.command(c)
 	if err != nil {
 		return false
@@ -273,7 +274,7 @@ func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, r *http.Req
 		return
 	}
 	view := &shown{View: start}
-	err = x.Stream(ctx, s, follower, view, func(i *parley.Item, shown dialect.Shown) (out []transport.Message) {
+	err = x.Stream(ctx, s, follower, view, func(i *port.Item, shown dialect.Shown) (out []transport.Message) {
 		if shown.Begin {
 			out = append(out, transport.Message{Data: dialect.Encode(runStarted{Type: "RUN_STARTED", ThreadID: a.thread,
 				RunID: view.name})})
@@ -308,7 +309,7 @@ func (s *shown) Project(e parley.Event) (frames []dialect.Frame) {
 func (s *shown) State() (ended, waits, paused bool) { return s.run == 0, s.waits.Waiting(), s.paused }
 
 // messages gives each frame an id, where a client that comes back goes on.
-func (h *Handler) messages(i *parley.Item, run parley.RunID, frames []dialect.Frame) (out []transport.Message) {
+func (h *Handler) messages(i *port.Item, run parley.RunID, frames []dialect.Frame) (out []transport.Message) {
 	for n, f := range frames {
 		id := fmt.Sprintf("%s-%d.%d.%d", h.Door.Epoch(), run, i.Position, n)
 		out = append(out, transport.Message{ID: id, Data: dialect.EncodeShared(i, "agui", n, f)})
@@ -330,7 +331,7 @@ func errGone(given string) error {
 }
 
 // parseCursor reads the id of an event.
-func (h *Handler) parseCursor(ctx context.Context, who parley.Principal, given string) (c cursor, err error) {
+func (h *Handler) parseCursor(ctx context.Context, who port.Principal, given string) (c cursor, err error) {
 	epoch, rest, ok := strings.Cut(given, "-")
 	numbers := strings.Split(rest, ".")
 	if !ok || epoch != h.Door.Epoch() || len(numbers) != 3 {
@@ -362,7 +363,7 @@ func (h *Handler) thread(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("id")
 	id, _, err := dialect.SessionNamed(visit.Who, name)
 	var c cursor
-	var follower parley.Follower
+	var follower port.Follower
 	if err == nil {
 		follower, c, err = h.follow(ctx, visit.Who, id, transport.LastEventID(r))
 	}
@@ -376,7 +377,7 @@ func (h *Handler) thread(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	view := &shown{View: View{Thread: name, Session: id}}
-	_ = dialect.Stream(ctx, s, follower, func(i *parley.Item) (out []transport.Message, last bool) {
+	_ = dialect.Stream(ctx, s, follower, func(i *port.Item) (out []transport.Message, last bool) {
 		frames := view.Project(i.Event)
 		out = h.messages(i, view.at, frames)
 		switch {
@@ -391,8 +392,8 @@ func (h *Handler) thread(w http.ResponseWriter, r *http.Request) {
 
 // follow follows a thread from the message that a run answers: the run of the event
 // that the client has last, or else the open one. Without one it starts at the head.
-func (h *Handler) follow(ctx context.Context, who parley.Principal, id parley.SessionID, last string) (
-	f parley.Follower, c cursor, err error) {
+func (h *Handler) follow(ctx context.Context, who port.Principal, id parley.SessionID, last string) (
+	f port.Follower, c cursor, err error) {
 	m, err := h.Door.Session(ctx, who, id)
 	if err != nil {
 		return nil, c, err
@@ -419,6 +420,6 @@ func (h *Handler) follow(ctx context.Context, who parley.Principal, id parley.Se
 	if err != nil {
 		return nil, c, err
 	}
-	f, err = h.Door.Follow(ctx, who, parley.Scope{Session: id, Below: true}, parley.Cursor{After: after})
+	f, err = h.Door.Follow(ctx, who, port.Scope{Session: id, Below: true}, port.Cursor{After: after})
 	return f, c, err
 }

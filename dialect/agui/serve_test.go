@@ -12,15 +12,16 @@ import (
 	"parley"
 	"parley/dialect"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
-func handler(d parley.Door) *Handler {
+func handler(d port.Door) *Handler {
 	return &Handler{Door: d, Agents: dialecttest.Agents{"scout"}, Guard: dialecttest.Guard{Principal: ann},
 		Log: slog.New(slog.DiscardHandler)}
 }
 
 // request is answered with the ids and the events of a stream, or with a refusal.
-func request(d parley.Door, method, path, body string) (status int, ids, events []string, whole bool) {
+func request(d port.Door, method, path, body string) (status int, ids, events []string, whole bool) {
 	a := dialecttest.Ask(handler(d).Routes(), method, path, body)
 	return a.Status, a.IDs, a.Data, a.Whole
 }

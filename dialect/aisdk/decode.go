@@ -9,6 +9,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // An ask is what a request says that the session may not know yet. Clients send
@@ -206,7 +207,7 @@ func readDecision(p dialect.Object) (a answer, err error) {
 
 // match finds what the answers are to, among what waits. left is how much is not
 // answered.
-func (a ask) match(open []parley.CardInfo) (list []dialect.Answered, left int, err error) {
+func (a ask) match(open []port.CardInfo) (list []dialect.Answered, left int, err error) {
 	for _, c := range open {
 		i := slices.IndexFunc(a.answers, func(x answer) bool { return x.isTo(c) })
 		if i < 0 {
@@ -225,7 +226,7 @@ func (a ask) match(open []parley.CardInfo) (list []dialect.Answered, left int, e
 	return list, left, nil
 }
 
-func (x answer) isTo(c parley.CardInfo) bool {
+func (x answer) isTo(c port.CardInfo) bool {
 	card, call := parley.Ref(c.Session, c.Seq), parley.Ref(c.Session, parley.Seq(c.Call))
 	switch c.Kind {
 	case parley.CardApproval:
@@ -236,7 +237,7 @@ func (x answer) isTo(c parley.CardInfo) bool {
 	return false // calls of unknown outcome have an output, which is no answer
 }
 
-func (x answer) command(c parley.CardInfo) (parley.CommandBody, error) {
+func (x answer) command(c port.CardInfo) (parley.CommandBody, error) {
 	if x.approval {
 		do := parley.DecideApproval{Card: parley.CardID(c.Seq), Decision: parley.Deny, Note: x.text}
 		if x.approved {

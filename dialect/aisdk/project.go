@@ -39,6 +39,7 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"TimerFired":           "its run is shown to clients that reconnect",
 	"PlanChanged":          "plans are not visible here",
 	"FilesChanged":         "files are not visible here",
+	"ChangesUndone":        "files are not visible here",
 	"ChildSpawned":         "the call that delegates is shown",
 	"ChildReturned":        "the call that delegates is shown",
 	"ContextMeasured":      "contexts are not visible here",

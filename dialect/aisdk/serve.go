@@ -7,6 +7,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 	"parley/transport"
 )
 
@@ -14,13 +15,13 @@ import (
 type Guard interface {
 	dialect.Guard
 	// Ask lets in a request about an agent. Its visit ends with the answer.
-	Ask(r *http.Request, agent string) (parley.Visit, error)
+	Ask(r *http.Request, agent string) (port.Visit, error)
 }
 
 // Handler serves the AI SDK under /api/aisdk.
 type Handler struct {
-	Door   parley.Door
-	Agents parley.ProjectAgents
+	Door   port.Door
+	Agents port.ProjectAgents
 	Guard  Guard
 	Log    *slog.Logger
 }
@@ -104,7 +105,7 @@ func (h *Handler) stop(w http.ResponseWriter, r *http.Request) {
 }
 
 // submit submits what is new in a request.
-func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Request, who parley.Principal,
+func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Request, who port.Principal,
 	agent string) (*dialect.Exchange, error) {
 	body, err := dialect.ReadObject(w, r, maxBody)
 	if err != nil {
@@ -161,7 +162,7 @@ func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, r *http.Req
 		return
 	}
 	view := &shown{View{session: x.Session}}
-	err = x.Stream(ctx, s, follower, view, func(i *parley.Item, shown dialect.Shown) (out []transport.Message) {
+	err = x.Stream(ctx, s, follower, view, func(i *port.Item, shown dialect.Shown) (out []transport.Message) {
 		if shown.Begin {
 			out = append(out, transport.Message{Data: dialect.Encode(view.begin())})
 		}

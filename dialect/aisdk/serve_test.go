@@ -11,14 +11,15 @@ import (
 	"parley"
 	"parley/dialect"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
-func handler(d parley.Door) *Handler {
+func handler(d port.Door) *Handler {
 	return &Handler{Door: d, Agents: dialecttest.Agents{"scout"}, Guard: dialecttest.Guard{Principal: ann},
 		Log: slog.New(slog.DiscardHandler)}
 }
 
-func request(d parley.Door, method, path, body string) dialecttest.Answer {
+func request(d port.Door, method, path, body string) dialecttest.Answer {
 	return dialecttest.Ask(handler(d).Routes(), method, path, body)
 }
 
@@ -93,7 +94,7 @@ func TestAnswersReadOn(t *testing.T) {
 				len(d.Commands) > 0 {
 				t.Errorf("log %d, %d events: a message is answered %+v, %+v", n, head, a, d.Commands)
 			}
-			cards, _ := d.Cards(t.Context(), ann, parley.CardQuery{})
+			cards, _ := d.Cards(t.Context(), ann, port.CardQuery{})
 			if len(cards) == 0 || cards[0].Kind == parley.CardCall || cards[0].Session != log[0].Session {
 				continue
 			}

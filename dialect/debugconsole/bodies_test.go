@@ -10,6 +10,7 @@ import (
 	"parley"
 	"parley/dialect"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
 // A strict guard refuses requests with the header X-Nobody.
@@ -17,16 +18,16 @@ type strictGuard struct{ *guard }
 
 var errNobody = parley.Errorf(parley.CodeUnauthenticated, "Who are you?")
 
-func (g strictGuard) Ask(r *http.Request, agent string) (parley.Visit, error) {
+func (g strictGuard) Ask(r *http.Request, agent string) (port.Visit, error) {
 	if r.Header.Get("X-Nobody") != "" {
-		return parley.Visit{}, errNobody
+		return port.Visit{}, errNobody
 	}
 	return g.guard.Ask(r, agent)
 }
 
-func (g strictGuard) Who(r *http.Request) (parley.Principal, error) {
+func (g strictGuard) Who(r *http.Request) (port.Principal, error) {
 	if r.Header.Get("X-Nobody") != "" {
-		return parley.Principal{}, errNobody
+		return port.Principal{}, errNobody
 	}
 	return g.guard.Who(r)
 }

@@ -5,11 +5,12 @@ import (
 	"sync"
 
 	"parley"
+	"parley/port"
 )
 
 // A watch follows the tenant's session until the agent is stopped.
 type watch struct {
-	facts   parley.Follower
+	facts   port.Follower
 	project string // of the agent
 	agent   string
 	over    chan struct{} // closed when nothing more is heard of it
@@ -51,7 +52,7 @@ func (w *watch) run(ctx context.Context, stop context.CancelCauseFunc) {
 
 // Next waits until nothing more is heard of the agent. A connection follows the
 // watch until its own session opens.
-func (w *watch) Next(ctx context.Context) ([]*parley.Item, error) {
+func (w *watch) Next(ctx context.Context) ([]*port.Item, error) {
 	select {
 	case <-w.over:
 		return nil, w.why

@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 	"parley/transport"
 )
 
@@ -87,7 +88,7 @@ func (h *Handler) context(w http.ResponseWriter, r *http.Request) {
 // An exchange is one message by HTTP, and what becomes of it.
 type exchange struct {
 	h    *Handler
-	who  parley.Principal
+	who  port.Principal
 	to   Place
 	from parley.Seq // its first event
 }
@@ -111,7 +112,7 @@ func (h *Handler) ask(w http.ResponseWriter, r *http.Request) (x *exchange, ctx 
 	return x, ctx, leave
 }
 
-func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Request, who parley.Principal,
+func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Request, who port.Principal,
 	agent string) (*exchange, error) {
 	project, err := h.admit(r.WithContext(ctx), who)
 	if err != nil {
@@ -153,11 +154,11 @@ func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Req
 
 // follow follows the session from the message on. frames are those of an item
 // that are about the message.
-func (x *exchange) follow(ctx context.Context) (f parley.Follower, frames func(*parley.Item) []frame, err error) {
-	from := parley.Cursor{After: int64(x.from) - 1}
-	f, err = x.h.Door.Follow(ctx, x.who, parley.Scope{Session: x.to.Session, Below: true}, from)
+func (x *exchange) follow(ctx context.Context) (f port.Follower, frames func(*port.Item) []frame, err error) {
+	from := port.Cursor{After: int64(x.from) - 1}
+	f, err = x.h.Door.Follow(ctx, x.who, port.Scope{Session: x.to.Session, Below: true}, from)
 	v := View{Session: x.to.Session}
-	return f, func(i *parley.Item) (mine []frame) {
+	return f, func(i *port.Item) (mine []frame) {
 		var all []dialect.Frame
 		v, all = Project(v, i.Event)
 		for _, f := range all {
@@ -297,7 +298,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
 	follower, frames, err := x.follow(ctx)
 	if err == nil {
 		defer follower.Close()
-		err = dialect.Stream(ctx, s, follower, func(i *parley.Item) (out []transport.Message, last bool) {
+		err = dialect.Stream(ctx, s, follower, func(i *port.Item) (out []transport.Message, last bool) {
 			for _, f := range frames(i) {
 				out, last = append(out, x.event(f)), isEnd(f)
 			}

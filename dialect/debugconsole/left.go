@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // defaultLeft is how long a run waits for a person after its socket is gone.
@@ -20,12 +21,12 @@ const defaultLeft = time.Minute
 // wait for a day, in the inbox of every user. It is cancelled when nothing has happened
 // for a while. If a client says something in the session, by another protocol,
 // the session is theirs from then on.
-func (h *Handler) left(ctx context.Context, who parley.Principal, id parley.SessionID, log *slog.Logger) {
+func (h *Handler) left(ctx context.Context, who port.Principal, id parley.SessionID, log *slog.Logger) {
 	m, err := h.Door.Session(ctx, who, id)
 	if err != nil || m.Run == 0 {
 		return // it was deleted, or has nothing to do
 	}
-	f, err := h.Door.Follow(ctx, who, parley.Scope{Session: id, Below: true}, parley.Cursor{After: int64(m.Run) - 1})
+	f, err := h.Door.Follow(ctx, who, port.Scope{Session: id, Below: true}, port.Cursor{After: int64(m.Run) - 1})
 	if err != nil {
 		log.Warn("a session whose socket is gone cannot be followed", "error", err)
 		return
@@ -64,7 +65,7 @@ var errNothing = errors.New("nothing happens")
 
 // next waits for items. While a person is needed it fails with errNothing when
 // there are none for too long.
-func (h *Handler) next(ctx context.Context, f parley.Follower, needed bool) ([]*parley.Item, error) {
+func (h *Handler) next(ctx context.Context, f port.Follower, needed bool) ([]*port.Item, error) {
 	if !needed {
 		return f.Next(ctx)
 	}

@@ -11,22 +11,23 @@ import (
 
 	"parley"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
 // A run that waits for a person is cancelled a minute after its socket is gone,
 // unless something happens in its session; one that works is left alone.
 func TestARunWithoutItsSocketIsCancelled(t *testing.T) {
 	asks := parley.ApprovalRequested{Call: 3, Name: "shell"}
-	own := func(seq parley.Seq, b parley.EventBody) []*parley.Item { return items(dialecttest.Session, seq, b) }
+	own := func(seq parley.Seq, b parley.EventBody) []*port.Item { return items(dialecttest.Session, seq, b) }
 	child := parley.SessionID("44444444-4444-4444-8444-000000000009")
-	below := func(seq parley.Seq, b parley.EventBody) []*parley.Item {
+	below := func(seq parley.Seq, b parley.EventBody) []*port.Item {
 		list := items(child, seq, b)
 		list[0].Root = dialecttest.Session
 		return list
 	}
 	type moment struct {
 		at    time.Duration
-		items []*parley.Item
+		items []*port.Item
 	}
 	for name, c := range map[string]struct {
 		happens []moment
@@ -58,7 +59,7 @@ func TestARunWithoutItsSocketIsCancelled(t *testing.T) {
 				began, over := time.Now(), make(chan struct{})
 				go func() {
 					defer close(over)
-					h.left(t.Context(), parley.Principal{ID: "ann", Tenant: "acme"}, dialecttest.Session,
+					h.left(t.Context(), port.Principal{ID: "ann", Tenant: "acme"}, dialecttest.Session,
 						slog.New(slog.DiscardHandler))
 				}()
 				for _, m := range c.happens {
@@ -113,7 +114,7 @@ func TestASessionThatWasLeftEndsWithTheServer(t *testing.T) {
 	d.run, d.head = 2, 2
 	d.items <- items(dialecttest.Session, 3, parley.ApprovalRequested{Call: 3})
 	close(d.drain)
-	(&Handler{Door: d}).left(context.Background(), parley.Principal{ID: "ann", Tenant: "acme"}, dialecttest.Session,
+	(&Handler{Door: d}).left(context.Background(), port.Principal{ID: "ann", Tenant: "acme"}, dialecttest.Session,
 		slog.New(slog.DiscardHandler))
 	if len(d.commands) != 0 {
 		t.Errorf("%+v", d.commands)

@@ -41,6 +41,7 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"ExplanationRequested": "the explanation is shown",
 	"PlanChanged":          "the document has no plans",
 	"FilesChanged":         "the document has no files",
+	"ChangesUndone":        "the document has no files",
 	"ChildSpawned":         "sub-agents are not visible here, only what needs a person",
 	"ChildReturned":        "the tool that delegated is shown",
 	"ContextMeasured":      "the document has no context to be shown",

@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 	"parley/transport"
 )
 
@@ -18,16 +19,16 @@ import (
 type Guard interface {
 	dialect.Guard
 	// Ask lets in a request about an agent. Its visit ends with the answer.
-	Ask(r *http.Request, agent string) (parley.Visit, error)
+	Ask(r *http.Request, agent string) (port.Visit, error)
 }
 
 // Handler serves what the debug console protocol has under /api/v1/agents/{id}.
 type Handler struct {
-	Door   parley.Door
-	Agents parley.ProjectAgents
+	Door   port.Door
+	Agents port.ProjectAgents
 	Guard  Guard
 	// Remotes knows which agents cannot be reached; nil: none runs elsewhere.
-	Remotes parley.Remotes
+	Remotes port.Remotes
 	Conns   *dialect.Conns
 	Log     *slog.Logger
 
@@ -73,9 +74,9 @@ func (h *Handler) socket(w http.ResponseWriter, r *http.Request) {
 // admit asks for the permission before it looks for the agent, so that who lacks
 // it does not learn which there are. The project is the one that the address names,
 // or the first.
-func (h *Handler) admit(r *http.Request, who parley.Principal) (project string, err error) {
+func (h *Handler) admit(r *http.Request, who port.Principal) (project string, err error) {
 	ctx, agent := r.Context(), r.PathValue("id")
-	ask := parley.Resource{Kind: parley.OneAgent, Tenant: who.Tenant, Agent: agent}
+	ask := port.Resource{Kind: port.OneAgent, Tenant: who.Tenant, Agent: agent}
 	if err := h.Door.May(ctx, who, parley.ActMessage, ask); err != nil {
 		return "", err
 	}
@@ -108,7 +109,7 @@ func notFound(err error) error {
 	return err
 }
 
-func (h *Handler) running(ctx context.Context, who parley.Principal, project, agent string) error {
+func (h *Handler) running(ctx context.Context, who port.Principal, project, agent string) error {
 	stopped, err := h.Door.Stopped(ctx, who, project)
 	if err == nil && slices.Contains(stopped, agent) {
 		err = parley.Errorf(parley.CodeStopped, "agent is not running")
@@ -117,11 +118,11 @@ func (h *Handler) running(ctx context.Context, who parley.Principal, project, ag
 }
 
 // serve owns the socket.
-func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit parley.Visit, to Place) {
-	var facts parley.Follower
+func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit port.Visit, to Place) {
+	var facts port.Follower
 	var err error
 	dialect.Apart(func() {
-		facts, err = h.Door.Follow(ctx, visit.Who, parley.Scope{Session: parley.TenantSession}, parley.Live)
+		facts, err = h.Door.Follow(ctx, visit.Who, port.Scope{Session: parley.TenantSession}, port.Live)
 		if err == nil {
 			err = h.running(ctx, visit.Who, to.Project, to.Agent) // if it was stopped before we follow that
 		}
@@ -171,7 +172,7 @@ func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 }
 
 // Show encodes for this connection alone: nobody else follows its session.
-func (c *conn) Show(_ context.Context, i *parley.Item) (out [][]byte, bye *dialect.Goodbye) {
+func (c *conn) Show(_ context.Context, i *port.Item) (out [][]byte, bye *dialect.Goodbye) {
 	var frames []dialect.Frame
 	c.view, frames = Project(c.view, i.Event)
 	for _, f := range frames {
@@ -183,4 +184,4 @@ func (c *conn) Show(_ context.Context, i *parley.Item) (out [][]byte, bye *diale
 	return out, nil
 }
 
-func (c *conn) Shown(context.Context, *parley.Item) {}
+func (c *conn) Shown(context.Context, *port.Item) {}

@@ -19,19 +19,20 @@ import (
 	"parley"
 	"parley/dialect"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
 // A door to one session, whose log a test writes, and to the tenant's.
 type door struct {
-	parley.Door
+	port.Door
 	refusal error // of commands
 	answers bool  // every input is answered at once
 	denied  error // of May
 	stopped []string
-	facts   chan []*parley.Item // of the tenant
-	items   chan []*parley.Item // of the session
-	drain   chan struct{}       // closed: the server stops
-	asked   chan struct{}       // closed: something was submitted
+	facts   chan []*port.Item // of the tenant
+	items   chan []*port.Item // of the session
+	drain   chan struct{}     // closed: the server stops
+	asked   chan struct{}     // closed: something was submitted
 	once    sync.Once
 
 	mu        sync.Mutex // guards the following
@@ -43,31 +44,31 @@ type door struct {
 }
 
 func newDoor() *door {
-	return &door{facts: make(chan []*parley.Item), items: make(chan []*parley.Item, 100), drain: make(chan struct{}),
+	return &door{facts: make(chan []*port.Item), items: make(chan []*port.Item, 100), drain: make(chan struct{}),
 		asked: make(chan struct{})}
 }
 
-func (d *door) May(context.Context, parley.Principal, parley.Action, parley.Resource) error {
+func (d *door) May(context.Context, port.Principal, parley.Action, port.Resource) error {
 	return d.denied
 }
 
-func (d *door) Session(_ context.Context, _ parley.Principal, id parley.SessionID) (parley.Summary, error) {
+func (d *door) Session(_ context.Context, _ port.Principal, id parley.SessionID) (port.Summary, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return parley.Summary{ID: id, Run: d.run, Head: d.head}, nil
+	return port.Summary{ID: id, Run: d.run, Head: d.head}, nil
 }
 
 // starts and ends say what Session is to know of the run.
 func (d *door) starts() { d.mu.Lock(); defer d.mu.Unlock(); d.run = 2 }
 func (d *door) ends()   { d.mu.Lock(); defer d.mu.Unlock(); d.run = 0 }
 
-func (d *door) Stopped(context.Context, parley.Principal, string) ([]string, error) {
+func (d *door) Stopped(context.Context, port.Principal, string) ([]string, error) {
 	return d.stopped, nil
 }
 
-func (d *door) Project(parley.TenantID, string) (parley.Project, error) { return parley.Project{}, nil }
+func (d *door) Project(parley.TenantID, string) (port.Project, error) { return port.Project{}, nil }
 
-func (d *door) SetContext(_ context.Context, who parley.Principal, agent, text, via string) error {
+func (d *door) SetContext(_ context.Context, who port.Principal, agent, text, via string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.contexts = append(d.contexts, strings.Join([]string{string(who.ID), agent, text, via}, "/"))
@@ -75,13 +76,13 @@ func (d *door) SetContext(_ context.Context, who parley.Principal, agent, text, 
 }
 
 // Submit has the session answer what it is asked, unless a test writes the log.
-func (d *door) Submit(_ context.Context, _ parley.Principal, c parley.Command) (parley.Receipt, error) {
+func (d *door) Submit(_ context.Context, _ port.Principal, c parley.Command) (port.Receipt, error) {
 	defer d.once.Do(func() { close(d.asked) })
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.commands = append(d.commands, c)
 	if d.refusal != nil {
-		return parley.Receipt{}, d.refusal
+		return port.Receipt{}, d.refusal
 	}
 	if _, cancels := c.Do.(parley.CancelRun); cancels {
 		d.run = 0
@@ -89,7 +90,7 @@ func (d *door) Submit(_ context.Context, _ parley.Principal, c parley.Command) (
 		if d.cancelled != nil {
 			d.cancelled()
 		}
-		return parley.Receipt{Session: c.Session}, nil
+		return port.Receipt{Session: c.Session}, nil
 	}
 	in, _ := c.Do.(parley.SubmitInput)
 	d.items <- items(c.Session, 1,
@@ -98,7 +99,7 @@ func (d *door) Submit(_ context.Context, _ parley.Principal, c parley.Command) (
 	if d.answers {
 		d.items <- items(c.Session, 3, parley.RunFinished{Outcome: parley.Completed})
 	}
-	return parley.Receipt{Session: c.Session, First: 1, Last: 2}, nil
+	return port.Receipt{Session: c.Session, First: 1, Last: 2}, nil
 }
 
 func (d *door) last() parley.Command {
@@ -108,10 +109,10 @@ func (d *door) last() parley.Command {
 }
 
 // items are events of a session from a seq on, all of run 2.
-func items(session parley.SessionID, seq parley.Seq, bodies ...parley.EventBody) (list []*parley.Item) {
+func items(session parley.SessionID, seq parley.Seq, bodies ...parley.EventBody) (list []*port.Item) {
 	for _, b := range bodies {
 		list = append(list,
-			&parley.Item{Event: parley.Event{Session: session, Root: session, Seq: seq, Position: parley.Position(seq),
+			&port.Item{Event: parley.Event{Session: session, Root: session, Seq: seq, Position: parley.Position(seq),
 				Run: 2, Body: b}})
 		seq++
 	}
@@ -121,7 +122,7 @@ func items(session parley.SessionID, seq parley.Seq, bodies ...parley.EventBody)
 // say writes on in the log.
 func (d *door) say(bodies ...parley.EventBody) { d.items <- items(d.last().Session, 3, bodies...) }
 
-func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope, _ parley.Cursor) (parley.Follower,
+func (d *door) Follow(_ context.Context, _ port.Principal, scope port.Scope, _ port.Cursor) (port.Follower,
 	error) {
 	switch {
 	case scope.Session == parley.TenantSession:
@@ -134,10 +135,10 @@ func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope,
 
 type follower struct {
 	door  *door
-	items chan []*parley.Item
+	items chan []*port.Item
 }
 
-func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
+func (f *follower) Next(ctx context.Context) ([]*port.Item, error) {
 	select {
 	case list := <-f.items:
 		return list, nil
@@ -159,7 +160,7 @@ func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 	return parley.Agent{Name: name}, nil
 }
 
-func (a agents) Of(string) parley.Agents { return a }
+func (a agents) Of(string) port.Agents { return a }
 
 func (agents) List(parley.TenantID) []parley.Agent { return nil }
 
@@ -171,9 +172,9 @@ type guard struct {
 
 var errExpired = parley.Errorf(parley.CodeUnauthenticated, "The token has expired.")
 
-func (g *guard) Ask(*http.Request, string) (parley.Visit, error) {
+func (g *guard) Ask(*http.Request, string) (port.Visit, error) {
 	g.left.Add(1)
-	return parley.Visit{Who: parley.Principal{ID: "ann", Tenant: "acme"}, Leave: g.left.Done,
+	return port.Visit{Who: port.Principal{ID: "ann", Tenant: "acme"}, Leave: g.left.Done,
 		Message: func() error { return nil },
 		Watch: func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, end := context.WithCancelCause(ctx)
@@ -189,10 +190,10 @@ func (g *guard) Ask(*http.Request, string) (parley.Visit, error) {
 		}}, nil
 }
 
-func (g *guard) Enter(r *http.Request, agent string) (parley.Visit, error) { return g.Ask(r, agent) }
+func (g *guard) Enter(r *http.Request, agent string) (port.Visit, error) { return g.Ask(r, agent) }
 
-func (g *guard) Who(*http.Request) (parley.Principal, error) {
-	return parley.Principal{ID: "ann", Tenant: "acme"}, nil
+func (g *guard) Who(*http.Request) (port.Principal, error) {
+	return port.Principal{ID: "ann", Tenant: "acme"}, nil
 }
 
 // A server of the dialect, before a door.
@@ -594,7 +595,7 @@ type late struct {
 	asked int
 }
 
-func (l *late) Stopped(context.Context, parley.Principal, string) ([]string, error) {
+func (l *late) Stopped(context.Context, port.Principal, string) ([]string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.asked++; l.asked > 1 {

@@ -84,6 +84,7 @@ var moves = []move{
 	{"answer", (*session).answer}, {"answer", (*session).answer},
 	{"explain", (*session).explain},
 	{"revoke", (*session).revoke},
+	{"switch", (*session).switchServers},
 	{"cancel", (*session).cancel},
 	{"crash", (*session).crash}, {"crash", (*session).crash},
 	{"silence", func(s *session) { s.now = s.now.Add(25 * time.Hour) }},
@@ -448,6 +449,12 @@ func (s *session) revoke() {
 	if n := len(s.state.Always); n > 0 {
 		s.command(parley.RevokeGrant{Grant: s.state.Always[s.pick("grant", n)].ID})
 	}
+}
+
+// switchServers switches a tool server off, or all of them on.
+func (s *session) switchServers() {
+	off := []string{"files", "notes"}[:s.pick("off", 3)]
+	s.command(parley.ChooseToolServers{Off: off})
 }
 
 // explain asks what an approval is about.

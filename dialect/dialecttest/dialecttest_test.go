@@ -317,7 +317,7 @@ func TestWhatLogLinesLeaveOut(t *testing.T) {
 var elsewhere = map[string]bool{
 	"AgentStarted": true, "AgentStopped": true, "AgentChanged": true, "SettingsChanged": true, "ToolsAccepted": true,
 	"MissionSet": true, "MissionCleared": true, "OverrideSet": true, "AgentPrompted": true, "PromptSettled": true,
-	"FilesChanged": true, "TimerPostponed": true,
+	"FilesChanged": true, "UndoRequested": true, "ChangesUndone": true, "TimerPostponed": true,
 	"ModelFellBack": true,
 }
 

@@ -10,13 +10,14 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // A LogDoor is a door to a log of a transcript, of which only the first events have
 // happened. Whatever is submitted has the rest happen. Followers end where the log
 // does, as they do when a server stops.
 type LogDoor struct {
-	parley.Door
+	port.Door
 	Log      []parley.Event
 	Happened int
 	Commands []parley.Command
@@ -26,16 +27,16 @@ func (d *LogDoor) top() parley.SessionID { return d.Log[0].Session }
 
 func (d *LogDoor) Epoch() string { return "epoch" }
 
-func (d *LogDoor) May(context.Context, parley.Principal, parley.Action, parley.Resource) error {
+func (d *LogDoor) May(context.Context, port.Principal, parley.Action, port.Resource) error {
 	return nil
 }
 
-func (d *LogDoor) Head(context.Context, parley.Principal) (parley.Cursor, error) {
-	return parley.Cursor{After: int64(d.Log[d.Happened-1].Position)}, nil
+func (d *LogDoor) Head(context.Context, port.Principal) (port.Cursor, error) {
+	return port.Cursor{After: int64(d.Log[d.Happened-1].Position)}, nil
 }
 
-func (d *LogDoor) Session(_ context.Context, _ parley.Principal, id parley.SessionID) (m parley.Summary, err error) {
-	m = parley.Summary{ID: id, Root: d.top()}
+func (d *LogDoor) Session(_ context.Context, _ port.Principal, id parley.SessionID) (m port.Summary, err error) {
+	m = port.Summary{ID: id, Root: d.top()}
 	for _, e := range d.Log[:d.Happened] {
 		if e.Session != id {
 			continue
@@ -54,9 +55,9 @@ func (d *LogDoor) Session(_ context.Context, _ parley.Principal, id parley.Sessi
 }
 
 // Cards lists those that are open.
-func (d *LogDoor) Cards(context.Context, parley.Principal, parley.CardQuery) (list []parley.CardInfo, err error) {
-	without := func(closed func(parley.CardInfo) bool) {
-		var kept []parley.CardInfo
+func (d *LogDoor) Cards(context.Context, port.Principal, port.CardQuery) (list []port.CardInfo, err error) {
+	without := func(closed func(port.CardInfo) bool) {
+		var kept []port.CardInfo
 		for _, c := range list {
 			if !closed(c) {
 				kept = append(kept, c)
@@ -66,7 +67,7 @@ func (d *LogDoor) Cards(context.Context, parley.Principal, parley.CardQuery) (li
 	}
 	for _, e := range d.Log[:d.Happened] {
 		if c, ok := dialect.Opens(e); ok {
-			info := parley.CardInfo{Kind: c.Kind, Session: c.Session, Seq: c.Seq, Run: e.Run}
+			info := port.CardInfo{Kind: c.Kind, Session: c.Session, Seq: c.Seq, Run: e.Run}
 			switch b := e.Body.(type) {
 			case parley.ApprovalRequested:
 				info.Call = b.Call
@@ -79,16 +80,16 @@ func (d *LogDoor) Cards(context.Context, parley.Principal, parley.CardQuery) (li
 			list = append(list, info)
 		}
 		if c, ok := dialect.Closes(e); ok {
-			without(func(i parley.CardInfo) bool { return i.Session == c.Session && i.Seq == c.Seq })
+			without(func(i port.CardInfo) bool { return i.Session == c.Session && i.Seq == c.Seq })
 		}
 		if _, ends := e.Body.(parley.RunFinished); ends {
-			without(func(i parley.CardInfo) bool { return i.Session == e.Session })
+			without(func(i port.CardInfo) bool { return i.Session == e.Session })
 		}
 	}
 	return list, nil
 }
 
-func (d *LogDoor) Submit(_ context.Context, _ parley.Principal, c parley.Command) (r parley.Receipt, err error) {
+func (d *LogDoor) Submit(_ context.Context, _ port.Principal, c parley.Command) (r port.Receipt, err error) {
 	d.Commands = append(d.Commands, c)
 	r.Session = c.Session
 	_, closes := c.Do.(parley.SubmitInput)
@@ -99,27 +100,27 @@ func (d *LogDoor) Submit(_ context.Context, _ parley.Principal, c parley.Command
 		}
 	}
 	d.Happened = len(d.Log)
-	m, err := d.Session(context.Background(), parley.Principal{}, c.Session)
+	m, err := d.Session(context.Background(), port.Principal{}, c.Session)
 	r.Last = m.Head
 	return r, err
 }
 
-func (d *LogDoor) Follow(_ context.Context, _ parley.Principal, s parley.Scope, from parley.Cursor) (parley.Follower,
+func (d *LogDoor) Follow(_ context.Context, _ port.Principal, s port.Scope, from port.Cursor) (port.Follower,
 	error) {
 	f := &logFollower{}
 	begun := false
 	for _, e := range d.Log[:d.Happened] {
 		own := e.Session == s.Session
 		if begun = begun || own && int64(e.Seq) > from.After; begun && (own || s.Below) {
-			f.items = append(f.items, &parley.Item{Event: e})
+			f.items = append(f.items, &port.Item{Event: e})
 		}
 	}
 	return f, nil
 }
 
-type logFollower struct{ items []*parley.Item }
+type logFollower struct{ items []*port.Item }
 
-func (f *logFollower) Next(context.Context) (items []*parley.Item, err error) {
+func (f *logFollower) Next(context.Context) (items []*port.Item, err error) {
 	if len(f.items) == 0 {
 		return nil, parley.Errorf(parley.CodeUnavailable, "The server is stopping.")
 	}
@@ -127,8 +128,8 @@ func (f *logFollower) Next(context.Context) (items []*parley.Item, err error) {
 	return items, nil
 }
 
-// Take is of parley.Waker.
-func (f *logFollower) Take(context.Context, func()) (items []*parley.Item, err error) {
+// Take is of port.Waker.
+func (f *logFollower) Take(context.Context, func()) (items []*port.Item, err error) {
 	items, f.items = f.items, nil
 	return items, nil
 }
@@ -138,7 +139,7 @@ func (f *logFollower) Close() {}
 // Agents are the names of the agents of every project.
 type Agents []string
 
-func (a Agents) Of(string) parley.Agents { return a }
+func (a Agents) Of(string) port.Agents { return a }
 
 func (a Agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 	if !slices.Contains(a, name) {
@@ -155,22 +156,22 @@ func (a Agents) List(parley.TenantID) (list []parley.Agent) {
 }
 
 // A Guard lets in everybody as one principal, but requests with the header X-Nobody.
-type Guard struct{ Principal parley.Principal }
+type Guard struct{ Principal port.Principal }
 
-func (g Guard) Who(r *http.Request) (parley.Principal, error) {
+func (g Guard) Who(r *http.Request) (port.Principal, error) {
 	if r.Header.Get("X-Nobody") != "" {
-		return parley.Principal{}, parley.Errorf(parley.CodeUnauthenticated, "Who are you?")
+		return port.Principal{}, parley.Errorf(parley.CodeUnauthenticated, "Who are you?")
 	}
 	return g.Principal, nil
 }
 
-func (g Guard) Enter(r *http.Request, _ string) (v parley.Visit, err error) {
+func (g Guard) Enter(r *http.Request, _ string) (v port.Visit, err error) {
 	v.Who, err = g.Who(r)
 	v.Watch, v.Leave = context.WithCancel, func() {}
 	return v, err
 }
 
-func (g Guard) Ask(r *http.Request, agent string) (parley.Visit, error) { return g.Enter(r, agent) }
+func (g Guard) Ask(r *http.Request, agent string) (port.Visit, error) { return g.Enter(r, agent) }
 
 // An Answer is the answer to a request: a stream, or something else, which is then
 // all of Data.

@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/checker"
+	"parley/strictjson"
 )
 
 // Session is the session of logs that name none.
@@ -54,7 +55,7 @@ type reader struct {
 
 func (r *reader) line(raw []byte) error {
 	var l logLine
-	if err := parley.DecodeKnown(raw, &l); err != nil {
+	if err := strictjson.DecodeKnown(raw, &l); err != nil {
 		return err
 	}
 	if r.seqs == nil {
@@ -98,7 +99,7 @@ func outsideRuns(name string) bool {
 	switch name {
 	case "InputReceived", "InputWithdrawn", "LateResultNoted",
 		"CompactionStarted", "ContextCompacted", "CompactionFailed", "AgentStarted", "AgentStopped", "AgentChanged",
-		"MissionSet", "MissionCleared", "OverrideSet", "AgentPrompted", "PromptSettled", "GrantRevoked",
+		"MissionSet", "MissionCleared", "OverrideSet", "AgentPrompted", "PromptSettled", "GrantRevoked", "ToolServersChosen",
 		"TimerPostponed", "TimerFired", "TimerCancelled", "EffectCancelled", "FollowUpEvaluated", "WebhookChanged":
 		return true
 	}
@@ -113,7 +114,7 @@ func withBody(e parley.Event, name string, body json.RawMessage) (parley.Event, 
 		err = json.Unmarshal(raw, &e)
 	}
 	if err == nil {
-		err = parley.DecodeKnown(body, reflect.New(reflect.TypeOf(e.Body)).Interface())
+		err = strictjson.DecodeKnown(body, reflect.New(reflect.TypeOf(e.Body)).Interface())
 	}
 	return e, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // One answer of a client: an object or, in short, a string.
@@ -32,7 +33,7 @@ var unknownQuestion = parley.Errorf(parley.CodeNotFound, "Unknown question_id")
 
 // answer answers a card: a question, an approval, or a call of unknown fate.
 func (h *Handler) answer(r request) (any, error) {
-	if err := h.may(r, parley.ActMessage, parley.OwnSessions); err != nil {
+	if err := h.may(r, parley.ActMessage, port.OwnSessions); err != nil {
 		return nil, err
 	}
 	id, err := r.need("question_id")

@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // started is the answer to a message: a run answers it at once, or it waits for
@@ -31,7 +32,7 @@ func (h *Handler) chat(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 	case q.body.Has("threadId"):
-		var visit parley.Visit
+		var visit port.Visit
 		if visit, err = stay(); err == nil {
 			h.ThreadChat(w, r, visit, q.body)
 			return
@@ -66,7 +67,7 @@ func (h *Handler) say(r request) (a started, err error) {
 	default:
 		ids = []parley.SessionID{parley.SessionID(uuid.NewString())}
 	}
-	if err := h.may(r, parley.ActMessage, parley.OwnSessions); err != nil {
+	if err := h.may(r, parley.ActMessage, port.OwnSessions); err != nil {
 		return a, err
 	}
 	// Asked here, because a session that is not there is looked for elsewhere,

@@ -13,21 +13,22 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // A door to some logs, as far as they have come at the moment: what has a
 // position up to head. Whoever follows is given what was there, and no more.
 type door struct {
-	parley.Door
+	port.Door
 	events  []parley.Event // of all sessions, by position
 	head    parley.Position
 	refusal error // of who reads a session by itself
 	waits   bool  // followers do, when they have read what there is
-	runs    []parley.RunInfo
+	runs    []port.RunInfo
 	root    string // of the first project; empty: /p
 
-	files    parley.Files // of acme
-	missions []parley.MissionInfo
+	files    port.Files // of acme
+	missions []port.MissionInfo
 	choice   parley.IdleChoice // for coder
 
 	mu       sync.Mutex // guards the following
@@ -41,8 +42,8 @@ const epoch = "k3v1"
 
 func (d *door) Epoch() string { return epoch }
 
-func (d *door) Head(context.Context, parley.Principal) (parley.Cursor, error) {
-	return parley.Cursor{Epoch: epoch, After: int64(d.head)}, nil
+func (d *door) Head(context.Context, port.Principal) (port.Cursor, error) {
+	return port.Cursor{Epoch: epoch, After: int64(d.head)}, nil
 }
 
 func (d *door) state(id parley.SessionID) parley.State {
@@ -55,18 +56,18 @@ func (d *door) state(id parley.SessionID) parley.State {
 	return s
 }
 
-func (d *door) Session(_ context.Context, _ parley.Principal, id parley.SessionID) (parley.Summary, error) {
+func (d *door) Session(_ context.Context, _ port.Principal, id parley.SessionID) (port.Summary, error) {
 	s := d.state(id)
 	if s.Owner == "" || s.Deleted {
-		return parley.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
+		return port.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
 	}
-	return s.Summary(), nil
+	return port.SummaryOf(s), nil
 }
 
 // Cards are found as a store finds them: by what each event does to rows.
-func (d *door) Cards(_ context.Context, _ parley.Principal, q parley.CardQuery) (list []parley.CardInfo, _ error) {
-	drop := func(of parley.SessionID, which func(parley.CardInfo) bool) {
-		list = slices.DeleteFunc(list, func(c parley.CardInfo) bool { return c.Session == of && which(c) })
+func (d *door) Cards(_ context.Context, _ port.Principal, q port.CardQuery) (list []port.CardInfo, _ error) {
+	drop := func(of parley.SessionID, which func(port.CardInfo) bool) {
+		list = slices.DeleteFunc(list, func(c port.CardInfo) bool { return c.Session == of && which(c) })
 	}
 	agents := map[string]string{}
 	for _, e := range d.events {
@@ -78,17 +79,17 @@ func (d *door) Cards(_ context.Context, _ parley.Principal, q parley.CardQuery) 
 			agents[runName(e.Session, row.Run)] = row.Agent
 		case parley.CardOpened:
 			named, call := d.at(e.Session, row.Seq), d.at(e.Session, parley.Seq(row.Call))
-			c := parley.CardInfo{Kind: row.Kind, Session: e.Session, Root: e.Root, Run: row.Run, Seq: row.Seq,
+			c := port.CardInfo{Kind: row.Kind, Session: e.Session, Root: e.Root, Run: row.Run, Seq: row.Seq,
 				Call:  row.Call,
 				Agent: agents[runName(e.Session, row.Run)], AskedAt: e.At, Position: named.Position}
 			c.Read(named.Body, call.Body)
 			list = append(list, c)
 		case parley.CardClosed:
-			drop(e.Session, func(c parley.CardInfo) bool { return c.Seq == row.Seq })
+			drop(e.Session, func(c port.CardInfo) bool { return c.Seq == row.Seq })
 		case parley.RunClosed:
-			drop(e.Session, func(c parley.CardInfo) bool { return c.Run == row.Run })
+			drop(e.Session, func(c port.CardInfo) bool { return c.Run == row.Run })
 		case parley.RowsGone:
-			drop(e.Session, func(parley.CardInfo) bool { return true })
+			drop(e.Session, func(port.CardInfo) bool { return true })
 		}
 	}
 	return list, nil
@@ -99,7 +100,7 @@ func (d *door) at(id parley.SessionID, seq parley.Seq) parley.Event {
 	return d.events[i]
 }
 
-func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope, from parley.Cursor) (parley.Follower,
+func (d *door) Follow(_ context.Context, _ port.Principal, scope port.Scope, from port.Cursor) (port.Follower,
 	error) {
 	f := &follower{door: d}
 	for _, e := range d.events {
@@ -114,7 +115,7 @@ func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope,
 			}
 		}
 		if at > from.After {
-			f.items = append(f.items, &parley.Item{Event: e})
+			f.items = append(f.items, &port.Item{Event: e})
 		}
 	}
 	if scope.Session != "" && d.refusal != nil {
@@ -129,11 +130,11 @@ func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope,
 
 type follower struct {
 	door  *door
-	items []*parley.Item
+	items []*port.Item
 }
 
 // Next gives what there is in pieces, as it may come, and then ends.
-func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
+func (f *follower) Next(ctx context.Context) ([]*port.Item, error) {
 	if len(f.items) == 0 && f.door.waits {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -153,7 +154,7 @@ func (f *follower) Close() {
 	f.door.open--
 }
 
-func (d *door) Runs(_ context.Context, _ parley.Principal, q parley.RunQuery) (list []parley.RunInfo, _ error) {
+func (d *door) Runs(_ context.Context, _ port.Principal, q port.RunQuery) (list []port.RunInfo, _ error) {
 	for _, i := range d.runs {
 		if (q.Session == "" || q.Session == i.Session) && (q.Run == 0 || q.Run == i.Run) &&
 			(!q.Open || i.Outcome == "") &&
@@ -166,39 +167,39 @@ func (d *door) Runs(_ context.Context, _ parley.Principal, q parley.RunQuery) (l
 }
 
 // May permits everything but to clumsy people.
-func (d *door) May(_ context.Context, who parley.Principal, action parley.Action, _ parley.Resource) error {
+func (d *door) May(_ context.Context, who port.Principal, action parley.Action, _ port.Resource) error {
 	if who.ID == "clumsy" {
 		return parley.Errorf(parley.CodeForbidden, "You may not do this: it needs %s.", action)
 	}
 	return nil
 }
 
-func (d *door) Submit(_ context.Context, _ parley.Principal, c parley.Command) (parley.Receipt, error) {
+func (d *door) Submit(_ context.Context, _ port.Principal, c parley.Command) (port.Receipt, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.commands = append(d.commands, c)
-	return parley.Receipt{Session: c.Session, First: 2, Last: 5}, d.answers[c.Session]
+	return port.Receipt{Session: c.Session, First: 2, Last: 5}, d.answers[c.Session]
 }
 
 // guard lets everybody in who is not nobody.
 type guard struct{}
 
-func (guard) Who(r *http.Request) (parley.Principal, error) {
+func (guard) Who(r *http.Request) (port.Principal, error) {
 	if r.Header.Get("X-User") == "nobody" {
-		return parley.Principal{}, parley.Errorf(parley.CodeUnauthenticated, "Who are you?")
+		return port.Principal{}, parley.Errorf(parley.CodeUnauthenticated, "Who are you?")
 	}
-	return parley.Principal{ID: parley.PrincipalID(cmp.Or(r.Header.Get("X-User"), "ann")),
+	return port.Principal{ID: parley.PrincipalID(cmp.Or(r.Header.Get("X-User"), "ann")),
 		Tenant: parley.TenantID(cmp.Or(r.Header.Get("X-Tenant"), "acme"))}, nil
 }
 
-func (g guard) Begin(r *http.Request, agent string) (parley.Principal, func() (parley.Visit, error), error) {
+func (g guard) Begin(r *http.Request, agent string) (port.Principal, func() (port.Visit, error), error) {
 	who, err := g.Who(r)
-	return who, func() (parley.Visit, error) { return g.Enter(r, agent) }, err
+	return who, func() (port.Visit, error) { return g.Enter(r, agent) }, err
 }
 
-func (g guard) Enter(r *http.Request, _ string) (parley.Visit, error) {
+func (g guard) Enter(r *http.Request, _ string) (port.Visit, error) {
 	who, err := g.Who(r)
-	return parley.Visit{Who: who, Watch: context.WithCancel, Message: func() error { return nil }, Leave: func() {}},
+	return port.Visit{Who: who, Watch: context.WithCancel, Message: func() error { return nil }, Leave: func() {}},
 		err
 }
 
@@ -212,7 +213,7 @@ func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 	return parley.Agent{Name: cmp.Or(name, "coder")}, nil
 }
 
-func (a agents) Of(string) parley.Agents { return a }
+func (a agents) Of(string) port.Agents { return a }
 
 func (agents) List(parley.TenantID) []parley.Agent { return nil }
 
@@ -258,14 +259,14 @@ func ask(h *Handler, method, path, body string, headers ...string) (status int, 
 	return w.Code, strings.TrimSpace(w.Body.String())
 }
 
-func (d *door) Settings(_ context.Context, who parley.Principal) (parley.Settings, error) {
+func (d *door) Settings(_ context.Context, who port.Principal) (parley.Settings, error) {
 	if who.ID == "clumsy" {
 		return parley.Settings{}, parley.Errorf(parley.CodeForbidden, "You may not do this: it needs agents:read.")
 	}
-	return parley.TenantFacts{}.Effective(), nil
+	return parley.State{}.Facts.Effective(), nil
 }
 
-func (d *door) Missions(_ context.Context, who parley.Principal, project string, limit int) ([]parley.MissionInfo,
+func (d *door) Missions(_ context.Context, who port.Principal, project string, limit int) ([]port.MissionInfo,
 	error) {
 	if err := d.reads(who, project); err != nil {
 		return nil, err
@@ -273,7 +274,7 @@ func (d *door) Missions(_ context.Context, who parley.Principal, project string,
 	return d.missions[:min(len(d.missions), limit)], nil
 }
 
-func (d *door) Override(_ context.Context, who parley.Principal, project, agent string) (parley.Override, error) {
+func (d *door) Override(_ context.Context, who port.Principal, project, agent string) (parley.Override, error) {
 	if err := d.reads(who, project); err != nil {
 		return parley.Override{}, err
 	}
@@ -283,7 +284,7 @@ func (d *door) Override(_ context.Context, who parley.Principal, project, agent 
 	return parley.Override{Project: project, Agent: agent, IdleChoice: d.choice}, nil
 }
 
-func (d *door) reads(who parley.Principal, project string) error {
+func (d *door) reads(who port.Principal, project string) error {
 	if who.ID == "clumsy" {
 		return parley.Errorf(parley.CodeForbidden, "You may not do this: it needs agents:read.")
 	}
@@ -293,29 +294,29 @@ func (d *door) reads(who parley.Principal, project string) error {
 	return nil
 }
 
-func (d *door) ShowFile(ctx context.Context, who parley.Principal, _, path string) (string, error) {
+func (d *door) ShowFile(ctx context.Context, who port.Principal, _, path string) (string, error) {
 	if err := d.shows(who); err != nil {
 		return "", err
 	}
 	return d.files.ShowFile(ctx, path)
 }
 
-func (d *door) ShowFolder(ctx context.Context, who parley.Principal, _, path string) ([]parley.FileEntry, error) {
+func (d *door) ShowFolder(ctx context.Context, who port.Principal, _, path string) ([]port.FileEntry, error) {
 	if err := d.shows(who); err != nil {
 		return nil, err
 	}
 	return d.files.ShowFolder(ctx, path)
 }
 
-func (d *door) ShowTree(ctx context.Context, who parley.Principal, _ string) (parley.FileTree, error) {
+func (d *door) ShowTree(ctx context.Context, who port.Principal, _ string) (port.FileTree, error) {
 	if err := d.shows(who); err != nil {
-		return parley.FileTree{}, err
+		return port.FileTree{}, err
 	}
 	return d.files.ShowTree(ctx)
 }
 
-func (d *door) shows(who parley.Principal) error {
-	if err := d.May(context.Background(), who, parley.ActRead, parley.Resource{}); err != nil {
+func (d *door) shows(who port.Principal) error {
+	if err := d.May(context.Background(), who, parley.ActRead, port.Resource{}); err != nil {
 		return err
 	}
 	if who.Tenant != ann.Tenant {
@@ -325,15 +326,15 @@ func (d *door) shows(who parley.Principal) error {
 }
 
 // Project knows two.
-func (d *door) Project(tenant parley.TenantID, name string) (parley.Project, error) {
+func (d *door) Project(tenant parley.TenantID, name string) (port.Project, error) {
 	if tenant != ann.Tenant && name == "" {
-		return parley.Project{}, nil
+		return port.Project{}, nil
 	}
 	first := cmp.Or(d.root, "/p")
-	for _, p := range []parley.Project{parley.NewProject(first, "first"), parley.NewProject("/r", "second")} {
+	for _, p := range []port.Project{port.NewProject(first, "first"), port.NewProject("/r", "second")} {
 		if p.First = p.Root == first; tenant == ann.Tenant && (name == "" || p.Is(name)) {
 			return p, nil
 		}
 	}
-	return parley.Project{}, parley.Errorf(parley.CodeInvalid, "There is no project %q; there are: /p, /r.", name)
+	return port.Project{}, parley.Errorf(parley.CodeInvalid, "There is no project %q; there are: /p, /r.", name)
 }

@@ -11,11 +11,12 @@ import (
 	"parley"
 	"parley/dialect"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var ann = parley.Principal{ID: "ann", Tenant: "acme"}
+var ann = port.Principal{ID: "ann", Tenant: "acme"}
 
 func TestTranscripts(t *testing.T) {
 	dialecttest.Run(t, dialecttest.Dialect[View]{
@@ -152,7 +153,7 @@ func TestTheWireIsTheDocuments(t *testing.T) {
 		{activity{}, "status detail lifecycle parent_id"},
 		{contextUsage{}, "agent_id stage message_count char_count estimated_tokens token_limit actual_prompt_tokens " +
 			"actual_completion_tokens compressed summary_count"},
-		{changeReport{}, "files truncated_count"},
+		{changeReport{}, "run files truncated_count"},
 		{fileChange{}, "path summary diff"},
 		{modelFallback{}, "preferred actual reason preferred_model actual_model"},
 		{toolProgress{}, "tool line stream"},

@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 	"parley/transport"
 )
 
@@ -57,13 +58,13 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 
 // A wish is what a client asks to follow.
 type wish struct {
-	session string         // empty: everything
-	project parley.Project // zero: of all
-	kinds   []string       // none: all
-	last    string         // the id of the last message it has
+	session string       // empty: everything
+	project port.Project // zero: of all
+	kinds   []string     // none: all
+	last    string       // the id of the last message it has
 }
 
-func wishOf(r *http.Request, project parley.Project) wish {
+func wishOf(r *http.Request, project port.Project) wish {
 	q := r.URL.Query()
 	w := wish{session: q.Get("session_id"), project: project, last: transport.LastEventID(r)}
 	if kinds := q.Get("kinds"); kinds != "" {
@@ -75,13 +76,13 @@ func wishOf(r *http.Request, project parley.Project) wish {
 // A beginning is where a client begins, and what it is shown before it does.
 type beginning struct {
 	*watcher
-	follower parley.Follower
+	follower port.Follower
 	first    []sent
 	at       int64 // the seq it resumes after until it has another
 }
 
 // begin places a client behind the last message it has, or else at the end.
-func (h *Handler) begin(ctx context.Context, who parley.Principal, like wish) (*beginning, error) {
+func (h *Handler) begin(ctx context.Context, who port.Principal, like wish) (*beginning, error) {
 	w := &watcher{door: h.Door, who: who, log: h.Log, root: h.firstRoot(who.Tenant), views: map[parley.SessionID]View{},
 		look: cmp.Or(h.look, lookBack), kinds: like.kinds, project: like.project.Root}
 	scope, err := h.scope(ctx, w, like)
@@ -94,7 +95,7 @@ func (h *Handler) begin(ctx context.Context, who parley.Principal, like wish) (*
 	}
 	b := &beginning{watcher: w}
 	p := placeOf(like.last, head)
-	if b.follower, err = h.Door.Follow(ctx, who, scope, parley.Cursor{After: p.from}); err != nil {
+	if b.follower, err = h.Door.Follow(ctx, who, scope, port.Cursor{After: p.from}); err != nil {
 		return nil, err
 	}
 	if w.after, b.at = p.seq, p.seq; p.resumes {
@@ -116,32 +117,32 @@ func (h *Handler) begin(ctx context.Context, who parley.Principal, like wish) (*
 // scope is what a client follows: everything it may read or, narrowed, the tree
 // of a session, or a sub-agent's alone. One that is not there for it may be
 // opened later; until then it is shown nothing.
-func (h *Handler) scope(ctx context.Context, w *watcher, like wish) (parley.Scope, error) {
-	whole := parley.Scope{Readable: true, Project: like.project}
+func (h *Handler) scope(ctx context.Context, w *watcher, like wish) (port.Scope, error) {
+	whole := port.Scope{Readable: true, Project: like.project}
 	if like.session == "" {
 		return whole, nil
 	}
 	ids, err := sessionsOf(w.who, like.session)
 	if err != nil {
-		return parley.Scope{}, err
+		return port.Scope{}, err
 	}
 	w.name, w.named = labelOf(like.session), func(id parley.SessionID) bool { return slices.Contains(ids, id) }
 	m, err := h.find(ctx, w.who, ids)
 	switch {
 	case err != nil && parley.CodeOf(err) != parley.CodeNotFound:
-		return parley.Scope{}, err
+		return port.Scope{}, err
 	case err != nil:
 		w.only = func(e parley.Event) bool { return slices.Contains(ids, e.Root) }
 		return whole, nil
 	case like.project.Root != "" && !slices.Contains(like.project.Keys(), m.Project):
-		return parley.Scope{}, dialect.Invalid("session_id: this session belongs to the project %s",
+		return port.Scope{}, dialect.Invalid("session_id: this session belongs to the project %s",
 			cmp.Or(m.Project, w.root))
 	case m.Root != m.ID:
 		w.only = func(e parley.Event) bool { return e.Session == m.ID }
 	default:
 		w.only = func(e parley.Event) bool { return e.Root == m.ID }
 	}
-	return parley.Scope{Root: m.Root}, nil
+	return port.Scope{Root: m.Root}, nil
 }
 
 // A place is where a client goes on.
@@ -154,7 +155,7 @@ type place struct {
 
 // placeOf finds the message a client has last in a log that ends at head. Its id
 // is epoch-seq; who is not told epochs, as over a socket, gives the seq alone.
-func placeOf(last string, head parley.Cursor) place {
+func placeOf(last string, head port.Cursor) place {
 	live := place{from: head.After, seq: head.After*perEvent + perEvent - 1}
 	if last == "" {
 		return live
@@ -200,7 +201,7 @@ func (h *Handler) first(s *transport.Stream, b *beginning) error {
 
 // stream sends messages until the client goes or the server stops.
 func (h *Handler) stream(ctx context.Context, s *transport.Stream, b *beginning) {
-	err := dialect.Stream(ctx, s, b.follower, func(i *parley.Item) (out []transport.Message, _ bool) {
+	err := dialect.Stream(ctx, s, b.follower, func(i *port.Item) (out []transport.Message, _ bool) {
 		for _, m := range b.show(ctx, i) {
 			out = append(out, transport.Message{ID: b.cursor(m.seq), Data: m.data})
 		}
@@ -213,7 +214,7 @@ func (h *Handler) stream(ctx context.Context, s *transport.Stream, b *beginning)
 
 // socket serves the same messages over a socket. What a client sends there means
 // nothing.
-func (h *Handler) socket(ctx context.Context, socket *transport.Socket, visit parley.Visit, like wish) {
+func (h *Handler) socket(ctx context.Context, socket *transport.Socket, visit port.Visit, like wish) {
 	var b *beginning
 	var err error
 	dialect.Apart(func() { b, err = h.begin(ctx, visit.Who, like) })
@@ -237,11 +238,11 @@ type speaker struct{ *beginning }
 
 func (speaker) Receive(context.Context, []byte, error) {}
 
-func (s speaker) Show(ctx context.Context, i *parley.Item) (out [][]byte, _ *dialect.Goodbye) {
+func (s speaker) Show(ctx context.Context, i *port.Item) (out [][]byte, _ *dialect.Goodbye) {
 	for _, m := range s.show(ctx, i) {
 		out = append(out, m.data)
 	}
 	return out, nil
 }
 
-func (speaker) Shown(context.Context, *parley.Item) {}
+func (speaker) Shown(context.Context, *port.Item) {}

@@ -16,6 +16,7 @@ import (
 
 	"parley"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
 // golden are two logs of transcripts as what one tenant did: the exchange, with
@@ -266,7 +267,7 @@ func TestAnUnreadableSessionIsNotShared(t *testing.T) {
 	d := golden(t)
 	d.refusal = parley.Errorf(parley.CodeCorrupt, "no")
 	b := begin(t, d, "", fmt.Sprint(15*perEvent), lookBack)
-	item := &parley.Item{Event: d.events[20]}
+	item := &port.Item{Event: d.events[20]}
 	shown := b.show(t.Context(), item)
 	if len(shown) == 0 {
 		t.Fatal("nothing is shown")
@@ -279,7 +280,7 @@ func TestAnUnreadableSessionIsNotShared(t *testing.T) {
 // TestWhatIsSharedIsMadeOnce for all who follow.
 func TestWhatIsSharedIsMadeOnce(t *testing.T) {
 	d := golden(t)
-	item := &parley.Item{Event: d.events[16]}
+	item := &port.Item{Event: d.events[16]}
 	one := begin(t, d, "", "0", lookBack).show(t.Context(), item)
 	two := begin(t, d, "", "0", lookBack).show(t.Context(), item)
 	if len(one) != 1 || len(two) != 1 || &one[0].data[0] != &two[0].data[0] {

@@ -3,7 +3,7 @@ package eventbus
 import (
 	"path/filepath"
 
-	"parley"
+	"parley/port"
 )
 
 // A node of the tree.
@@ -48,7 +48,7 @@ func (h *Handler) tree(r request) (any, error) {
 	return map[string]*node{filepath.Base(r.project.Root): top}, nil
 }
 
-func nodeOf(t parley.FileTree) *node {
+func nodeOf(t port.FileTree) *node {
 	n := &node{Type: "file", Path: t.Path, Modified: t.Modified.Unix(), Truncated: t.Truncated}
 	if t.IsDir {
 		n.Type = "dir"

@@ -11,12 +11,13 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // Handler serves GET /api/events and the requests of the event bus protocol.
 type Handler struct {
-	Door   parley.Door
-	Agents parley.ProjectAgents
+	Door   port.Door
+	Agents port.ProjectAgents
 	// Server is what the server was started with, without secrets, under names
 	// with dots; nil: nothing is told of it.
 	Server func(parley.TenantID) map[string]json.RawMessage
@@ -31,7 +32,7 @@ type Handler struct {
 
 	// ThreadChat answers a POST /api/chat whose body has a threadId, and ends its
 	// visit.
-	ThreadChat func(http.ResponseWriter, *http.Request, parley.Visit, dialect.Object)
+	ThreadChat func(http.ResponseWriter, *http.Request, port.Visit, dialect.Object)
 
 	look parley.Seq // for tests; zero: lookBack
 }
@@ -41,7 +42,7 @@ type Handler struct {
 type Guard interface {
 	dialect.Guard
 	// Begin lets in a request. stay makes a visit of it.
-	Begin(r *http.Request, agent string) (who parley.Principal, stay func() (parley.Visit, error), err error)
+	Begin(r *http.Request, agent string) (who port.Principal, stay func() (port.Visit, error), err error)
 }
 
 // Routes lists what is served, for the mux and for whoever documents it.
@@ -79,11 +80,11 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 // A request with what every handler needs of it.
 type request struct {
 	*http.Request
-	who  parley.Principal
+	who  port.Principal
 	body dialect.Object // empty without one
 	// project is the one that the request names, or else the tenant's first; only is
 	// the former, and zero where none is named.
-	project, only parley.Project
+	project, only port.Project
 }
 
 // field is a string in the body or, without one, in the address.
@@ -133,7 +134,7 @@ func (h *Handler) ask(w http.ResponseWriter, r *http.Request, most int64) (q req
 }
 
 // read reads a request that was let in.
-func (h *Handler) read(w http.ResponseWriter, r *http.Request, who parley.Principal, most int64) (q request,
+func (h *Handler) read(w http.ResponseWriter, r *http.Request, who port.Principal, most int64) (q request,
 	err error) {
 	q.Request, q.who = r, who
 	if r.Method == http.MethodPost || r.Method == http.MethodDelete {
@@ -153,7 +154,7 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request, who parley.Princi
 
 // project is the one at a root, or without one the tenant's first; only is zero
 // without one.
-func (h *Handler) project(tenant parley.TenantID, root string) (project, only parley.Project, err error) {
+func (h *Handler) project(tenant parley.TenantID, root string) (project, only port.Project, err error) {
 	if root != "" {
 		root = filepath.Clean(root)
 	}
@@ -178,12 +179,12 @@ func (h *Handler) fail(w http.ResponseWriter, err error) {
 	dialect.Refuse(w, err)
 }
 
-func (h *Handler) may(r request, action parley.Action, kind parley.ResourceKind) error {
-	return h.Door.May(r.Context(), r.who, action, parley.Resource{Kind: kind, Tenant: r.who.Tenant})
+func (h *Handler) may(r request, action parley.Action, kind port.ResourceKind) error {
+	return h.Door.May(r.Context(), r.who, action, port.Resource{Kind: kind, Tenant: r.who.Tenant})
 }
 
 // sessionsOf are the sessions a client may mean by a session_id.
-func sessionsOf(who parley.Principal, name string) ([]parley.SessionID, error) {
+func sessionsOf(who port.Principal, name string) ([]parley.SessionID, error) {
 	ids, err := dialect.SessionsNamed(who, "eventbus", name)
 	if err != nil {
 		return nil, dialect.Invalid("%s", err)
@@ -201,7 +202,7 @@ func labelOf(name string) string {
 }
 
 // find is the first of some sessions that is there for a principal.
-func (h *Handler) find(ctx context.Context, who parley.Principal, ids []parley.SessionID) (m parley.Summary,
+func (h *Handler) find(ctx context.Context, who port.Principal, ids []parley.SessionID) (m port.Summary,
 	err error) {
 	for _, id := range ids {
 		m, err = h.Door.Session(ctx, who, id)
@@ -213,7 +214,7 @@ func (h *Handler) find(ctx context.Context, who parley.Principal, ids []parley.S
 }
 
 // belongs refuses a session of another project than the request names.
-func (r request) belongs(m parley.Summary) error {
+func (r request) belongs(m port.Summary) error {
 	if keys := r.only.Keys(); keys != nil && !slices.Contains(keys, m.Project) {
 		return dialect.Invalid("session_id: this session belongs to another project")
 	}
@@ -221,7 +222,7 @@ func (r request) belongs(m parley.Summary) error {
 }
 
 // submit hands a command to the first of some sessions that takes it.
-func (h *Handler) submit(r request, ids []parley.SessionID, do parley.CommandBody) (parley.Receipt, error) {
+func (h *Handler) submit(r request, ids []parley.SessionID, do parley.CommandBody) (port.Receipt, error) {
 	c := parley.Command{ID: parley.CommandID(r.Header.Get("Idempotency-Key")), Via: parley.ViaHTTP, Do: do}
 	return dialect.SubmitFirst(r.Context(), h.Door, r.who, ids, c)
 }
@@ -264,7 +265,7 @@ func (h *Handler) plan(decision parley.PlanDecision, answer map[string]any) func
 		if err := r.body.Into("clear_context", &do.Fresh, "true or false"); err != nil {
 			return nil, dialect.Invalid("%s", err)
 		}
-		if err := h.may(r, parley.ActMessage, parley.OwnSessions); err != nil {
+		if err := h.may(r, parley.ActMessage, port.OwnSessions); err != nil {
 			return nil, err
 		}
 		// Looked up first: a session that has no plan is not to be taken for one

@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 const (
@@ -110,12 +111,12 @@ func pageAsked(r request) (limit int, before parley.RunID, upto parley.Position,
 
 // bounds are the first and the last seq of a page of a session, and the run it
 // begins with if there is a page before it: one that had begun by then.
-func (w *watcher) bounds(ctx context.Context, m parley.Summary, then parley.Seq, limit int, before parley.RunID) (first,
+func (w *watcher) bounds(ctx context.Context, m port.Summary, then parley.Seq, limit int, before parley.RunID) (first,
 	last parley.Seq, earlier parley.RunID, err error) {
 	first, last = 1, m.Head
-	q := parley.RunQuery{Session: m.ID, Limit: limit + 1}
+	q := port.RunQuery{Session: m.ID, Limit: limit + 1}
 	if before != 0 {
-		found, err := w.door.Runs(ctx, w.who, parley.RunQuery{Session: m.ID, Run: before, Limit: 1})
+		found, err := w.door.Runs(ctx, w.who, port.RunQuery{Session: m.ID, Run: before, Limit: 1})
 		if err != nil {
 			return 0, 0, 0, err
 		}
@@ -133,7 +134,7 @@ func (w *watcher) bounds(ctx context.Context, m parley.Summary, then parley.Seq,
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	runs = slices.DeleteFunc(runs, func(i parley.RunInfo) bool { return parley.Seq(i.Run) > then })
+	runs = slices.DeleteFunc(runs, func(i port.RunInfo) bool { return parley.Seq(i.Run) > then })
 	n := 0
 	for n < min(limit, len(runs)) && (n == 0 || last-parley.Seq(runs[n].Run) < mostEvents) {
 		n++
@@ -160,8 +161,11 @@ func (w *watcher) startOf(ctx context.Context, id parley.SessionID, run parley.R
 	}
 	alone := true
 	err = dialect.ReadLog(ctx, w.door, w.who, id, input, start-1, func(e parley.Event) {
-		_, report := e.Body.(parley.FilesChanged) // of the run before, which was ended from outside
-		alone = alone && e.Run == 0 && !report
+		switch e.Body.(type) {
+		case parley.FilesChanged, parley.ChangesUndone: // of runs before
+			alone = false
+		}
+		alone = alone && e.Run == 0
 	})
 	if alone {
 		start = input
@@ -229,7 +233,7 @@ func (p *past) messages(ctx context.Context) []json.RawMessage {
 	slices.SortStableFunc(p.events, func(a, b parley.Event) int { return cmp.Compare(a.Position, b.Position) })
 	out := []json.RawMessage{}
 	for _, e := range p.events {
-		for _, m := range p.show(ctx, &parley.Item{Event: e}) {
+		for _, m := range p.show(ctx, &port.Item{Event: e}) {
 			out = append(out, m.data)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"parley"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
 // A ran door knows the runs of its logs, as a store does. Something happens as soon
@@ -22,17 +23,17 @@ type ran struct {
 	then parley.Position
 }
 
-func (d *ran) Head(ctx context.Context, who parley.Principal) (parley.Cursor, error) {
+func (d *ran) Head(ctx context.Context, who port.Principal) (port.Cursor, error) {
 	at, err := d.door.Head(ctx, who)
 	d.head = d.then
 	return at, err
 }
 
-func (d *ran) Runs(_ context.Context, _ parley.Principal, q parley.RunQuery) (list []parley.RunInfo, _ error) {
+func (d *ran) Runs(_ context.Context, _ port.Principal, q port.RunQuery) (list []port.RunInfo, _ error) {
 	for _, e := range d.events {
 		if b, ok := e.Body.(parley.RunStarted); ok && e.Position <= d.head && e.Session == q.Session &&
 			(q.Run == 0 || q.Run == parley.RunID(e.Seq)) && (q.Before.IsZero() || e.At.Before(q.Before)) {
-			list = append(list, parley.RunInfo{Session: e.Session, Run: parley.RunID(e.Seq), Agent: b.Agent.Name,
+			list = append(list, port.RunInfo{Session: e.Session, Run: parley.RunID(e.Seq), Agent: b.Agent.Name,
 				StartedAt: e.At})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // A mission as clients of this document know it. created_at is in seconds.
@@ -33,7 +34,7 @@ type override struct {
 	Interval *int64  `json:"idle_interval_secs"`
 }
 
-func (h *Handler) showMission(m parley.MissionInfo) mission {
+func (h *Handler) showMission(m port.MissionInfo) mission {
 	shown := mission{Text: m.Text, CreatedAt: m.At.Unix(), Active: m.Ended.IsZero(), Agents: []missionAgent{}}
 	for _, a := range m.Agents {
 		shown.Agents = append(shown.Agents, missionAgent{a.Agent, a.Prompt, a.Seconds})

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley"
+	"parley/port"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -20,9 +21,9 @@ func TestMissionsAreListed(t *testing.T) {
 	h.NoPrompts = ""
 	wants(t, h, "GET", "/api/mission", ``, 200, `{"active":false}`)
 	wants(t, h, "GET", "/api/missions?project_root=/p", ``, 200, `{"missions":[]}`)
-	d.missions = []parley.MissionInfo{{ID: 2, Text: "old", By: "ann", At: at, Ended: at.Add(time.Minute)}}
+	d.missions = []port.MissionInfo{{ID: 2, Text: "old", By: "ann", At: at, Ended: at.Add(time.Minute)}}
 	wants(t, h, "GET", "/api/mission", ``, 200, `{"active":false}`)
-	d.missions = append([]parley.MissionInfo{{ID: 9, Text: "new", By: "ann", At: at, Agents: []parley.MissionAgent{
+	d.missions = append([]port.MissionInfo{{ID: 9, Text: "new", By: "ann", At: at, Agents: []parley.MissionAgent{
 		{Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: ptr("Run the tests."), Seconds: ptr[int64](60)}},
 		{Agent: "other"}}}}, d.missions...)
 	active := `{"text":"new","created_at":1767323045,"active":true,"agents":[{"id":"coder","idle_prompt":"Run the tests.","idle_interval_secs":60},{"id":"other","idle_prompt":null,"idle_interval_secs":null}]}`

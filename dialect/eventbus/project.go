@@ -142,6 +142,8 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		p.planned(b)
 	case parley.FilesChanged:
 		p.changed(b)
+	case parley.ChangesUndone:
+		p.undone(b)
 	case parley.ContextMeasured:
 		p.measured(b)
 	case parley.ContextCompacted:
@@ -451,12 +453,20 @@ func (p *projection) changed(b parley.FilesChanged) {
 	if len(b.Files) == 0 { // of a run that was ended from outside and changed none
 		return
 	}
-	report := changeReport{Files: []fileChange{}, Truncated: b.Truncated}
+	run := cmp.Or(b.After, p.e.Run)
+	report := changeReport{Run: parley.Ref(p.e.Session, parley.Seq(run)), Files: []fileChange{}, Truncated: b.Truncated}
 	for _, f := range b.Files {
 		report.Files = append(report.Files, fileChange(f))
 	}
 	p.show(message{ID: p.byAgent("run-change-report"), Kind: "run", Phase: "change_report", Text: text("Change report"),
 		AgentID: p.v.agent, Data: report})
+}
+
+func (p *projection) undone(b parley.ChangesUndone) {
+	p.show(message{ID: p.byAgent("run-changes-undone"), Kind: "run", Phase: "changes_undone",
+		Text: text("Changes undone"), AgentID: p.v.agent, Data: changesUndone{
+			Run: parley.Ref(p.e.Session, parley.Seq(b.Run)), Files: append([]parley.UndoneFile{}, b.Files...),
+			Problem: b.Problem}})
 }
 
 func (p *projection) measured(b parley.ContextMeasured) {

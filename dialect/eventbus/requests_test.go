@@ -20,6 +20,7 @@ import (
 	"parley"
 	"parley/dialect"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
 // wants fails unless an answer has a status and begins with some words.
@@ -49,7 +50,7 @@ func TestChat(t *testing.T) {
 	}
 	before := len(d.commands)
 	left := 0
-	h.ThreadChat = func(w http.ResponseWriter, _ *http.Request, visit parley.Visit, o dialect.Object) {
+	h.ThreadChat = func(w http.ResponseWriter, _ *http.Request, visit port.Visit, o dialect.Object) {
 		visit.Leave()
 		left++
 		dialect.WriteJSON(w, 200, o)
@@ -137,7 +138,7 @@ func TestNamesOfSessions(t *testing.T) {
 	if one != 200 || first != second || first == other {
 		t.Errorf("%s\n%s\n%s", first, second, other)
 	}
-	bob, _ := sessionsOf(parley.Principal{ID: "bob", Tenant: "acme"}, "x")
+	bob, _ := sessionsOf(port.Principal{ID: "bob", Tenant: "acme"}, "x")
 	mine, _ := sessionsOf(ann, "x")
 	if slices.ContainsFunc(bob, func(id parley.SessionID) bool { return slices.Contains(mine, id) }) {
 		t.Error("two people share a name")
@@ -290,13 +291,13 @@ func TestPlans(t *testing.T) {
 
 // runsOfATree: one run has delegated to two, one of which has delegated again;
 // the other has ended.
-func runsOfATree() []parley.RunInfo {
+func runsOfATree() []port.RunInfo {
 	at := func(s int) time.Time { return dialecttest.Begin.Add(time.Duration(s) * time.Second) }
 	below := func(of parley.SessionID, run parley.RunID) *parley.Origin {
 		return &parley.Origin{Session: of, Run: run}
 	}
 	grandchild := parley.SessionID("44444444-4444-4444-8444-000000000003")
-	return []parley.RunInfo{ // newest first
+	return []port.RunInfo{ // newest first
 		{Session: grandchild, Root: dialecttest.Session, Run: 3, Agent: "explorer", Parent: below(otherSession, 3),
 			StartedAt: at(9), Waiting: true},
 		{Session: otherSession, Root: dialecttest.Session, Run: 3, Agent: "explorer",
@@ -444,7 +445,7 @@ func TestContextIsOfTheRun(t *testing.T) {
 			log = l
 		}
 	}
-	d := &door{events: log, head: log[len(log)-1].Position, runs: []parley.RunInfo{
+	d := &door{events: log, head: log[len(log)-1].Position, runs: []port.RunInfo{
 		{Session: dialecttest.Session, Root: dialecttest.Session, Run: 22, Agent: "explorer",
 			StartedAt: dialecttest.Begin, Outcome: parley.Completed},
 		{Session: dialecttest.Session, Root: dialecttest.Session, Run: 3, Agent: "coder", StartedAt: dialecttest.Begin,
@@ -483,7 +484,7 @@ func TestAProjectIsItsTenants(t *testing.T) {
 			t.Errorf("%s: %s", path, body)
 		}
 	}
-	rival := parley.Principal{ID: "eve", Tenant: "rival"}
+	rival := port.Principal{ID: "eve", Tenant: "rival"}
 	b, err := h.begin(t.Context(), rival, wish{last: "0"})
 	if err != nil {
 		t.Fatal(err)
@@ -523,8 +524,8 @@ func TestWhatIsNoFaultIsNotLogged(t *testing.T) {
 func TestModels(t *testing.T) {
 	h := handler(golden(t))
 	wants(t, h, "GET", "/api/models", "", 200, `[]`)
-	h.Models = func(_ context.Context, byDefault string) ([]parley.ModelInfo, error) {
-		return []parley.ModelInfo{{ID: "m", Provider: "openai", Default: byDefault == ""}}, nil
+	h.Models = func(_ context.Context, byDefault string) ([]port.ModelInfo, error) {
+		return []port.ModelInfo{{ID: "m", Provider: "openai", Default: byDefault == ""}}, nil
 	}
 	wants(t, h, "GET", "/api/models", "", 200, `[{"id":"m","provider":"openai","default":true}]`)
 	wants(t, h, "GET", "/api/models", "", 403, `{"error"`, "X-User: clumsy")

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"parley"
+	"parley/port"
 )
 
 // A run as this dialect tells of it.
@@ -23,7 +24,7 @@ type run struct {
 }
 
 // runOf shows a run; sessions that name no project are of the first.
-func runOf(first string, i parley.RunInfo) run {
+func runOf(first string, i port.RunInfo) run {
 	r := run{ID: runName(i.Session, i.Run), RepoPath: cmp.Or(i.Project, first), Session: i.Session, Agent: i.Agent,
 		Kind:    "main",
 		Started: i.StartedAt.Unix()}
@@ -64,7 +65,7 @@ const (
 
 // listRuns lists runs, newest first.
 func (h *Handler) listRuns(r request) (any, error) {
-	q := parley.RunQuery{Project: r.only, Limit: maxRuns}
+	q := port.RunQuery{Project: r.only, Limit: maxRuns}
 	if name := r.URL.Query().Get("session_id"); name != "" {
 		ids, err := sessionsOf(r.who, name)
 		if err != nil {
@@ -74,7 +75,7 @@ func (h *Handler) listRuns(r request) (any, error) {
 		isID := parley.SessionID(strings.ToLower(strings.TrimSpace(name))).Valid()
 		switch {
 		case err != nil && parley.CodeOf(err) == parley.CodeNotFound && !isID:
-			return []run{}, h.may(r, parley.ActRead, parley.OwnSessions) // a name that was not used yet
+			return []run{}, h.may(r, parley.ActRead, port.OwnSessions) // a name that was not used yet
 		case err != nil:
 			return nil, err
 		}
@@ -90,7 +91,7 @@ func (h *Handler) listRuns(r request) (any, error) {
 	return shown, err
 }
 
-func (h *Handler) runsOf(who parley.Principal, list []parley.RunInfo) []run {
+func (h *Handler) runsOf(who port.Principal, list []port.RunInfo) []run {
 	shown, first := []run{}, h.firstRoot(who.Tenant)
 	for _, i := range list {
 		shown = append(shown, runOf(first, i))
@@ -101,7 +102,7 @@ func (h *Handler) runsOf(who parley.Principal, list []parley.RunInfo) []run {
 var unknownRun = parley.Errorf(parley.CodeNotFound, "Unknown run_id")
 
 // runNamed is the run a request is about, if the principal may see it.
-func (h *Handler) runNamed(r request) (i parley.RunInfo, err error) {
+func (h *Handler) runNamed(r request) (i port.RunInfo, err error) {
 	name, err := r.need("run_id")
 	if err != nil {
 		return i, err
@@ -110,7 +111,7 @@ func (h *Handler) runNamed(r request) (i parley.RunInfo, err error) {
 	if !ok {
 		return i, unknownRun
 	}
-	list, err := h.Door.Runs(r.Context(), r.who, parley.RunQuery{Session: session, Run: id, Limit: 1})
+	list, err := h.Door.Runs(r.Context(), r.who, port.RunQuery{Session: session, Run: id, Limit: 1})
 	if err != nil {
 		return i, err
 	}
@@ -130,9 +131,9 @@ func (h *Handler) listChildren(r request) (any, error) {
 	return h.runsOf(r.who, list), err
 }
 
-func (h *Handler) children(r request, of parley.RunInfo, open bool) ([]parley.RunInfo, error) {
+func (h *Handler) children(r request, of port.RunInfo, open bool) ([]port.RunInfo, error) {
 	list, err := h.Door.Runs(r.Context(), r.who,
-		parley.RunQuery{Parent: &parley.Origin{Session: of.Session, Run: of.Run}, Open: open, Limit: maxRuns})
+		port.RunQuery{Parent: &parley.Origin{Session: of.Session, Run: of.Run}, Open: open, Limit: maxRuns})
 	slices.Reverse(list)
 	return list, err
 }
@@ -140,7 +141,7 @@ func (h *Handler) children(r request, of parley.RunInfo, open bool) ([]parley.Ru
 // cancel stops a run and everything it has delegated. What has ended is not
 // stopped, and an unknown run is none at all: the answer says which were.
 func (h *Handler) cancel(r request) (any, error) {
-	if err := h.may(r, parley.ActMessage, parley.OwnSessions); err != nil {
+	if err := h.may(r, parley.ActMessage, port.OwnSessions); err != nil {
 		return nil, err
 	}
 	var stopped struct {
@@ -156,7 +157,7 @@ func (h *Handler) cancel(r request) (any, error) {
 	}
 	// From the top, so that nothing new is delegated meanwhile; the list grows as
 	// it is gone through.
-	open := []parley.RunInfo{top}
+	open := []port.RunInfo{top}
 	for n := 0; n < len(open) && n < maxTree; n++ {
 		below, err := h.children(r, open[n], true)
 		if err != nil {

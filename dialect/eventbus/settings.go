@@ -9,6 +9,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // A setting is one of the tenant's under the name this document's clients know.
@@ -85,7 +86,7 @@ func (h *Handler) getSettings(r request) (any, error) {
 // sent back unchanged, be it for changing or not. Nothing is changed unless
 // everything can be.
 func (h *Handler) changeSettings(r request) (any, error) {
-	if err := h.may(r, parley.ActSettings, parley.WholeTenant); err != nil {
+	if err := h.may(r, parley.ActSettings, port.WholeTenant); err != nil {
 		return nil, err
 	}
 	values, err := h.current(r)

@@ -9,12 +9,13 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // A watcher makes messages of what one follower of many sessions sees.
 type watcher struct {
-	door parley.Door
-	who  parley.Principal
+	door port.Door
+	who  port.Principal
 	log  *slog.Logger
 	root string // of the tenant's first project
 	// project is the root of the only project that is shown; empty: all are. Facts of the whole tenant are shown in each.
@@ -41,7 +42,7 @@ type sent struct {
 }
 
 // show is what the client is shown of an event.
-func (w *watcher) show(ctx context.Context, i *parley.Item) (out []sent) {
+func (w *watcher) show(ctx context.Context, i *port.Item) (out []sent) {
 	if w.only != nil && !w.only(i.Event) {
 		return nil
 	}
@@ -169,7 +170,7 @@ func (w *watcher) parentOf(ctx context.Context, e parley.Event) (p parent) {
 	if !ok || opened.Parent == nil {
 		return p
 	}
-	q := parley.RunQuery{Session: opened.Parent.Session, Run: opened.Parent.Run, Limit: 1}
+	q := port.RunQuery{Session: opened.Parent.Session, Run: opened.Parent.Run, Limit: 1}
 	p.run = runName(q.Session, q.Run)
 	runs, err := w.door.Runs(ctx, w.who, q)
 	if err != nil {
@@ -187,11 +188,11 @@ const mostCards = 200
 // oldest first. They are found by their rows, so that connecting costs one look
 // however long the runs are that wait; one that was closed since is missing, and
 // that it was is among what comes.
-func (w *watcher) catchUp(ctx context.Context, in parley.Scope, upto parley.Position) (cards []sent, err error) {
+func (w *watcher) catchUp(ctx context.Context, in port.Scope, upto parley.Position) (cards []sent, err error) {
 	if !w.wants("ask_user") {
 		return nil, nil
 	}
-	open, err := w.door.Cards(ctx, w.who, parley.CardQuery{Root: in.Root, Project: in.Project,
+	open, err := w.door.Cards(ctx, w.who, port.CardQuery{Root: in.Root, Project: in.Project,
 		Limit: mostCards})
 	if err != nil {
 		return nil, err
@@ -217,7 +218,7 @@ func (w *watcher) catchUp(ctx context.Context, in parley.Scope, upto parley.Posi
 
 // cardOf is the message that showed a card, made of its row, which does not have
 // the name of the session.
-func (w *watcher) cardOf(c parley.CardInfo) (m message, ok bool) {
+func (w *watcher) cardOf(c port.CardInfo) (m message, ok bool) {
 	e := parley.Event{Session: c.Session, Seq: c.Seq, Position: c.Position, Root: c.Root, At: c.AskedAt, Run: c.Run}
 	switch c.Kind {
 	case parley.CardApproval:
@@ -234,7 +235,7 @@ func (w *watcher) cardOf(c parley.CardInfo) (m message, ok bool) {
 
 // lostCall is the message about a call of unknown fate. Its row names the call,
 // and not the place where it was lost: that is in the log.
-func (w *watcher) lostCall(ctx context.Context, c parley.CardInfo, upto parley.Position) (m message, ok bool) {
+func (w *watcher) lostCall(ctx context.Context, c port.CardInfo, upto parley.Position) (m message, ok bool) {
 	session, err := w.door.Session(ctx, w.who, c.Session)
 	if err == nil {
 		var v View

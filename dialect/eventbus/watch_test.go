@@ -14,6 +14,7 @@ import (
 	"parley"
 	"parley/dialect"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
 type fataler interface {
@@ -105,7 +106,7 @@ func TestSubagentsNameWhoAskedForThem(t *testing.T) {
 	for i := range events {
 		events[i].Root, events[i].Seq, events[i].Position = top, parley.Seq(i+1), parley.Position(i+1)
 	}
-	d := &door{events: events, head: 5, runs: []parley.RunInfo{{Session: top, Run: 3, Agent: "coder"}}}
+	d := &door{events: events, head: 5, runs: []port.RunInfo{{Session: top, Run: 3, Agent: "coder"}}}
 	for last, want := range map[string]int{"0": 4, fmt.Sprint(4 * perEvent): 3} {
 		got := 0
 		for _, m := range drain(t, begin(t, d, "", last, 1)) {
@@ -266,12 +267,12 @@ type late struct {
 	then parley.Position
 }
 
-func (d *late) Cards(ctx context.Context, who parley.Principal, q parley.CardQuery) ([]parley.CardInfo, error) {
+func (d *late) Cards(ctx context.Context, who port.Principal, q port.CardQuery) ([]port.CardInfo, error) {
 	d.head = d.then
 	return d.door.Cards(ctx, who, q)
 }
 
-func begin(t fataler, d parley.Door, session, last string, look int) *beginning {
+func begin(t fataler, d port.Door, session, last string, look int) *beginning {
 	t.Helper()
 	h := handler(nil)
 	h.Door, h.look = d, parley.Seq(look)

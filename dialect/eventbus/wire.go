@@ -151,8 +151,14 @@ type (
 		Text    string            `json:"plan_text,omitempty"`
 	}
 	changeReport struct { // run change_report
+		Run       string       `json:"run"` // as the native protocol names it
 		Files     []fileChange `json:"files"`
 		Truncated int          `json:"truncated_count"`
+	}
+	changesUndone struct { // run changes_undone
+		Run     string              `json:"run"`
+		Files   []parley.UndoneFile `json:"files"`
+		Problem string              `json:"problem,omitempty"` // why the files were not restored
 	}
 	fileChange struct {
 		Path    string `json:"path"`
@@ -224,6 +230,7 @@ func Wire() map[string]any {
 		"BlockStart":  blockStart{}, "BlockUpdate": blockUpdate{}, "ToolProgress": toolProgress{},
 		"AskUser": askUser{}, "Question": question{}, "Option": option{}, "Resolved": resolved{},
 		"PlanUpdate": planUpdate{}, "Plan": plan{}, "PlanItem": parley.PlanItem{}, "ChangeReport": changeReport{},
+		"ChangesUndone": changesUndone{}, "UndoneFile": parley.UndoneFile{},
 		"FileChange": fileChange{},
 		"Subagent":   subagent{}, "RunOutcome": runOutcome{}, "Outcome": outcome{}, "Task": task{},
 		"ContextUsage": contextUsage{}, "ModelFallback": modelFallback{}, "TurnComplete": turnComplete{},

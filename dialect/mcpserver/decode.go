@@ -9,9 +9,10 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
-// A question is what a client asks an agent.
+// A question is what a client asks an agent. Without a message, it asks about the run that is under way in the session.
 type question struct {
 	agent, message string
 	session        string // as the client names it; empty: a new one
@@ -21,11 +22,15 @@ type question struct {
 func decodeAsk(arguments json.RawMessage) (q question, err error) {
 	err = decodeArguments(arguments, dialect.Fields{{Key: "agent", To: &q.agent}, {Key: "message", To: &q.message},
 		{Key: "session", To: &q.session}})
+	if strings.TrimSpace(q.message) == "" {
+		q.message = ""
+	}
+	attends := q.message == "" && q.session != ""
 	switch {
-	case err != nil:
+	case err != nil || attends:
 	case q.agent == "":
 		err = dialect.Invalid("agent is missing")
-	case strings.TrimSpace(q.message) == "":
+	case q.message == "":
 		err = dialect.Invalid("message is missing")
 	}
 	return q, err
@@ -46,7 +51,7 @@ func decodeArguments(arguments json.RawMessage, fields dialect.Fields) error {
 }
 
 // input is the command of a question. fresh is the session of one that names none.
-func (q question) input(who parley.Principal, fresh parley.SessionID) (c parley.Command, err error) {
+func (q question) input(who port.Principal, fresh parley.SessionID) (c parley.Command, err error) {
 	do := parley.SubmitInput{Content: q.message, Agent: parley.AgentRef{Name: q.agent}, Busy: parley.Queue, Open: true}
 	if q.session != "" {
 		if fresh, do.Name, err = dialect.SessionNamed(who, q.session); err != nil {

@@ -15,11 +15,12 @@ import (
 	"parley"
 	"parley/dialect"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var ann = parley.Principal{ID: "ann", Tenant: "acme"}
+var ann = port.Principal{ID: "ann", Tenant: "acme"}
 
 func TestTranscripts(t *testing.T) {
 	dialecttest.Run(t, dialecttest.Dialect[View]{

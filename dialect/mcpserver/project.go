@@ -59,6 +59,7 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"ApprovalExplained":    "an elicitation is not changed while it is open",
 	"PlanChanged":          "plans are not visible here",
 	"FilesChanged":         "files are not visible here",
+	"ChangesUndone":        "files are not visible here",
 	"ChildSpawned":         "sub-agents are not visible here, only their cards",
 	"ChildReturned":        "sub-agents are not visible here, only their cards",
 	"ContextMeasured":      "the context is not visible here",

@@ -19,13 +19,15 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
+	"parley/strictjson"
 )
 
 // A Guard lets in requests of which only the body says how long the answer takes.
 type Guard interface {
 	dialect.Guard
 	// Begin lets in a request. stay makes a visit of it.
-	Begin(r *http.Request, agent string) (who parley.Principal, stay func() (parley.Visit, error), err error)
+	Begin(r *http.Request, agent string) (who port.Principal, stay func() (port.Visit, error), err error)
 }
 
 // Limits of the connections of clients, which the protocol calls sessions, too.
@@ -38,8 +40,8 @@ const (
 
 // Handler serves /mcp. It owns the calls that last, also when the connection of their client is lost, until Close.
 type Handler struct {
-	Door    parley.Door
-	Agents  parley.ProjectAgents
+	Door    port.Door
+	Agents  port.ProjectAgents
 	Guard   Guard
 	Log     *slog.Logger
 	Console string // the address of the server as browsers know it; empty: unknown
@@ -89,14 +91,14 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	who, stay, err := h.Guard.Begin(r, "")
 	if err == nil {
 		err = h.Door.May(r.Context(), who, parley.ActRead,
-			parley.Resource{Kind: parley.OwnSessions, Tenant: who.Tenant})
+			port.Resource{Kind: port.OwnSessions, Tenant: who.Tenant})
 	}
 	client := r.Header.Get(clientHeader)
 	var server *sdk.Server
 	if err == nil {
 		server, err = h.server(who, client)
 	}
-	var visit parley.Visit
+	var visit port.Visit
 	if err == nil {
 		visit, err = stay()
 	}
@@ -135,7 +137,7 @@ func readBody(w http.ResponseWriter, r *http.Request) error {
 	}
 	const levels = 2 // the message, and its parameters
 	if json.Valid(data) {
-		if key, repeated := parley.RepeatedKey(data, levels); repeated {
+		if key, repeated := strictjson.RepeatedKey(data, levels); repeated {
 			return dialect.Invalid("The key %q is there twice", key)
 		}
 	}
@@ -145,7 +147,7 @@ func readBody(w http.ResponseWriter, r *http.Request) error {
 
 // server is the server of a principal, with the tools that act for it. The id of a client begins with the key of its
 // principal, so that no other principal can use it, nor the same one with other roles.
-func (h *Handler) server(who parley.Principal, client string) (*sdk.Server, error) {
+func (h *Handler) server(who port.Principal, client string) (*sdk.Server, error) {
 	key := keyOf(who)
 	if client != "" && !strings.HasPrefix(client, key+".") {
 		return nil, parley.Errorf(parley.CodeNotFound, "There is no such MCP session. Initialize a new one.")
@@ -186,7 +188,7 @@ func count(s *sdk.Server) (n int) {
 }
 
 // keyOf names a principal with its roles.
-func keyOf(who parley.Principal) string {
+func keyOf(who port.Principal) string {
 	var roles []string
 	for _, r := range who.Roles {
 		roles = append(roles, string(r))
@@ -194,7 +196,7 @@ func keyOf(who parley.Principal) string {
 	return string(dialect.SessionFor(who, "mcp client", strings.Join(roles, " ")))
 }
 
-func (h *Handler) newServer(who parley.Principal, key string) *sdk.Server {
+func (h *Handler) newServer(who port.Principal, key string) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "parley", Title: "Parley", Version: h.Version}, &sdk.ServerOptions{
 		Instructions: "Ask the agents of this server. list_agents names them; ask_agent returns the answer and the " +
 			"session, which a later call can go on with.",

@@ -9,6 +9,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // A conversation is what get_session tells.
@@ -34,7 +35,7 @@ const (
 )
 
 // session tells the state of a session, and the last of what was said.
-func (h *Handler) session(ctx context.Context, who parley.Principal, r *sdk.CallToolRequest) (*sdk.CallToolResult,
+func (h *Handler) session(ctx context.Context, who port.Principal, r *sdk.CallToolRequest) (*sdk.CallToolResult,
 	error) {
 	var name string
 	err := decodeArguments(r.Params.Arguments, dialect.Fields{{Key: "session", To: &name}})
@@ -62,9 +63,9 @@ func (h *Handler) session(ctx context.Context, who parley.Principal, r *sdk.Call
 	}
 	c.Earlier = first > 1 || len(c.Messages) > most
 	c.Messages = c.Messages[max(0, len(c.Messages)-most):]
-	which := parley.CardQuery{Session: id}
+	which := port.CardQuery{Session: id}
 	if m.Root == id {
-		which = parley.CardQuery{Root: id} // with those of sub-agents
+		which = port.CardQuery{Root: id} // with those of sub-agents
 	}
 	cards, err := h.Door.Cards(ctx, who, which)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 
@@ -13,6 +14,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 const (
@@ -22,14 +24,16 @@ const (
 )
 
 // A tool of the server acts for a principal.
-type tool func(context.Context, parley.Principal, *sdk.CallToolRequest) (*sdk.CallToolResult, error)
+type tool func(context.Context, port.Principal, *sdk.CallToolRequest) (*sdk.CallToolResult, error)
 
-func (h *Handler) addTools(s *sdk.Server, who parley.Principal) {
+func (h *Handler) addTools(s *sdk.Server, who port.Principal) {
 	add := func(t *sdk.Tool, do tool) {
 		s.AddTool(t, func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			result, err := do(ctx, who, r)
 			if err != nil {
-				dialect.LogFailure(h.Log, err)
+				if !errors.Is(err, errLeft) {
+					dialect.LogFailure(h.Log, err)
+				}
 				return nil, errorOf(err)
 			}
 			return result, nil
@@ -41,7 +45,9 @@ func (h *Handler) addTools(s *sdk.Server, who parley.Principal) {
 		InputSchema:  json.RawMessage(`{"type":"object","properties":{}}`),
 		OutputSchema: json.RawMessage(agentsSchema)}, h.list)
 	add(&sdk.Tool{Name: askAgent, Title: "Ask an agent", Description: "Sends a message to an agent and returns its " +
-		"answer. The answer may take long: progress notifications tell what happens. The agent may wait for a person.",
+		"answer. The answer may take long: progress notifications tell what happens. The agent may wait for a person. " +
+		"With a session and no message, it returns the answer of the run that is under way, and has a person asked " +
+		"what the run waits for.",
 		Annotations:  &sdk.ToolAnnotations{OpenWorldHint: &open},
 		InputSchema:  json.RawMessage(askSchema),
 		OutputSchema: json.RawMessage(answerSchema)}, h.ask)
@@ -55,9 +61,10 @@ func (h *Handler) addTools(s *sdk.Server, who parley.Principal) {
 const (
 	agentsSchema = `{"type":"object","properties":{"agents":{"type":"array","items":{"type":"object","properties":{` +
 		`"name":{"type":"string"},"description":{"type":"string"}},"required":["name"]}}},"required":["agents"]}`
-	askSchema = `{"type":"object","properties":{"agent":{"type":"string","description":"The name of the agent."},` +
-		`"message":{"type":"string"},"session":{"type":"string","description":"The session to go on with: the id that ` +
-		`an earlier answer names, or a name of your own. Absent: a new session."}},"required":["agent","message"]}`
+	askSchema = `{"type":"object","properties":{"agent":{"type":"string","description":"The name of the agent. ` +
+		`Needed with a message."},"message":{"type":"string","description":"Absent: attends to the run that is under ` +
+		`way in the session."},"session":{"type":"string","description":"The session to go on with: the id that ` +
+		`an earlier answer names, or a name of your own. Absent: a new session."}}}`
 	answerSchema = `{"type":"object","properties":{"session":{"type":"string"},"usage":{"type":"object","properties":{` +
 		`"input":{"type":"integer"},"output":{"type":"integer"},"cached":{"type":"integer"},` +
 		`"written":{"type":"integer"},"cost_micros":{"type":"integer"}}}},"required":["session","usage"]}`
@@ -77,7 +84,7 @@ type agentInfo struct {
 }
 
 // list lists the agents of the principal's tenant.
-func (h *Handler) list(_ context.Context, who parley.Principal, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+func (h *Handler) list(_ context.Context, who port.Principal, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	if err := decodeArguments(r.Params.Arguments, nil); err != nil {
 		return nil, err
 	}
@@ -111,20 +118,23 @@ func (e ending) result(session string) *sdk.CallToolResult {
 	return out
 }
 
-// An asking is a call of ask_agent.
+// An asking is a call of ask_agent. It returns the answer of one run. While it lasts, the person who uses the client is
+// asked about every open card of the session, whichever message led to the card.
 type asking struct {
 	h       *Handler
-	who     parley.Principal
+	who     port.Principal
 	request *sdk.CallToolRequest
 	view    View
-	input   parley.InputID
-	told    int // progress notifications
+	input   parley.InputID // that the run answers
+	own     bool           // the input is of this call, which may cancel it
+	told    int            // progress notifications
 	wg      sync.WaitGroup
-	forms   map[string]context.CancelFunc // of open elicitations, by card
+	open    []dialect.Card                // as far as the log was read
+	forms   map[string]context.CancelFunc // of elicitations under way, by card
 }
 
-// ask asks an agent, and waits for the end of the run.
-func (h *Handler) ask(ctx context.Context, who parley.Principal, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+// ask asks an agent, or attends to the run that is under way, and waits for the end of the run.
+func (h *Handler) ask(ctx context.Context, who port.Principal, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	q, err := decodeAsk(r.Params.Arguments)
 	if err != nil {
 		return nil, err
@@ -133,47 +143,105 @@ func (h *Handler) ask(ctx context.Context, who parley.Principal, r *sdk.CallTool
 	if err != nil {
 		return nil, err
 	}
-	if _, err := h.Agents.Agent(who.Tenant, q.agent); err != nil {
-		return nil, err
+	if q.agent != "" {
+		if _, err := h.Agents.Agent(who.Tenant, q.agent); err != nil {
+			return nil, err
+		}
 	}
 	ctx, done, err := h.begin(ctx, r.Session.ID())
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	// A client that cancels now still cancels the run: what the log says of it is known.
+	a := &asking{h: h, who: who, request: r, forms: map[string]context.CancelFunc{}, own: q.message != "",
+		view: View{Session: cmd.Session, Notices: dialect.Notices{Console: h.Console}}}
+	// A client that cancels now still cancels its run: what the log says of it is known.
 	sure := context.WithoutCancel(ctx)
-	receipt, err := h.Door.Submit(sure, who, cmd)
+	var first parley.Seq
+	if a.own {
+		first, err = a.submit(sure, cmd)
+	} else {
+		first, err = a.attend(sure, q)
+	}
 	if err != nil {
 		return nil, err
 	}
-	a := &asking{h: h, who: who, request: r, forms: map[string]context.CancelFunc{},
-		view: View{Session: cmd.Session, Notices: dialect.Notices{Console: h.Console}}}
-	if err := dialect.ReadLog(sure, h.Door, who, cmd.Session, receipt.First, receipt.Last, func(e parley.Event) {
-		if _, ok := e.Body.(parley.InputReceived); ok && a.input == 0 {
-			a.input = parley.InputID(e.Seq)
-		}
-	}); err != nil {
-		return nil, err
-	}
-	end, err := a.wait(ctx, receipt.First)
+	end, err := a.wait(ctx, first)
 	if err != nil {
 		if context.Cause(ctx) == context.Canceled { // the client has cancelled the call
-			if _, err := h.Door.Submit(sure, who, parley.Command{Session: cmd.Session, Via: parley.ViaHTTP,
-				Do: parley.CancelRun{Input: a.input}}); err != nil && parley.CodeOf(err) != parley.CodeNotFound {
-				return nil, err
-			}
-			err = parley.Errorf(parley.CodeClosed, "The call was cancelled.")
+			err = a.cancel(sure)
 		}
 		return nil, err
 	}
 	return end.result(cmp.Or(q.session, string(cmd.Session))), nil
 }
 
-// wait follows the run to its end.
+// submit submits the message, and returns where to follow the log from: the message, or the run that it waits behind.
+func (a *asking) submit(ctx context.Context, cmd parley.Command) (first parley.Seq, err error) {
+	receipt, err := a.h.Door.Submit(ctx, a.who, cmd)
+	if err != nil {
+		return 0, err
+	}
+	err = dialect.ReadLog(ctx, a.h.Door, a.who, cmd.Session, receipt.First, receipt.Last, func(e parley.Event) {
+		if _, ok := e.Body.(parley.InputReceived); ok && a.input == 0 {
+			a.input = parley.InputID(e.Seq)
+		}
+	})
+	if err != nil {
+		return 0, err
+	}
+	m, err := a.h.Door.Session(ctx, a.who, cmd.Session)
+	if m.Run == 0 {
+		return receipt.First, err
+	}
+	return min(receipt.First, parley.Seq(m.Run)), err
+}
+
+// attend finds the run that is under way, and returns where it starts.
+func (a *asking) attend(ctx context.Context, q question) (first parley.Seq, err error) {
+	id := a.view.Session
+	m, err := a.h.Door.Session(ctx, a.who, id)
+	if err == nil { // a principal that may see the session, and may answer, may answer its cards
+		err = a.h.Door.May(ctx, a.who, parley.ActMessage,
+			port.Resource{Kind: port.OwnSessions, Tenant: a.who.Tenant, Session: id})
+	}
+	if err != nil {
+		return 0, err
+	}
+	if m.Run == 0 {
+		return 0, parley.Errorf(parley.CodeConflict, "No run is under way in the session %q. Send a message, or read "+
+			"the session with %s.", q.session, getSession)
+	}
+	first = parley.Seq(m.Run)
+	var agent string
+	err = dialect.ReadLog(ctx, a.h.Door, a.who, id, first, first, func(e parley.Event) {
+		if b, ok := e.Body.(parley.RunStarted); ok {
+			a.input, agent = b.Input, b.Agent.Name
+		}
+	})
+	if err == nil && q.agent != "" && q.agent != agent {
+		err = parley.Errorf(parley.CodeConflict, "The run in the session %q is of the agent %q, not %q.", q.session,
+			agent, q.agent)
+	}
+	return first, err
+}
+
+// cancel ends a call that the client has cancelled, and cancels the run if it answers the call's own message.
+func (a *asking) cancel(ctx context.Context) error {
+	if a.own {
+		_, err := a.h.Door.Submit(ctx, a.who, parley.Command{Session: a.view.Session, Via: parley.ViaHTTP,
+			Do: parley.CancelRun{Input: a.input}})
+		if err != nil && parley.CodeOf(err) != parley.CodeNotFound {
+			return err
+		}
+	}
+	return parley.Errorf(parley.CodeClosed, "The call was cancelled.")
+}
+
+// wait follows the run to its end. Cards that were settled before the call are not elicited.
 func (a *asking) wait(ctx context.Context, first parley.Seq) (end ending, err error) {
-	f, err := a.h.Door.Follow(ctx, a.who, parley.Scope{Session: a.view.Session, Below: true},
-		parley.Cursor{After: int64(first) - 1})
+	f, err := a.h.Door.Follow(ctx, a.who, port.Scope{Session: a.view.Session, Below: true},
+		port.Cursor{After: int64(first) - 1})
 	if err != nil {
 		return end, err
 	}
@@ -181,56 +249,89 @@ func (a *asking) wait(ctx context.Context, first parley.Seq) (end ending, err er
 	ctx, cancel := context.WithCancel(ctx)
 	defer a.wg.Wait()
 	defer cancel() // elicitations
-	for {
-		items, err := f.Next(ctx)
-		if err != nil {
-			if cause, ok := errors.AsType[*parley.Error](context.Cause(ctx)); ok {
-				err = cause
-			}
-			return end, err
-		}
-		for _, i := range items {
-			var shown []dialect.Frame
-			a.view, shown = Project(a.view, i.Event)
-			for _, f := range shown {
-				switch body := f.Body.(type) {
-				case ending:
-					if body.of == a.input {
-						return body, nil
-					}
-				case progress:
-					if body.of == a.input {
-						a.tell(ctx, body)
-					}
-				}
-			}
+	over := false
+	err = dialect.CatchUp(ctx, f, func(i *port.Item) bool {
+		end, over = a.take(ctx, i.Event)
+		return !over
+	})
+	for err == nil && !over {
+		a.elicitOpen(ctx)
+		var items []*port.Item
+		items, err = f.Next(ctx)
+		for n := 0; n < len(items) && !over; n++ {
+			end, over = a.take(ctx, items[n].Event)
 		}
 	}
+	if cause, ok := errors.AsType[*parley.Error](context.Cause(ctx)); ok && err != nil {
+		err = cause
+	}
+	return end, err
 }
 
-// tell notifies the client of progress, if it wants to know, and has a person asked.
-func (a *asking) tell(ctx context.Context, p progress) {
-	if token := a.request.Params.GetProgressToken(); token != nil {
-		a.told++
-		meta := sdk.Meta{"parley/kind": p.Kind}
-		if p.Card != "" {
-			meta["parley/card"] = p.Card
+// take tells the client of an event. over: the run that is waited for has ended.
+func (a *asking) take(ctx context.Context, e parley.Event) (end ending, over bool) {
+	var shown []dialect.Frame
+	a.view, shown = Project(a.view, e)
+	for _, f := range shown {
+		switch body := f.Body.(type) {
+		case ending:
+			if body.of == a.input {
+				return body, true
+			}
+		case progress:
+			switch {
+			case body.asks != nil:
+				a.open = append(a.open, *body.asks)
+			case body.Card != "":
+				a.open = slices.DeleteFunc(a.open, func(c dialect.Card) bool { return c.ID == body.Card })
+			case body.of != a.input:
+				continue // another run's, of which only the cards concern the call
+			}
+			a.notify(ctx, body)
 		}
-		// It fails if the client has gone. The call goes on: the client may come back for its end.
-		_ = a.request.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{Meta: meta, ProgressToken: token,
-			Progress: float64(a.told), Message: p.Message})
 	}
-	if cancel := a.forms[p.Card]; cancel != nil && p.asks == nil {
-		cancel() // the card was settled
-		delete(a.forms, p.Card)
+	return end, false
+}
+
+// notify tells the client of progress, if it wants to know.
+func (a *asking) notify(ctx context.Context, p progress) {
+	token := a.request.Params.GetProgressToken()
+	if token == nil {
+		return
 	}
-	if p.asks != nil && a.elicits() {
+	a.told++
+	meta := sdk.Meta{"parley/kind": p.Kind}
+	if p.Card != "" {
+		meta["parley/card"] = p.Card
+	}
+	// It fails if the client has gone. The call goes on: the client may come back for its end.
+	_ = a.request.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{Meta: meta, ProgressToken: token,
+		Progress: float64(a.told), Message: p.Message})
+}
+
+// elicitOpen has a person asked about every open card, and takes back the elicitations of cards that were settled.
+func (a *asking) elicitOpen(ctx context.Context) {
+	if !a.elicits() {
+		return
+	}
+	waits := map[string]bool{}
+	for _, c := range a.open {
+		waits[c.ID] = true
+		if a.forms[c.ID] != nil {
+			continue
+		}
 		ctx, cancel := context.WithCancel(ctx)
-		a.forms[p.Card] = cancel
+		a.forms[c.ID] = cancel
 		a.wg.Go(func() {
 			defer cancel()
-			a.elicit(ctx, *p.asks)
+			a.elicit(ctx, c)
 		})
+	}
+	for id, cancel := range a.forms {
+		if !waits[id] {
+			cancel()
+			delete(a.forms, id)
+		}
 	}
 }
 

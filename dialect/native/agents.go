@@ -6,6 +6,8 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
+	"parley/strictjson"
 )
 
 // makeAgent makes an agent of what its file would say, with the instructions
@@ -13,7 +15,7 @@ import (
 // would be all of them.
 func (h *Handler) makeAgent(r request) (int, any, error) {
 	var do parley.MakeAgent
-	if err := parley.DecodeKnown(dialect.Encode(r.body), &do.Agent); err != nil {
+	if err := strictjson.DecodeKnown(dialect.Encode(r.body), &do.Agent); err != nil {
 		return 0, nil, parley.Errorf(parley.CodeInvalid, "%s.", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := h.submit(r, string(parley.TenantSession), do); err != nil {
@@ -40,7 +42,7 @@ type agentDetail struct {
 // tells, and the ids of users whom it lets in, for who could change that.
 func (h *Handler) definitionFor(r request, a parley.Agent) parley.Agent {
 	if h.Access == nil ||
-		h.Access.Permit(r.who, parley.ActAdmin, parley.Resource{Kind: parley.OneAgent, Tenant: r.who.Tenant,
+		h.Access.Permit(r.who, parley.ActAdmin, port.Resource{Kind: port.OneAgent, Tenant: r.who.Tenant,
 			Agent: a.Name, Allow: a.Allow}) != nil {
 		a.Instructions, a.IdlePrompt, a.Address, a.Webhook = "", "", "", nil
 		a.Command, a.Env = nil, nil

@@ -9,6 +9,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // A branch is a fork that takes the place of what a session says after some event: the answer again, or another
@@ -20,7 +21,7 @@ const (
 	mostPoints   = 40 // events that a request asks about
 )
 
-func branchOf(who parley.Principal, source parley.SessionID, at parley.Seq, number int) parley.SessionID {
+func branchOf(who port.Principal, source parley.SessionID, at parley.Seq, number int) parley.SessionID {
 	return dialect.SessionFor(who, "branch", fmt.Sprintf("%s %d %d", source, at, number))
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // A library is a door to sessions that can be forked; the title of a deleted one is "-".
@@ -18,23 +19,23 @@ type library struct {
 	titles map[parley.SessionID]string
 }
 
-func (l library) Submit(_ context.Context, _ parley.Principal, c parley.Command) (parley.Receipt, error) {
+func (l library) Submit(_ context.Context, _ port.Principal, c parley.Command) (port.Receipt, error) {
 	switch title, there := l.titles[c.Session]; {
 	case title == "-":
-		return parley.Receipt{}, parley.Errorf(parley.CodeClosed, "This session was deleted.")
+		return port.Receipt{}, parley.Errorf(parley.CodeClosed, "This session was deleted.")
 	case there:
-		return parley.Receipt{}, parley.Errorf(parley.CodeConflict, "There is a session of this id already.")
+		return port.Receipt{}, parley.Errorf(parley.CodeConflict, "There is a session of this id already.")
 	}
 	l.titles[c.Session] = c.Do.(parley.ForkSession).Title
-	return parley.Receipt{Session: c.Session}, nil
+	return port.Receipt{Session: c.Session}, nil
 }
 
-func (l library) Session(_ context.Context, _ parley.Principal, id parley.SessionID) (parley.Summary, error) {
+func (l library) Session(_ context.Context, _ port.Principal, id parley.SessionID) (port.Summary, error) {
 	title, there := l.titles[id]
 	if !there || title == "-" {
-		return parley.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
+		return port.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
 	}
-	return parley.Summary{ID: id, Title: title, Head: 30}, nil
+	return port.Summary{ID: id, Title: title, Head: 30}, nil
 }
 
 func TestBranches(t *testing.T) {
@@ -53,7 +54,7 @@ func TestBranches(t *testing.T) {
 		mux.ServeHTTP(w, r)
 		return w.Code, w.Body.String()
 	}
-	branch := func() (made parley.Summary) {
+	branch := func() (made port.Summary) {
 		t.Helper()
 		status, body := ask("POST", session+"/fork", `{"at":17,"branch":true}`)
 		if err := json.Unmarshal([]byte(body), &made); err != nil || status != http.StatusCreated {

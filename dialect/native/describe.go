@@ -5,6 +5,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // Bodies that several routes take.
@@ -32,6 +33,13 @@ type (
 		Description string         `json:"description,omitempty"`
 		Parameters  map[string]any `json:"parameters,omitempty"` // a JSON Schema
 	}
+	keyBody struct {
+		Key     string `json:"key,omitempty"`      // empty: the one that is kept for this address
+		BaseURL string `json:"base_url,omitempty"` // empty: the vendor's own
+	}
+	serversOffBody struct {
+		Off []string `json:"off"`
+	}
 	status struct {
 		Status string `json:"status"`
 	}
@@ -43,26 +51,47 @@ const ok, created, accepted = http.StatusOK, http.StatusCreated, http.StatusAcce
 func Operations() map[string]dialect.Operation {
 	all := map[string]dialect.Operation{
 		"GET /api/v1/me":       {Summary: "The caller, and the server", Status: ok, Answer: me{}},
-		"GET /api/v1/projects": {Summary: "The projects of the tenant", Status: ok, Answer: []parley.Project{}},
+		"GET /api/v1/projects": {Summary: "The projects of the tenant", Status: ok, Answer: []port.Project{}},
 		"GET /api/v1/nodes": {Summary: "The servers that share the database", Status: ok, Answer: struct {
 			Nodes []Node `json:"nodes"`
 		}{}},
 		"GET /api/v1/usage": {Summary: "What was used on a day, and what quotas leave", Status: ok,
-			Query: []string{"day"}, Answer: parley.UsageReport{}},
+			Query: []string{"day"}, Answer: port.UsageReport{}},
 		"GET /api/v1/skills": {Summary: "The skills that can be called", Status: ok, Answer: struct {
 			Skills   []skillInfo `json:"skills"`
 			Problems []string    `json:"problems"`
 		}{}},
-		"GET /api/v1/models": {Summary: "The models that can be called", Status: ok, Answer: []parley.ModelInfo{}},
+		"GET /api/v1/models": {Summary: "The models that can be called", Status: ok, Answer: []port.ModelInfo{}},
 		"GET /api/v1/mcp": {Summary: "MCP servers and their tools", Status: ok, Answer: struct {
-			Servers []parley.ToolServer `json:"servers"`
+			Servers []port.ToolServer `json:"servers"`
 		}{}},
 		"POST /api/v1/mcp/{id}/accept": {Summary: "Accept changed tools of an MCP server", Status: ok,
 			Body: struct {
 				Tools map[string]string `json:"tools"` // and the digests that they are shown with
 			}{}, Answer: struct {
-				Servers []parley.ToolServer `json:"servers"`
+				Servers []port.ToolServer `json:"servers"`
 			}{}},
+		"GET /api/v1/model-keys": {Summary: "Vendors of models, and where their keys come from; local mode only",
+			Status: ok, Answer: struct {
+				Keys []port.ModelKey `json:"keys"`
+			}{}},
+		"PUT /api/v1/model-keys/{id}": {Summary: "Keep the key of a vendor; local mode only", Status: ok, Body: keyBody{},
+			Answer: port.ModelKey{}},
+		"DELETE /api/v1/model-keys/{id}": {Summary: "Remove the key of a vendor; local mode only", Status: ok,
+			Answer: struct {
+				Removed bool `json:"removed"`
+			}{}},
+		"POST /api/v1/model-keys/{id}/test": {Summary: "Ask a vendor for its models with a key, or with the one in use; local mode only",
+			Status: ok, Body: keyBody{}, Answer: port.ModelKeyTrial{}},
+		"PUT /api/v1/mcp/{id}": {Summary: "Add or change an MCP server; empty values of env and headers stay as they are",
+			Status: ok, Body: port.ServerSetup{}, Answer: struct {
+				Servers []port.ToolServer `json:"servers"`
+			}{}},
+		"DELETE /api/v1/mcp/{id}": {Summary: "Remove an MCP server that was added by PUT", Status: ok, Answer: struct {
+			Servers []port.ToolServer `json:"servers"`
+		}{}},
+		"POST /api/v1/mcp/{id}/test": {Summary: "Start an MCP server, list its tools and end it", Status: ok,
+			Body: port.ServerSetup{}, Answer: port.ServerTrial{}},
 		"GET /api/v1/settings": {Summary: "The settings of the tenant", Status: ok, Answer: parley.Settings{}},
 		"PATCH /api/v1/settings": {Summary: "Change settings of the tenant; null resets one", Status: ok,
 			Body: struct {
@@ -86,7 +115,7 @@ func sessionOperations() map[string]dialect.Operation {
 	return map[string]dialect.Operation{
 		"GET /api/v1/sessions": {Summary: "Sessions, most recently changed first", Status: ok,
 			Query: []string{"search", "limit", "transient", "pinned", "archived", "project"}, Answer: struct {
-				Sessions []parley.Summary `json:"sessions"`
+				Sessions []port.Summary `json:"sessions"`
 			}{}},
 		"GET /api/v1/search": {Summary: "Messages with all these words and \"phrases\", newest first", Status: ok,
 			Query: []string{"q", "limit", "cursor", "project"}, Answer: searchAnswer{}},
@@ -95,40 +124,40 @@ func sessionOperations() map[string]dialect.Operation {
 				ID    string `json:"id,omitempty"`
 				Agent string `json:"agent,omitempty"`
 				Title string `json:"title,omitempty"`
-			}{}, Answer: parley.Summary{}},
-		"GET /api/v1/sessions/{id}": {Summary: "One session", Status: ok, Answer: parley.Summary{}},
+			}{}, Answer: port.Summary{}},
+		"GET /api/v1/sessions/{id}": {Summary: "One session", Status: ok, Answer: port.Summary{}},
 		"PATCH /api/v1/sessions/{id}": {Summary: "Rename a session", Status: ok, Body: struct {
 			Title string `json:"title"`
-		}{}, Answer: parley.Summary{}},
+		}{}, Answer: port.Summary{}},
 		"PUT /api/v1/sessions/{id}/marks": {Summary: "Pin or archive a session in one's own list, or note that one has read it",
-			Status: ok, Body: marksBody{}, Answer: parley.Marks{}},
-		"DELETE /api/v1/sessions/{id}": {Summary: "Delete a session", Status: accepted, Answer: parley.Receipt{}},
+			Status: ok, Body: marksBody{}, Answer: port.Marks{}},
+		"DELETE /api/v1/sessions/{id}": {Summary: "Delete a session", Status: accepted, Answer: port.Receipt{}},
 		"POST /api/v1/sessions/{id}/fork": {Summary: "Open a session with the conversation of this one", Status: created,
 			Body: struct {
 				At     parley.Seq `json:"at,omitempty"`
 				Title  string     `json:"title,omitempty"`
 				Branch bool       `json:"branch,omitempty"`
-			}{}, Answer: parley.Summary{}},
+			}{}, Answer: port.Summary{}},
 		"GET /api/v1/sessions/{id}/branches": {Summary: "The caller's branches of a session at some of its events",
 			Status: ok, Query: []string{"at"}, Answer: struct {
 				Branches []branchPoint `json:"branches"`
 			}{}},
 		"POST /api/v1/sessions/{id}/inputs": {Summary: "Send a message", Status: accepted, Body: inputBody{},
-			Answer: parley.Receipt{}},
+			Answer: port.Receipt{}},
 		"POST /api/v1/sessions/{id}/cancel": {Summary: "Cancel the run, or withdraw a waiting input", Status: accepted,
 			Body: struct {
 				Request string `json:"request,omitempty"`
 				Run     int64  `json:"run,omitempty"`
-			}{}, Answer: parley.Receipt{}},
+			}{}, Answer: port.Receipt{}},
 		"POST /api/v1/sessions/{id}/halt": {Summary: "Halt a session", Status: accepted, Body: struct {
 			Reason string `json:"reason,omitempty"`
-		}{}, Answer: parley.Receipt{}},
+		}{}, Answer: port.Receipt{}},
 		"POST /api/v1/sessions/{id}/reopen": {Summary: "Reopen a halted session", Status: accepted, Body: noBody{},
-			Answer: parley.Receipt{}},
+			Answer: port.Receipt{}},
 		"POST /api/v1/sessions/{id}/compact": {Summary: "Compact the model's context", Status: accepted, Body: noBody{},
-			Answer: parley.Receipt{}},
+			Answer: port.Receipt{}},
 		"DELETE /api/v1/inputs/{id}": {Summary: "Withdraw a waiting message", Status: accepted,
-			Answer: parley.Receipt{}},
+			Answer: port.Receipt{}},
 		"GET /api/v1/sessions/{id}/log": {Summary: "The log of a session, as JSON lines or server-sent events",
 			Status: ok,
 			Query:  []string{"after", "follow", "scope"}, Media: "application/jsonl", Events: true},
@@ -142,21 +171,29 @@ func sessionOperations() map[string]dialect.Operation {
 			Text     string `json:"text,omitempty"`
 			Agent    string `json:"agent,omitempty"`
 			Fresh    bool   `json:"fresh,omitempty"`
-		}{}, Answer: parley.Receipt{}},
+		}{}, Answer: port.Receipt{}},
 		"GET /api/v1/sessions/{id}/grants": {Summary: "What people allowed for the rest of the session", Status: ok,
 			Answer: struct {
 				Grants []parley.GrantInfo `json:"grants"`
 			}{}},
 		"DELETE /api/v1/sessions/{id}/grants/{grant}": {Summary: "Revoke a grant", Status: accepted,
-			Answer: parley.Receipt{}},
+			Answer: port.Receipt{}},
 		"GET /api/v1/sessions/{id}/webhook": {Summary: "The webhook of a session", Status: ok,
-			Answer: parley.WebhookInfo{}},
+			Answer: port.WebhookInfo{}},
 		"PUT /api/v1/sessions/{id}/webhook": {Summary: "Set the webhook of a session; only this answer has the secret",
 			Status: ok, Body: struct {
 				URL    string   `json:"url"`
 				Events []string `json:"events,omitempty"`
 				Secret string   `json:"secret,omitempty"`
-			}{}, Answer: parley.WebhookInfo{}},
+			}{}, Answer: port.WebhookInfo{}},
+		"POST /api/v1/sessions/{id}/webhook/test": {Summary: "Send a signed sample to the webhook of a session", Status: ok,
+			Body: noBody{}, Answer: port.WebhookTrial{}},
+		"GET /api/v1/sessions/{id}/servers": {Summary: "The tool servers that a session does not use", Status: ok,
+			Answer: serversOffBody{}},
+		"PUT /api/v1/sessions/{id}/servers": {Summary: "Switch tool servers off for a session, and all others on",
+			Status: accepted, Body: serversOffBody{}, Answer: port.Receipt{}},
+		"GET /api/v1/webhooks": {Summary: "Webhooks of sessions, by session", Status: ok,
+			Query: []string{"limit", "cursor"}, Answer: webhookList{}},
 		"DELETE /api/v1/sessions/{id}/webhook": {Summary: "Remove the webhook of a session", Status: ok,
 			Answer: struct {
 				Removed bool `json:"removed"`
@@ -173,7 +210,9 @@ func runOperations() map[string]dialect.Operation {
 			}{}},
 		"GET /api/v1/runs/{id}": {Summary: "One run", Status: ok, Answer: runLine{}},
 		"POST /api/v1/runs/{id}/cancel": {Summary: "Cancel a run", Status: accepted, Body: noBody{},
-			Answer: parley.Receipt{}},
+			Answer: port.Receipt{}},
+		"POST /api/v1/runs/{id}/undo": {Summary: "Undo what a run did to files", Status: accepted, Body: noBody{},
+			Answer: port.Receipt{}},
 		"GET /api/v1/runs/{id}/turns/{turn}/request": {Summary: "What the model was asked in a turn, built again from " +
 			"the log", Status: ok, Answer: turnRequest{}},
 		"GET /api/v1/approvals": {Summary: "Approvals that wait for a person", Status: ok,
@@ -198,10 +237,10 @@ func runOperations() map[string]dialect.Operation {
 				Scope    parley.GrantScope `json:"scope,omitempty"`
 				Note     string            `json:"note,omitempty"`
 				Digest   string            `json:"digest,omitempty"`
-			}{}, Answer: parley.Receipt{}},
+			}{}, Answer: port.Receipt{}},
 		"POST /api/v1/questions/{id}": {Summary: "Answer a question", Status: accepted, Body: struct {
 			Answers [][]string `json:"answers"`
-		}{}, Answer: parley.Receipt{}},
+		}{}, Answer: port.Receipt{}},
 		"POST /api/v1/calls/{id}": {Summary: "Say what became of a call of unknown outcome, or return the result of a " +
 			"call that the client carries out", Status: accepted,
 			Body: struct {
@@ -209,18 +248,18 @@ func runOperations() map[string]dialect.Operation {
 				Note       string            `json:"note,omitempty"`
 				Result     *string           `json:"result,omitempty"`
 				Failed     bool              `json:"failed,omitempty"`
-			}{}, Answer: parley.Receipt{}},
+			}{}, Answer: port.Receipt{}},
 		"GET /api/v1/timers": {Summary: "Timers", Status: ok, Query: []string{"session", "limit", "project"},
 			Answer: struct {
-				Timers []parley.TimerInfo `json:"timers"`
+				Timers []port.TimerInfo `json:"timers"`
 			}{}},
-		"GET /api/v1/timers/{id}":    {Summary: "One timer", Status: ok, Answer: parley.TimerInfo{}},
-		"DELETE /api/v1/timers/{id}": {Summary: "Cancel a timer", Status: accepted, Answer: parley.Receipt{}},
-		"GET /api/v1/effects": {Summary: "Effects", Status: ok, Query: []string{"session", "limit", "project"},
+		"GET /api/v1/timers/{id}":    {Summary: "One timer", Status: ok, Answer: port.TimerInfo{}},
+		"DELETE /api/v1/timers/{id}": {Summary: "Cancel a timer", Status: accepted, Answer: port.Receipt{}},
+		"GET /api/v1/effects": {Summary: "Effects", Status: ok, Query: []string{"session", "status", "type", "limit", "project"},
 			Answer: struct {
-				Effects []parley.EffectInfo `json:"effects"`
+				Effects []port.EffectInfo `json:"effects"`
 			}{}},
-		"GET /api/v1/effects/{id}": {Summary: "One effect", Status: ok, Answer: parley.EffectInfo{}},
+		"GET /api/v1/effects/{id}": {Summary: "One effect", Status: ok, Answer: port.EffectInfo{}},
 	}
 }
 
@@ -246,8 +285,8 @@ func agentOperations() map[string]dialect.Operation {
 		"GET /api/v1/missions": {Summary: "The missions of the project, newest first; project=* is every project", Status: ok,
 			Query: []string{"project"},
 			Answer: struct {
-				Missions []parley.MissionInfo `json:"missions"`
-				Note     string               `json:"note,omitempty"`
+				Missions []port.MissionInfo `json:"missions"`
+				Note     string             `json:"note,omitempty"`
 			}{}},
 		"POST /api/v1/missions": {Summary: "Set the mission", Status: created, Body: struct {
 			Text   string `json:"text"`
@@ -257,30 +296,34 @@ func agentOperations() map[string]dialect.Operation {
 			} `json:"agents,omitempty"`
 		}{}, Answer: missionReceipt{}},
 		"DELETE /api/v1/missions": {Summary: "Clear the active mission, also of a project that is gone", Status: ok,
-			Query: []string{"project"}, Answer: parley.Receipt{}},
+			Query: []string{"project"}, Answer: port.Receipt{}},
 	}
 }
 
 func securityOperations() map[string]dialect.Operation {
 	return map[string]dialect.Operation{
 		"GET /api/v1/audit/events": {Summary: "Audit records, newest first", Status: ok,
-			Query: []string{"limit", "action", "resource_type", "source", "user_id", "after", "before"},
+			Query: []string{"limit", "action", "resource_type", "source", "user_id", "session", "after", "before",
+				"cursor"},
 			Answer: struct {
 				Events []auditEvent `json:"events"`
 				Count  int          `json:"count"`
+				Next   string       `json:"next,omitempty"` // the cursor of the next page
 			}{}},
+		"GET /api/v1/users": {Summary: "Users with a session or a record, by id", Status: ok,
+			Query: []string{"limit", "cursor"}, Answer: userList{}},
 		"POST /api/v1/tickets": {Summary: "A ticket for one connection", Status: created, Body: struct {
 			Agent string `json:"agent,omitempty"`
 		}{}, Answer: ticketInfo{}},
 		"GET /api/v1/retention": {Summary: "Which data retention would delete", Status: ok,
-			Answer: parley.RetentionReport{}},
+			Answer: port.RetentionReport{}},
 		"POST /api/v1/retention": {Summary: "Carry out retention now", Status: ok, Body: noBody{},
-			Answer: parley.RetentionReport{}},
+			Answer: port.RetentionReport{}},
 		"GET /api/v1/holds": {Summary: "Legal holds of the tenant, oldest first", Status: ok, Answer: holdList{}},
 		"POST /api/v1/holds": {Summary: "Set or release a legal hold", Status: ok, Body: holdBody{},
-			Answer: parley.LegalHold{}},
+			Answer: port.LegalHold{}},
 		"POST /api/v1/users/{id}/erase": {Summary: "Erase what a user has said", Status: ok, Body: noBody{},
-			Answer: parley.ErasureReport{}},
+			Answer: port.ErasureReport{}},
 		"POST /api/v1/users/{id}/revoke": {Summary: "Revoke the tokens of a user", Status: ok, Body: noBody{},
 			Answer: struct {
 				Status string            `json:"status"`

@@ -16,30 +16,31 @@ import (
 
 	"parley"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
-// A door is a parley.Door to one log, which follows cursors as the real one does
+// A door is a port.Door to one log, which follows cursors as the real one does
 // and lets a test say how anything else ends.
 type door struct {
-	parley.Door // what a test does not need is not there
+	port.Door // what a test does not need is not there
 
 	log     []parley.Event
 	head    parley.Seq // of the session; zero: the log's
 	refusal error      // of every command, look and list
 	resync  error      // in place of the door's own words
 	end     error      // of followers, after the log; nil: they wait for more
-	more    chan []*parley.Item
-	query   parley.SessionQuery // of the last list
+	more    chan []*port.Item
+	query   port.SessionQuery // of the last list
 	stopped []string
 
-	runQuery    parley.RunQuery // likewise
-	timerQuery  parley.TimerQuery
-	effectQuery parley.EffectQuery
-	cardQuery   parley.CardQuery
-	search      parley.SearchQuery
-	found       parley.Found
+	runQuery    port.RunQuery // likewise
+	timerQuery  port.TimerQuery
+	effectQuery port.EffectQuery
+	cardQuery   port.CardQuery
+	search      port.SearchQuery
+	found       port.Found
 	marked      string
-	missions    []parley.MissionInfo
+	missions    []port.MissionInfo
 	choice      parley.IdleChoice
 
 	mu       sync.Mutex // guards the following
@@ -51,68 +52,68 @@ const epoch = "k3v1"
 
 func (d *door) Epoch() string { return epoch }
 
-func (d *door) Submit(_ context.Context, _ parley.Principal, c parley.Command) (parley.Receipt, error) {
+func (d *door) Submit(_ context.Context, _ port.Principal, c parley.Command) (port.Receipt, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.commands = append(d.commands, c)
-	return parley.Receipt{Session: c.Session, Command: c.ID, First: 4, Last: 5}, d.refusal
+	return port.Receipt{Session: c.Session, Command: c.ID, First: 4, Last: 5}, d.refusal
 }
 
-func (d *door) Session(_ context.Context, _ parley.Principal, id parley.SessionID) (parley.Summary, error) {
-	return parley.Summary{ID: id, Root: id, Owner: "ann", Status: parley.StatusIdle,
+func (d *door) Session(_ context.Context, _ port.Principal, id parley.SessionID) (port.Summary, error) {
+	return port.Summary{ID: id, Root: id, Owner: "ann", Status: parley.StatusIdle,
 		Head: cmp.Or(d.head, parley.Seq(len(d.log)))}, d.refusal
 }
 
-func (d *door) Sessions(_ context.Context, _ parley.Principal, q parley.SessionQuery) ([]parley.Summary, error) {
+func (d *door) Sessions(_ context.Context, _ port.Principal, q port.SessionQuery) ([]port.Summary, error) {
 	d.query = q
 	return nil, d.refusal
 }
 
-func (d *door) Runs(_ context.Context, _ parley.Principal, q parley.RunQuery) ([]parley.RunInfo, error) {
+func (d *door) Runs(_ context.Context, _ port.Principal, q port.RunQuery) ([]port.RunInfo, error) {
 	d.runQuery = q
 	if q.Run == 404 {
 		return nil, d.refusal
 	}
-	return []parley.RunInfo{{Session: dialecttest.Session, Root: dialecttest.Session, Run: 3, Agent: "coder",
+	return []port.RunInfo{{Session: dialecttest.Session, Root: dialecttest.Session, Run: 3, Agent: "coder",
 		Owner: "ann", Request: "r1", StartedAt: dialecttest.Begin,
 		Parent: &parley.Origin{Session: dialecttest.Session, Run: 1, Call: 2, Depth: 1}, Waiting: true}}, d.refusal
 }
 
-func (d *door) Plan(context.Context, parley.Principal, parley.SessionID) (parley.Plan, error) {
+func (d *door) Plan(context.Context, port.Principal, parley.SessionID) (parley.Plan, error) {
 	return parley.Plan{Status: parley.PlanProposed,
 		Items: []parley.PlanItem{{Title: "one", Status: parley.ItemPending}}}, d.refusal
 }
 
-func (d *door) Grants(context.Context, parley.Principal, parley.SessionID) ([]parley.GrantInfo, error) {
+func (d *door) Grants(context.Context, port.Principal, parley.SessionID) ([]parley.GrantInfo, error) {
 	return []parley.GrantInfo{{ID: "7", Scope: parley.ScopeSimilar, Tool: "shell", Text: "mkdir with other arguments",
 		By: "ann", At: dialecttest.Begin}}, d.refusal
 }
 
-func (d *door) Settings(context.Context, parley.Principal) (parley.Settings, error) {
-	return parley.TenantFacts{}.Effective(), d.refusal
+func (d *door) Settings(context.Context, port.Principal) (parley.Settings, error) {
+	return parley.State{}.Facts.Effective(), d.refusal
 }
 
-func (d *door) Timers(_ context.Context, _ parley.Principal, q parley.TimerQuery) ([]parley.TimerInfo, error) {
+func (d *door) Timers(_ context.Context, _ port.Principal, q port.TimerQuery) ([]port.TimerInfo, error) {
 	if d.timerQuery = q; q.Timer == 404 {
 		return nil, nil
 	}
-	return []parley.TimerInfo{{ID: session + ".9", Session: dialecttest.Session, Timer: 9, Run: 3, Agent: "coder",
+	return []port.TimerInfo{{ID: session + ".9", Session: dialecttest.Session, Timer: 9, Run: 3, Agent: "coder",
 		Owner: "ann", By: "tool", Reason: "a reminder",
 		Status: parley.TimerPending, Why: "cooldown", FireAt: dialecttest.Begin, CreatedAt: dialecttest.Begin,
 		UpdatedAt: dialecttest.Begin}}, d.refusal
 }
 
-func (d *door) Effects(_ context.Context, _ parley.Principal, q parley.EffectQuery) ([]parley.EffectInfo, error) {
+func (d *door) Effects(_ context.Context, _ port.Principal, q port.EffectQuery) ([]port.EffectInfo, error) {
 	if d.effectQuery = q; q.Effect == 404 {
 		return nil, nil
 	}
-	return []parley.EffectInfo{{ID: session + ".5", Session: dialecttest.Session, Effect: 5, Run: 3, Owner: "ann",
-			Type: parley.SendMessage, Request: "r1", Status: parley.EffectCompleted,
+	return []port.EffectInfo{{ID: session + ".5", Session: dialecttest.Session, Effect: 5, Run: 3, Owner: "ann",
+			Type: parley.SendMessage, Request: "r1", Status: port.EffectCompleted,
 			Attempts: 1, LastAttemptAt: dialecttest.Begin, CreatedAt: dialecttest.Begin, UpdatedAt: dialecttest.Begin}},
 		d.refusal
 }
 
-func (d *door) Missions(_ context.Context, _ parley.Principal, project string, limit int) ([]parley.MissionInfo,
+func (d *door) Missions(_ context.Context, _ port.Principal, project string, limit int) ([]port.MissionInfo,
 	error) {
 	if project != "/p" || limit <= parley.MaxEndedMissions {
 		return nil, parley.Errorf(parley.CodeInternal, "%d of %q", limit, project)
@@ -120,18 +121,18 @@ func (d *door) Missions(_ context.Context, _ parley.Principal, project string, l
 	return d.missions, d.refusal
 }
 
-func (d *door) Override(_ context.Context, _ parley.Principal, project, agent string) (parley.Override, error) {
+func (d *door) Override(_ context.Context, _ port.Principal, project, agent string) (parley.Override, error) {
 	return parley.Override{Project: project, Agent: agent, IdleChoice: d.choice}, d.refusal
 }
 
-func (d *door) Cards(_ context.Context, _ parley.Principal, q parley.CardQuery) ([]parley.CardInfo, error) {
+func (d *door) Cards(_ context.Context, _ port.Principal, q port.CardQuery) ([]port.CardInfo, error) {
 	d.cardQuery = q
-	return []parley.CardInfo{{Kind: q.Kind, Session: dialecttest.Session, Root: dialecttest.Session, Run: 3, Seq: 9,
+	return []port.CardInfo{{Kind: q.Kind, Session: dialecttest.Session, Root: dialecttest.Session, Run: 3, Seq: 9,
 		Call: 8, Agent: "coder", Owner: "ann",
 		Tool: "write_file", Arguments: "{}", Show: "write it", AskedAt: dialecttest.Begin}}, d.refusal
 }
 
-func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope, from parley.Cursor) (parley.Follower,
+func (d *door) Follow(_ context.Context, _ port.Principal, scope port.Scope, from port.Cursor) (port.Follower,
 	error) {
 	head := int64(len(d.log))
 	if d.log != nil && scope.Session == "" {
@@ -153,7 +154,7 @@ func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope,
 			at = int64(e.Position)
 		}
 		if at > from.After {
-			f.items = append(f.items, &parley.Item{Event: e})
+			f.items = append(f.items, &port.Item{Event: e})
 		}
 	}
 	d.mu.Lock()
@@ -162,33 +163,33 @@ func (d *door) Follow(_ context.Context, _ parley.Principal, scope parley.Scope,
 	return f, nil
 }
 
-func (d *door) Head(context.Context, parley.Principal) (parley.Cursor, error) {
-	return parley.Cursor{Epoch: epoch, After: int64(cmp.Or(d.head, parley.Seq(len(d.log))))}, d.refusal
+func (d *door) Head(context.Context, port.Principal) (port.Cursor, error) {
+	return port.Cursor{Epoch: epoch, After: int64(cmp.Or(d.head, parley.Seq(len(d.log))))}, d.refusal
 }
 
-func (d *door) Resume(context.Context, parley.Principal, parley.SessionID) (parley.Cursor, error) {
-	return parley.Beginning, d.refusal
+func (d *door) Resume(context.Context, port.Principal, parley.SessionID) (port.Cursor, error) {
+	return port.Beginning, d.refusal
 }
 
-func (d *door) Delivered(context.Context, parley.Principal, parley.SessionID, ...parley.RunID) error {
+func (d *door) Delivered(context.Context, port.Principal, parley.SessionID, ...parley.RunID) error {
 	return d.refusal
 }
 
-func (d *door) Stopped(context.Context, parley.Principal, string) ([]string, error) {
+func (d *door) Stopped(context.Context, port.Principal, string) ([]string, error) {
 	return d.stopped, d.refusal
 }
 
-func (d *door) SetContext(context.Context, parley.Principal, string, string, string) error {
+func (d *door) SetContext(context.Context, port.Principal, string, string, string) error {
 	return d.refusal
 }
 
 type follower struct {
 	door  *door
-	items []*parley.Item
+	items []*port.Item
 }
 
 // Next gives the log in pieces, as it may come.
-func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) {
+func (f *follower) Next(ctx context.Context) ([]*port.Item, error) {
 	if n := min(len(f.items), 7); n > 0 {
 		list := f.items[:n]
 		f.items = f.items[n:]
@@ -224,19 +225,32 @@ func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 	return coder, nil
 }
 
-func (a agents) Of(string) parley.Agents { return a }
+func (a agents) Of(string) port.Agents { return a }
 
 func (agents) List(parley.TenantID) []parley.Agent { return []parley.Agent{coder} }
 
 func handler(d *door) *Handler {
 	return &Handler{Door: d, Agents: agents{}, Log: slog.New(slog.DiscardHandler), Guard: guard{}, Office: office{},
-		Servers: servers{}, Access: rules{}}
+		Servers: servers{}, Access: rules{}, Webhooks: hooks{}, Keys: keys{}}
+}
+
+// hooks and keys do what takes no more than an empty body.
+type hooks struct{ Webhooks }
+
+func (hooks) TryWebhook(context.Context, port.Principal, parley.SessionID, string) (port.WebhookTrial, error) {
+	return port.WebhookTrial{}, nil
+}
+
+type keys struct{ ModelKeys }
+
+func (keys) Try(context.Context, port.Principal, string, string, string) (port.ModelKeyTrial, error) {
+	return port.ModelKeyTrial{}, nil
 }
 
 // rules lets everybody do everything but the reader.
 type rules struct{}
 
-func (rules) Permit(who parley.Principal, action parley.Action, _ parley.Resource) error {
+func (rules) Permit(who port.Principal, action parley.Action, _ port.Resource) error {
 	if who.ID == "reader" && action != parley.ActRead {
 		return parley.Errorf(parley.CodeForbidden, "You may not do this: it needs %s.", action)
 	}
@@ -246,16 +260,16 @@ func (rules) Permit(who parley.Principal, action parley.Action, _ parley.Resourc
 // guard lets everybody in who is not nobody.
 type guard struct{}
 
-func (guard) Who(r *http.Request) (parley.Principal, error) {
+func (guard) Who(r *http.Request) (port.Principal, error) {
 	if r.Header.Get("X-Nobody") != "" {
-		return parley.Principal{}, parley.Errorf(parley.CodeForbidden, "Who are you?")
+		return port.Principal{}, parley.Errorf(parley.CodeForbidden, "Who are you?")
 	}
-	return parley.Principal{ID: parley.PrincipalID(cmp.Or(r.Header.Get("X-User"), "ann")), Tenant: "acme"}, nil
+	return port.Principal{ID: parley.PrincipalID(cmp.Or(r.Header.Get("X-User"), "ann")), Tenant: "acme"}, nil
 }
 
-func (g guard) Enter(r *http.Request, _ string) (parley.Visit, error) {
+func (g guard) Enter(r *http.Request, _ string) (port.Visit, error) {
 	who, err := g.Who(r)
-	return parley.Visit{Who: who, Watch: context.WithCancel, Message: func() error { return nil }, Leave: func() {}},
+	return port.Visit{Who: who, Watch: context.WithCancel, Message: func() error { return nil }, Leave: func() {}},
 		err
 }
 
@@ -271,7 +285,7 @@ func (office) Ticket(r *http.Request, wanted func() (string, error)) (string, ti
 	return fmt.Sprintf("for %s to %s", who.ID, agent), dialecttest.Begin, err
 }
 
-func (office) Revoke(_ context.Context, _ parley.Principal, who parley.PrincipalID) ([]parley.UserRole, error) {
+func (office) Revoke(_ context.Context, _ port.Principal, who parley.PrincipalID) ([]parley.UserRole, error) {
 	if who == "ghost" {
 		return nil, parley.Errorf(parley.CodeUnavailable, "Not now.")
 	}
@@ -279,7 +293,7 @@ func (office) Revoke(_ context.Context, _ parley.Principal, who parley.Principal
 }
 
 // May permits everything but to clumsy people.
-func (d *door) May(_ context.Context, who parley.Principal, action parley.Action, _ parley.Resource) error {
+func (d *door) May(_ context.Context, who port.Principal, action parley.Action, _ port.Resource) error {
 	if who.ID == "clumsy" {
 		return parley.Errorf(parley.CodeForbidden, "You may not do this: it needs %s.", action)
 	}
@@ -287,11 +301,11 @@ func (d *door) May(_ context.Context, who parley.Principal, action parley.Action
 }
 
 // Audited repeats what was asked for.
-func (d *door) Audited(_ context.Context, who parley.Principal, q parley.AuditQuery) ([]parley.AuditRow, error) {
-	if err := d.May(context.Background(), who, parley.ActReadAudit, parley.Resource{}); err != nil {
+func (d *door) Audited(_ context.Context, who port.Principal, q port.AuditQuery) ([]port.AuditRow, error) {
+	if err := d.May(context.Background(), who, parley.ActReadAudit, port.Resource{}); err != nil {
 		return nil, err
 	}
-	return []parley.AuditRow{{Tenant: who.Tenant, No: int64(q.Limit),
+	return []port.AuditRow{{Tenant: who.Tenant, No: int64(q.Limit),
 		Audit: parley.Audit{At: dialecttest.Begin, By: q.By, Action: q.Action,
 			Resource: q.Resource, Source: q.Source,
 			Metadata: parley.Metadata(map[string]any{"after": q.After, "before": q.Before})}, Hash: "h"}}, nil
@@ -382,36 +396,36 @@ func wholeLog(t *testing.T) []parley.Event {
 const logPath = "/api/v1/sessions/" + string(dialecttest.Session) + "/log"
 
 // Project knows two.
-func (d *door) Project(_ parley.TenantID, name string) (parley.Project, error) {
+func (d *door) Project(_ parley.TenantID, name string) (port.Project, error) {
 	return projectAt(name)
 }
 
-func (d *door) Projects(context.Context, parley.Principal) ([]parley.Project, error) {
-	return []parley.Project{parley.NewProject("/p", "first"), parley.NewProject("/q", "second")}, d.refusal
+func (d *door) Projects(context.Context, port.Principal) ([]port.Project, error) {
+	return []port.Project{port.NewProject("/p", "first"), port.NewProject("/q", "second")}, d.refusal
 }
 
-func projectAt(name string) (parley.Project, error) {
-	for _, p := range []parley.Project{parley.NewProject("/p", "first"), parley.NewProject("/q", "second")} {
+func projectAt(name string) (port.Project, error) {
+	for _, p := range []port.Project{port.NewProject("/p", "first"), port.NewProject("/q", "second")} {
 		if p.First = p.Root == "/p"; name == "" || p.Is(name) {
 			return p, nil
 		}
 	}
-	return parley.Project{}, parley.Errorf(parley.CodeInvalid, "There is no project %q; there are: /p, /q.", name)
+	return port.Project{}, parley.Errorf(parley.CodeInvalid, "There is no project %q; there are: /p, /q.", name)
 }
 
 // Erase erases nothing.
-func (d *door) Erase(_ context.Context, _ parley.Principal, user parley.PrincipalID) (parley.ErasureReport, error) {
-	return parley.ErasureReport{User: user}, nil
+func (d *door) Erase(_ context.Context, _ port.Principal, user parley.PrincipalID) (port.ErasureReport, error) {
+	return port.ErasureReport{User: user}, nil
 }
 
-func (d *door) Retain(_ context.Context, _ parley.Principal, dry bool) (parley.RetentionReport, error) {
-	return parley.RetentionReport{DryRun: dry}, nil
+func (d *door) Retain(_ context.Context, _ port.Principal, dry bool) (port.RetentionReport, error) {
+	return port.RetentionReport{DryRun: dry}, nil
 }
 
-func (d *door) LegalHolds(context.Context, parley.Principal) (parley.LegalHolds, error) {
+func (d *door) LegalHolds(context.Context, port.Principal) (port.LegalHolds, error) {
 	return nil, nil
 }
 
-func (d *door) Hold(_ context.Context, _ parley.Principal, change parley.HoldChange) (parley.LegalHold, error) {
+func (d *door) Hold(_ context.Context, _ port.Principal, change port.HoldChange) (port.LegalHold, error) {
 	return change.LegalHold, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // exportSession serves a conversation as a file: a document (?format=markdown or html), or the log itself (jsonl).
@@ -16,7 +17,7 @@ func (h *Handler) exportSession(w http.ResponseWriter, r *http.Request) {
 	switch format := cmp.Or(r.URL.Query().Get("format"), "markdown"); format {
 	case "jsonl":
 		name(w, id, "jsonl")
-		h.log(w, whole(r), parley.Scope{Session: id})
+		h.log(w, whole(r), port.Scope{Session: id})
 	case "markdown", "html":
 		body, err := h.export(r, id, format)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // What goes on and what waits for a person, across sessions. A thing is named by
@@ -15,7 +16,7 @@ import (
 
 type runLine struct {
 	ID string `json:"id"`
-	parley.RunInfo
+	port.RunInfo
 }
 
 func (h *Handler) listRuns(r request) (int, any, error) {
@@ -24,7 +25,7 @@ func (h *Handler) listRuns(r request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	query := parley.RunQuery{Session: parley.SessionID(q.Get("session")), Agent: q.Get("agent"),
+	query := port.RunQuery{Session: parley.SessionID(q.Get("session")), Agent: q.Get("agent"),
 		Open: q.Get("open") == "1", Project: r.only, Limit: limit}
 	if query.Before, err = r.time("before"); err != nil {
 		return 0, nil, err
@@ -44,7 +45,7 @@ func (h *Handler) listRuns(r request) (int, any, error) {
 	return http.StatusOK, map[string]any{"runs": list}, err
 }
 
-func lineOf(run parley.RunInfo) runLine {
+func lineOf(run port.RunInfo) runLine {
 	return runLine{parley.Ref(run.Session, parley.Seq(run.Run)), run}
 }
 
@@ -55,7 +56,7 @@ func (h *Handler) getRun(r request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	runs, err := h.Door.Runs(r.Context(), r.who, parley.RunQuery{Session: session, Run: parley.RunID(run), Limit: 1})
+	runs, err := h.Door.Runs(r.Context(), r.who, port.RunQuery{Session: session, Run: parley.RunID(run), Limit: 1})
 	one, err := only(runs, err, errNoRun)
 	return http.StatusOK, lineOf(one), err
 }
@@ -69,9 +70,19 @@ func (h *Handler) cancelOneRun(r request) (int, any, error) {
 	return http.StatusAccepted, receipt, err
 }
 
+// undoRun undoes what a run did to files.
+func (h *Handler) undoRun(r request) (int, any, error) {
+	session, run, err := r.ref(errNoRun)
+	if err != nil {
+		return 0, nil, err
+	}
+	receipt, err := h.submit(r, string(session), parley.UndoChanges{Run: parley.RunID(run)})
+	return http.StatusAccepted, receipt, err
+}
+
 type cardLine struct {
 	ID string `json:"id"`
-	parley.CardInfo
+	port.CardInfo
 }
 
 // listCards lists what waits of one kind, under a name.
@@ -86,7 +97,7 @@ func (h *Handler) listCards(kind parley.CardKind, name string) func(request) (in
 			return 0, nil, dialect.Invalid("status must be unknown: only calls of unknown outcome wait for a person; " +
 				"the others are in the log")
 		}
-		cards, err := h.Door.Cards(r.Context(), r.who, parley.CardQuery{Session: parley.SessionID(q.Get("session")),
+		cards, err := h.Door.Cards(r.Context(), r.who, port.CardQuery{Session: parley.SessionID(q.Get("session")),
 			Kind: kind, Project: r.only, Limit: limit})
 		list := []cardLine{}
 		for _, c := range cards {

@@ -9,6 +9,7 @@ import (
 
 	"parley"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
 const run3 = `{"id":"` + session + `.3","session":"` + session + `","root":"` + session +
@@ -17,7 +18,7 @@ const run3 = `{"id":"` + session + `.3","session":"` + session + `","root":"` + 
 	`","run":1,"call":2,"depth":1},"request":"r1","waiting":true,"started_at":"2026-01-02T03:04:05Z"}`
 
 func TestRuns(t *testing.T) {
-	for path, want := range map[string]parley.RunQuery{
+	for path, want := range map[string]port.RunQuery{
 		"":                    {Limit: 50},
 		"?open=1&limit=7":     {Open: true, Limit: 7},
 		"?agent=coder":        {Agent: "coder", Limit: 50},
@@ -69,7 +70,7 @@ func TestCards(t *testing.T) {
 		if got := strings.TrimSpace(w.Body.String()); w.Code != 200 || got != want {
 			t.Errorf("%s: %d\n%s\n%s", path, w.Code, got, want)
 		}
-		if d.cardQuery != (parley.CardQuery{Session: dialecttest.Session, Kind: kind, Limit: 3}) {
+		if d.cardQuery != (port.CardQuery{Session: dialecttest.Session, Kind: kind, Limit: 3}) {
 			t.Errorf("%s asks for %+v", path, d.cardQuery)
 		}
 	}
@@ -163,7 +164,7 @@ func TestTimersAndEffects(t *testing.T) {
 		`","timer":9,"run":3,"agent":"coder","owner":"ann","by":"tool","reason":"a reminder","status":"pending",` +
 		`"why":"cooldown","fire_at":` + at + `,"created_at":` + at + `,"updated_at":` + at + `}]}`
 	if got := strings.TrimSpace(w.Body.String()); w.Code != 200 || got != want ||
-		d.timerQuery != (parley.TimerQuery{Session: dialecttest.Session, Status: parley.TimerPending, Limit: 3}) {
+		d.timerQuery != (port.TimerQuery{Session: dialecttest.Session, Status: parley.TimerPending, Limit: 3}) {
 		t.Errorf("%d %s, %+v", w.Code, got, d.timerQuery)
 	}
 	w = ask(d, "GET", "/api/v1/effects?status=completed", "")
@@ -171,7 +172,7 @@ func TestTimersAndEffects(t *testing.T) {
 		`","effect":5,"run":3,"owner":"ann","type":"send_message","request":"r1","status":"completed","attempts":1,` +
 		`"last_attempt_at":` + at + `,"created_at":` + at + `,"updated_at":` + at + `}]}`
 	if got := strings.TrimSpace(w.Body.String()); w.Code != 200 || got != want ||
-		d.effectQuery != (parley.EffectQuery{Status: parley.EffectCompleted, Limit: 50}) {
+		d.effectQuery != (port.EffectQuery{Status: port.EffectCompleted, Limit: 50}) {
 		t.Errorf("%d %s, %+v", w.Code, got, d.effectQuery)
 	}
 	for _, bad := range []string{"timers?status=fired", "timers?limit=0", "effects?status=sent", "effects?limit=x"} {

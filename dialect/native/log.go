@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 	"parley/transport"
 )
 
@@ -23,21 +24,21 @@ const writeWithin = 10 * time.Second
 func (h *Handler) sessionLog(w http.ResponseWriter, r *http.Request) {
 	id := parley.SessionID(r.PathValue("id"))
 	if r.URL.Query().Get("scope") == "tree" {
-		h.log(w, r, parley.Scope{Root: id})
+		h.log(w, r, port.Scope{Root: id})
 		return
 	}
-	h.log(w, r, parley.Scope{Session: id})
+	h.log(w, r, port.Scope{Session: id})
 }
 
 // tenantLog serves everything the principal's tenant does, with ?project= in one
 // project.
 func (h *Handler) tenantLog(w http.ResponseWriter, r *http.Request) {
-	h.log(w, r, parley.Scope{})
+	h.log(w, r, port.Scope{})
 }
 
 // letIn lets in a request or, if it lasts, a connection, whose context ends when
 // the visitor is no longer who they were.
-func (h *Handler) letIn(r *http.Request, lasts bool) (_ *http.Request, who parley.Principal, leave func(), err error) {
+func (h *Handler) letIn(r *http.Request, lasts bool) (_ *http.Request, who port.Principal, leave func(), err error) {
 	if !lasts {
 		who, err = h.Guard.Who(r)
 		return r, who, func() {}, err
@@ -50,7 +51,7 @@ func (h *Handler) letIn(r *http.Request, lasts bool) (_ *http.Request, who parle
 	return r.WithContext(ctx), visit.Who, leave, nil
 }
 
-func (h *Handler) log(w http.ResponseWriter, r *http.Request, scope parley.Scope) {
+func (h *Handler) log(w http.ResponseWriter, r *http.Request, scope port.Scope) {
 	sse := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 	lasts := sse || scope.Session == "" || r.URL.Query().Get("follow") == "1"
 	r, who, leave, err := h.letIn(r, lasts)
@@ -59,7 +60,7 @@ func (h *Handler) log(w http.ResponseWriter, r *http.Request, scope parley.Scope
 		return
 	}
 	defer leave()
-	if scope == (parley.Scope{}) {
+	if scope == (port.Scope{}) {
 		if _, scope.Project, err = h.project(request{Request: r, who: who}); err != nil {
 			h.fail(w, err)
 			return
@@ -74,7 +75,7 @@ func (h *Handler) log(w http.ResponseWriter, r *http.Request, scope parley.Scope
 		h.fail(w, err)
 		return
 	}
-	var follower parley.Follower
+	var follower port.Follower
 	if err == nil {
 		follower, err = h.Door.Follow(r.Context(), who, scope, cursor)
 	}
@@ -109,8 +110,8 @@ func (h *Handler) log(w http.ResponseWriter, r *http.Request, scope parley.Scope
 }
 
 // resync tells a client that its cursor means nothing here, and begins anew.
-func (h *Handler) resync(w http.ResponseWriter, r *http.Request, who parley.Principal, scope parley.Scope, why error) {
-	follower, err := h.Door.Follow(r.Context(), who, scope, parley.Beginning)
+func (h *Handler) resync(w http.ResponseWriter, r *http.Request, who port.Principal, scope port.Scope, why error) {
+	follower, err := h.Door.Follow(r.Context(), who, scope, port.Beginning)
 	if err != nil {
 		h.fail(w, err)
 		return
@@ -129,7 +130,7 @@ func (h *Handler) resync(w http.ResponseWriter, r *http.Request, who parley.Prin
 // atHead stands for a cursor at the end that the log has now.
 const atHead = "head"
 
-func (h *Handler) cursor(ctx context.Context, who parley.Principal, scope parley.Scope, given string) (parley.Cursor,
+func (h *Handler) cursor(ctx context.Context, who port.Principal, scope port.Scope, given string) (port.Cursor,
 	error) {
 	switch {
 	case given != atHead:
@@ -138,13 +139,13 @@ func (h *Handler) cursor(ctx context.Context, who parley.Principal, scope parley
 		return h.Door.Head(ctx, who)
 	}
 	m, err := h.Door.Session(ctx, who, scope.Session)
-	return parley.Cursor{Epoch: h.Door.Epoch(), After: int64(m.Head)}, err
+	return port.Cursor{Epoch: h.Door.Epoch(), After: int64(m.Head)}, err
 }
 
 // parseCursor reads epoch-number, as ids of events are, or a bare number.
-func parseCursor(s string) (parley.Cursor, error) {
+func parseCursor(s string) (port.Cursor, error) {
 	if s == "" {
-		return parley.Beginning, nil
+		return port.Beginning, nil
 	}
 	epoch, number, ok := strings.Cut(s, "-")
 	if !ok {
@@ -152,15 +153,15 @@ func parseCursor(s string) (parley.Cursor, error) {
 	}
 	after, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || after < 0 || ok && epoch == "" {
-		return parley.Cursor{}, parley.Errorf(parley.CodeResync, "%q is no cursor; use the id of an event, or leave "+
+		return port.Cursor{}, parley.Errorf(parley.CodeResync, "%q is no cursor; use the id of an event, or leave "+
 			"it out to start from the beginning.", s)
 	}
-	return parley.Cursor{Epoch: epoch, After: after}, nil
+	return port.Cursor{Epoch: epoch, After: after}, nil
 }
 
 // stream sends events until the client goes or the server stops.
-func (h *Handler) stream(ctx context.Context, s *transport.Stream, f parley.Follower, scope parley.Scope) {
-	err := dialect.Stream(ctx, s, f, func(i *parley.Item) ([]transport.Message, bool) {
+func (h *Handler) stream(ctx context.Context, s *transport.Stream, f port.Follower, scope port.Scope) {
+	err := dialect.Stream(ctx, s, f, func(i *port.Item) ([]transport.Message, bool) {
 		n := int64(i.Seq)
 		if scope.Session == "" {
 			n = int64(i.Position)
@@ -175,12 +176,12 @@ func (h *Handler) stream(ctx context.Context, s *transport.Stream, f parley.Foll
 }
 
 // shared is the line of an event, with its end.
-func shared(i *parley.Item) []byte {
+func shared(i *port.Item) []byte {
 	return i.Made("native", func() []byte { return append(line(i.Event), '\n') })
 }
 
 // lines writes one event per line; up to a seq, or for ever if that is negative.
-func (h *Handler) lines(w http.ResponseWriter, r *http.Request, f parley.Follower, at, until parley.Seq) {
+func (h *Handler) lines(w http.ResponseWriter, r *http.Request, f port.Follower, at, until parley.Seq) {
 	rc := http.NewResponseController(w)
 	begun := false
 	begin := func() {

@@ -16,6 +16,7 @@ import (
 
 	"parley"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
 // JSON lines and server-sent events are the golden lines; over SSE each has its
@@ -209,7 +210,7 @@ func checkEvent(t *testing.T, got, prefix string, code parley.Code, message stri
 // A log has an end; with follow=1 it goes on, and what there is is not held back.
 func TestFollowing(t *testing.T) {
 	log := wholeLog(t)
-	d := &door{log: log[:3], more: make(chan []*parley.Item)}
+	d := &door{log: log[:3], more: make(chan []*port.Item)}
 	srv := serve(t, d)
 	body, err := io.ReadAll(get(t, srv, logPath).Body)
 	if err != nil || string(body) != dialecttest.Lines(log[:3]) {
@@ -227,7 +228,7 @@ func TestFollowing(t *testing.T) {
 	read(log[2])
 	for _, e := range log[3:6] {
 		select {
-		case d.more <- []*parley.Item{{Event: e}}:
+		case d.more <- []*port.Item{{Event: e}}:
 			read(e)
 		case <-time.After(time.Minute):
 			t.Fatal("nobody waits for more")
@@ -250,7 +251,7 @@ func TestAFiniteLogEndsAtTheHeadItHad(t *testing.T) {
 	d := &door{log: log}
 	h := handler(d)
 	w := newRecorder()
-	f, err := d.Follow(t.Context(), parley.Principal{}, parley.Scope{Session: dialecttest.Session}, parley.Beginning)
+	f, err := d.Follow(t.Context(), port.Principal{}, port.Scope{Session: dialecttest.Session}, port.Beginning)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 type marksBody struct {
@@ -22,7 +23,7 @@ func (h *Handler) markSession(r request) (int, any, error) {
 			return 0, nil, dialect.Invalid("%s", err)
 		}
 	}
-	change := parley.MarkChange{Session: parley.SessionID(r.PathValue("id")), Pinned: body.Pinned, Archived: body.Archived}
+	change := port.MarkChange{Session: parley.SessionID(r.PathValue("id")), Pinned: body.Pinned, Archived: body.Archived}
 	switch {
 	case body.Read != nil && *body.Read:
 		change.ReadAt = time.Now() // the engine's clock counts

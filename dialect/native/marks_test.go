@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
+	"parley/port"
 )
 
-func (d *door) Mark(_ context.Context, _ parley.Principal, c parley.MarkChange) (parley.Marks, error) {
+func (d *door) Mark(_ context.Context, _ port.Principal, c port.MarkChange) (port.Marks, error) {
 	said := func(b *bool) string {
 		if b == nil {
 			return "-"
@@ -17,7 +17,7 @@ func (d *door) Mark(_ context.Context, _ parley.Principal, c parley.MarkChange) 
 		return fmt.Sprint(*b)
 	}
 	d.marked = fmt.Sprint(c.Session, " ", said(c.Pinned), " ", said(c.Archived), " ", !c.ReadAt.IsZero())
-	return parley.Marks{Pinned: true, Unread: true}, d.refusal
+	return port.Marks{Pinned: true, Unread: true}, d.refusal
 }
 
 func TestMarks(t *testing.T) {
@@ -40,11 +40,11 @@ func TestMarks(t *testing.T) {
 			t.Errorf("%s: %s, %s", body, got, w.Body)
 		}
 	}
-	for query, want := range map[string]parley.SessionQuery{
+	for query, want := range map[string]port.SessionQuery{
 		"":                       {},
-		"?pinned=1&archived=all": {Pinned: true, Archived: parley.AlsoArchived},
-		"?archived=1":            {Archived: parley.OnlyArchived},
-		"?search=x":              {Search: "x", Archived: parley.AlsoArchived},
+		"?pinned=1&archived=all": {Pinned: true, Archived: port.AlsoArchived},
+		"?archived=1":            {Archived: port.OnlyArchived},
+		"?search=x":              {Search: "x", Archived: port.AlsoArchived},
 	} {
 		d := &door{}
 		want.Limit, want.Viewer = 50, "ann"

@@ -2,22 +2,37 @@ package native
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 type servers struct{ err error }
 
-func (s servers) ToolServers(context.Context, parley.Principal) ([]parley.ToolServer, error) {
-	return []parley.ToolServer{{Name: "files", Transport: "stdio", Status: "running", Tools: []parley.ServerTool{
+func (s servers) ToolServers(context.Context, port.Principal) ([]port.ToolServer, error) {
+	return []port.ToolServer{{Name: "files", Transport: "stdio", Status: "running", Tools: []port.ServerTool{
 		{Name: "files__read", Status: "waiting", Reason: "it has changed", Digest: strings.Repeat("1", 64),
 			Accepted: strings.Repeat("0", 64)},
 		{Name: "files__a.b", Status: "unusable", Digest: strings.Repeat("2", 64)},
 	}}}, s.err
+}
+
+func (servers) Set(_ context.Context, _ port.Principal, name string, _ port.ServerSetup) error {
+	if name == "files" {
+		return parley.Errorf(parley.CodeConflict, "it is the operator's")
+	}
+	return nil
+}
+
+func (servers) Remove(context.Context, port.Principal, string) error { return nil }
+
+func (servers) Test(_ context.Context, _ port.Principal, _ string, s port.ServerSetup) (port.ServerTrial, error) {
+	return port.ServerTrial{Works: true, Reason: fmt.Sprint(s)}, nil
 }
 
 func TestToolServers(t *testing.T) {
@@ -30,6 +45,12 @@ func TestToolServers(t *testing.T) {
 		accepts            string // the tool
 	}{
 		{"GET", "/api/v1/mcp", "", nil, nil, 200, `"status":"waiting","reason":"it has changed"`, ""},
+		{"PUT", "/api/v1/mcp/notes", `{"url":"https://x"}`, nil, nil, 200, `"servers"`, ""},
+		{"PUT", "/api/v1/mcp/notes", `{"command":"x"}`, nil, nil, 400, "command must be a list", ""},
+		{"PUT", "/api/v1/mcp/files", `{}`, nil, nil, 409, "", ""},
+		{"DELETE", "/api/v1/mcp/notes", "", nil, nil, 200, `"servers"`, ""},
+		{"POST", "/api/v1/mcp/notes/test", `{"command":["a"],"env":{"K":"v"},"bare":true}`, nil, nil, 200,
+			"{[a] map[K:v] [] false false true  map[]}", ""},
 		{"GET", "/api/v1/mcp", "", nil, parley.Errorf(parley.CodeUnavailable, "later"), 503, "", ""},
 		{"POST", "/api/v1/mcp/files/accept", `{"tools":{"files__read":"` + one + `"}}`, nil, nil, 200, `"servers"`,
 			"read"},

@@ -29,7 +29,7 @@ type me struct {
 
 func (h *Handler) whoAmI(r request) (int, any, error) {
 	m := me{User: r.who.ID, Tenant: r.who.Tenant, Roles: slices.Concat([]parley.UserRole{}, r.who.Roles),
-		Permissions: h.Permissions(r.who), About: h.About}
+		Permissions: h.Permissions(r.who), About: h.About()}
 	m.Project = r.project.Root
 	return http.StatusOK, m, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 func (h *Handler) listMissions(r request) (int, any, error) {
@@ -26,16 +27,16 @@ func (h *Handler) listMissions(r request) (int, any, error) {
 }
 
 // missions are those of the project that the request names. The server may have lost the project since they were set.
-func (h *Handler) missions(r request) ([]parley.MissionInfo, error) {
+func (h *Handler) missions(r request) ([]port.MissionInfo, error) {
 	list, err := h.Door.Missions(r.Context(), r.who, r.project.Root, parley.MaxEndedMissions+1)
-	if err == nil && len(list) == 0 && r.gone != nil && r.project.Root != parley.EveryProject {
+	if err == nil && len(list) == 0 && r.gone != nil && r.project.Root != port.EveryProject {
 		err = r.gone
 	}
 	return list, err
 }
 
 // missionsGone says what to do with active missions of projects that the server does not have; empty: there are none.
-func missionsGone(list []parley.MissionInfo) string {
+func missionsGone(list []port.MissionInfo) string {
 	for _, m := range list {
 		if m.Gone && m.Ended.IsZero() {
 			return fmt.Sprintf("The project %s is gone: this server does not have it, and nothing comes of its "+
@@ -77,13 +78,13 @@ func (h *Handler) setMission(r request) (int, any, error) {
 
 // missionReceipt tells who sets a mission if nothing will come of it.
 type missionReceipt struct {
-	parley.Receipt
+	port.Receipt
 	Note string `json:"note,omitempty"`
 }
 
 func (h *Handler) clearMission(r request) (int, any, error) {
 	if r.gone != nil { // else a mistyped name would be answered as if there were nothing to clear
-		if list, err := h.missions(r); err != nil || len(list) == 0 || r.project.Root == parley.EveryProject {
+		if list, err := h.missions(r); err != nil || len(list) == 0 || r.project.Root == port.EveryProject {
 			return 0, nil, cmp.Or(err, r.gone)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"parley"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
 // TestMissionsSayThatNobodyIsPrompted: who reads or sets missions is told why nothing
@@ -33,7 +34,7 @@ func TestMissionsSayThatNobodyIsPrompted(t *testing.T) {
 
 func TestMissions(t *testing.T) {
 	prompt, seconds := "Look.", int64(60)
-	d := &door{missions: []parley.MissionInfo{{ID: 2, Project: "/p", Text: "green", By: "ann", At: dialecttest.Begin}},
+	d := &door{missions: []port.MissionInfo{{ID: 2, Project: "/p", Text: "green", By: "ann", At: dialecttest.Begin}},
 		choice: parley.IdleChoice{Prompt: &prompt, Seconds: &seconds}}
 	for _, c := range []struct {
 		method, path, body string

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 func TestModels(t *testing.T) {
@@ -19,8 +20,8 @@ func TestModels(t *testing.T) {
 	if got := get(); got != `[]` {
 		t.Errorf("%s", got)
 	}
-	h.Models = func(_ context.Context, byDefault string) ([]parley.ModelInfo, error) {
-		return []parley.ModelInfo{{ID: "m", Provider: "openai", Default: byDefault == "", Window: 8, InputPrice: 0.5,
+	h.Models = func(_ context.Context, byDefault string) ([]port.ModelInfo, error) {
+		return []port.ModelInfo{{ID: "m", Provider: "openai", Default: byDefault == "", Window: 8, InputPrice: 0.5,
 			OutputPrice: 2}, {ID: "demo", Provider: "demo"}}, nil
 	}
 	if got := get(); got != `[{"id":"m","provider":"openai","default":true,"context_window":8,"input_price":0.5,`+

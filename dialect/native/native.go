@@ -20,29 +20,31 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // Handler serves /api/v1.
 type Handler struct {
-	Door   parley.Door
-	Agents parley.ProjectAgents
+	Door   port.Door
+	Agents port.ProjectAgents
 	Guard  dialect.Guard
 	Office Office
 	// Files is what files of a project define; nil: nothing is known of files.
 	Files func(tenant parley.TenantID, project string) ProjectFiles
 	// Access says what somebody may see of an answer. Who looks and does not see
 	// all of it was refused nothing, so that unlike Door.May this leaves no record.
-	Access parley.Authorizer
+	Access port.Authorizer
 	// Remotes knows which agents cannot be reached; nil: none runs elsewhere.
-	Remotes parley.Remotes
+	Remotes port.Remotes
 	Log     *slog.Logger
 
 	Servers  ToolServers
 	Webhooks Webhooks
+	Keys     ModelKeys
 
-	About About
+	About func() About
 	// Permissions are what a principal may do, somewhere.
-	Permissions func(parley.Principal) []parley.Action
+	Permissions func(port.Principal) []parley.Action
 	Models      dialect.Models // nil: no model is listed
 	// Nodes lists the servers that share this one's database, itself first; nil, or
 	// none: it shares it with nobody.
@@ -103,6 +105,7 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"GET /api/v1/audit/events":                   h.asks(h.listAudit),
 		"POST /api/v1/tickets":                       h.issueTicket,
 		"POST /api/v1/users/{id}/revoke":             h.asks(h.revoke),
+		"GET /api/v1/users":                          h.asks(h.listUsers),
 		"GET /api/v1/retention":                      h.asks(h.retain(true)),
 		"POST /api/v1/retention":                     h.asks(h.retain(false)),
 		"GET /api/v1/holds":                          h.asks(h.listHolds),
@@ -111,6 +114,7 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"GET /api/v1/runs":                           h.asks(h.listRuns),
 		"GET /api/v1/runs/{id}":                      h.asks(h.getRun),
 		"POST /api/v1/runs/{id}/cancel":              h.asks(h.cancelOneRun),
+		"POST /api/v1/runs/{id}/undo":                h.asks(h.undoRun),
 		"GET /api/v1/runs/{id}/turns/{turn}/request": h.asks(h.getRequest),
 		"GET /api/v1/approvals":                      h.asks(h.listCards(parley.CardApproval, "approvals")),
 		"GET /api/v1/questions":                      h.asks(h.listCards(parley.CardQuestion, "questions")),
@@ -131,6 +135,15 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"GET /api/v1/sessions/{id}/webhook":           h.asks(h.getWebhook),
 		"PUT /api/v1/sessions/{id}/webhook":           h.asks(h.setWebhook),
 		"DELETE /api/v1/sessions/{id}/webhook":        h.asks(h.removeWebhook),
+		"POST /api/v1/sessions/{id}/webhook/test":     h.asks(h.tryWebhook),
+		"GET /api/v1/sessions/{id}/servers":           h.asks(h.serversOff),
+		"PUT /api/v1/sessions/{id}/servers":           h.asks(h.command(chooseServers)),
+		"GET /api/v1/webhooks":                        h.asks(h.listWebhooks),
+
+		"GET /api/v1/model-keys":            h.asks(h.listModelKeys),
+		"PUT /api/v1/model-keys/{id}":       h.asks(func(r request) (int, any, error) { return withKey(h.Keys.Set)(r) }),
+		"DELETE /api/v1/model-keys/{id}":    h.asks(h.removeModelKey),
+		"POST /api/v1/model-keys/{id}/test": h.asks(func(r request) (int, any, error) { return withKey(h.Keys.Try)(r) }),
 
 		"GET /api/v1/settings":         h.asks(h.getSettings),
 		"PATCH /api/v1/settings":       h.asks(h.changeSettings),
@@ -138,17 +151,20 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 		"GET /api/v1/usage":            h.asks(h.getUsage),
 		"GET /api/v1/mcp":              h.asks(h.listServers),
 		"POST /api/v1/mcp/{id}/accept": h.asks(h.acceptTools),
+		"PUT /api/v1/mcp/{id}":         h.asks(h.setServer),
+		"DELETE /api/v1/mcp/{id}":      h.asks(h.removeServer),
+		"POST /api/v1/mcp/{id}/test":   h.asks(h.testServer),
 	}
 }
 
 // A request with what every handler needs of it.
 type request struct {
 	*http.Request
-	who  parley.Principal
+	who  port.Principal
 	body dialect.Object // empty without one
 	// project is the one that the request names, or else the tenant's first; only is
 	// the former, and zero where none is named.
-	project, only parley.Project
+	project, only port.Project
 	gone          error // of asksAnywhere: why the server has no such project
 }
 
@@ -206,60 +222,6 @@ func (h *Handler) fail(w http.ResponseWriter, err error) {
 	dialect.WriteJSON(w, dialect.Status(err, w.Header()), map[string]refusal{"error": refusalOf(err)})
 }
 
-// Wire is what is answered, under the names it has in documents. The lines of logs
-// are events, which have names of their own.
-func Wire() map[string]any {
-	return map[string]any{
-		"Me":             me{},
-		"Agent":          agentInfo{},
-		"Session":        parley.Summary{},
-		"Run":            runLine{},
-		"Card":           cardLine{},
-		"Origin":         parley.Origin{},
-		"Usage":          parley.Usage{},
-		"UsageReport":    parley.UsageReport{},
-		"UsageOf":        parley.UsageOf{},
-		"Quota":          parley.Quota{},
-		"Left":           parley.Left{},
-		"Erasure":        parley.ErasureReport{},
-		"Retention":      parley.RetentionReport{},
-		"KeptSession":    parley.KeptSession{},
-		"LegalHold":      parley.LegalHold{},
-		"Spent":          parley.Spent{},
-		"Question":       parley.Question{},
-		"Receipt":        parley.Receipt{},
-		"Plan":           parley.Plan{},
-		"PlanItem":       parley.PlanItem{},
-		"AgentDetail":    agentDetail{},
-		"Definition":     parley.Agent{},
-		"Settings":       parley.Settings{},
-		"ToolServer":     parley.ToolServer{},
-		"ServerTool":     parley.ServerTool{},
-		"Grant":          parley.GrantInfo{},
-		"Timer":          parley.TimerInfo{},
-		"Effect":         parley.EffectInfo{},
-		"WebhookInfo":    parley.WebhookInfo{},
-		"Node":           Node{},
-		"MissionInfo":    parley.MissionInfo{},
-		"PromptedAgent":  parley.PromptedAgent{},
-		"IdleChoice":     parley.IdleChoice{},
-		"Ticket":         ticketInfo{},
-		"AuditEvent":     auditEvent{},
-		"SearchAnswer":   searchAnswer{},
-		"Passage":        parley.Passage{},
-		"Mark":           parley.Mark{},
-		"Skill":          skillInfo{},
-		"Refusal":        refusal{},
-		"Model":          parley.ModelInfo{},
-		"TurnRequest":    turnRequest{},
-		"RequestMessage": requestMessage{},
-		"RequestCall":    requestCall{},
-		"RequestImage":   requestImage{},
-		"RequestTool":    requestTool{},
-		"BranchPoint":    branchPoint{},
-	}
-}
-
 // A refusal is how an error looks on the wire.
 type refusal struct {
 	Code    parley.Code `json:"code"`
@@ -276,6 +238,7 @@ type agentInfo struct {
 	Status      string `json:"status"`
 	Problem     string `json:"problem,omitempty"` // of its file, which keeps the definition it had
 	Made        bool   `json:"made,omitempty"`    // by somebody of the tenant, who can delete it
+	Project     string `json:"project,omitempty"` // its root, if the tenant has several
 }
 
 func (h *Handler) infoOf(r request, a parley.Agent, stopped []string) agentInfo {
@@ -287,7 +250,15 @@ func (h *Handler) infoOf(r request, a parley.Agent, stopped []string) agentInfo 
 		status = "unreachable"
 	}
 	return agentInfo{a.Name, a.Name, a.Description, a.Model, status, strings.Join(h.problemsOf(r, a.Name), "\n"),
-		h.made(r, a.Name)}
+		h.made(r, a.Name), h.among(r)}
+}
+
+// among is the root of the project of a request, if the tenant has several.
+func (h *Handler) among(r request) string {
+	if projects, err := h.Door.Projects(r.Context(), r.who); err != nil || len(projects) < 2 {
+		return ""
+	}
+	return r.project.Root
 }
 
 func (h *Handler) listAgents(r request) (int, any, error) {
@@ -335,7 +306,7 @@ func (h *Handler) setAgent(do func(agent, project string) parley.CommandBody) fu
 }
 
 func (h *Handler) mayRead(r request, agent string) error {
-	return h.Door.May(r.Context(), r.who, parley.ActRead, parley.Resource{Kind: parley.OneAgent, Tenant: r.who.Tenant,
+	return h.Door.May(r.Context(), r.who, parley.ActRead, port.Resource{Kind: port.OneAgent, Tenant: r.who.Tenant,
 		Agent: agent})
 }
 
@@ -345,18 +316,18 @@ func (h *Handler) listSessions(r request) (int, any, error) {
 	if err != nil {
 		return 0, nil, dialect.Invalid("limit must be a number")
 	}
-	archived := parley.Archive(q.Get("archived"))
+	archived := port.Archive(q.Get("archived"))
 	switch {
 	case archived == "" && q.Get("search") != "":
-		archived = parley.AlsoArchived // who searches means all of them
-	case archived != "" && archived != parley.OnlyArchived && archived != parley.AlsoArchived:
+		archived = port.AlsoArchived // who searches means all of them
+	case archived != "" && archived != port.OnlyArchived && archived != port.AlsoArchived:
 		return 0, nil, dialect.Invalid("archived must be 1 or all")
 	}
-	list, err := h.Door.Sessions(r.Context(), r.who, parley.SessionQuery{Search: q.Get("search"),
+	list, err := h.Door.Sessions(r.Context(), r.who, port.SessionQuery{Search: q.Get("search"),
 		Transient: q.Get("transient") == "1", Project: r.only, Limit: limit, Viewer: r.who.ID,
 		Pinned: q.Get("pinned") == "1", Archived: archived})
 	if list == nil {
-		list = []parley.Summary{}
+		list = []port.Summary{}
 	}
 	return http.StatusOK, map[string]any{"sessions": list}, err
 }
@@ -438,7 +409,7 @@ func (h *Handler) renameSession(r request) (int, any, error) {
 	return h.getSession(r)
 }
 
-func (h *Handler) submit(r request, session string, do parley.CommandBody) (parley.Receipt, error) {
+func (h *Handler) submit(r request, session string, do parley.CommandBody) (port.Receipt, error) {
 	return h.Door.Submit(r.Context(), r.who, parley.Command{ID: parley.CommandID(r.Header.Get("Idempotency-Key")),
 		Session: parley.SessionID(session), Via: parley.ViaHTTP, Do: do})
 }

@@ -4,11 +4,12 @@ import (
 	"net/http"
 
 	"parley"
+	"parley/port"
 )
 
 // A Node is one of the servers that share a database.
 type Node struct {
-	parley.Node
+	port.Node
 	// Differs says in what it is not like the node that answers: version, agents.
 	Differs []string `json:"differs,omitempty"`
 }
@@ -17,7 +18,7 @@ type Node struct {
 // change things.
 func (h *Handler) listNodes(r request) (int, any, error) {
 	if err := h.Door.May(r.Context(), r.who, parley.ActAdmin,
-		parley.Resource{Kind: parley.WholeTenant, Tenant: r.who.Tenant, Session: parley.TenantSession}); err != nil {
+		port.Resource{Kind: port.WholeTenant, Tenant: r.who.Tenant, Session: parley.TenantSession}); err != nil {
 		return 0, nil, err
 	}
 	list := []Node{}

@@ -8,6 +8,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // An Office gives tickets, and takes away what tokens permit.
@@ -15,7 +16,7 @@ type Office interface {
 	Ticket(r *http.Request, wanted func() (agent string, err error)) (ticket string, expires time.Time, err error)
 	// Revoke ends the tokens of a user of the same tenant. It returns the roles
 	// whose tokens stay good, because they are above those of by.
-	Revoke(ctx context.Context, by parley.Principal, who parley.PrincipalID) (spared []parley.UserRole, err error)
+	Revoke(ctx context.Context, by port.Principal, who parley.PrincipalID) (spared []parley.UserRole, err error)
 }
 
 type ticketInfo struct {
@@ -47,7 +48,7 @@ func (h *Handler) issueTicket(w http.ResponseWriter, r *http.Request) {
 // revoke ends what somebody's tokens permit, from now on and everywhere.
 func (h *Handler) revoke(r request) (int, any, error) {
 	if err := h.Door.May(r.Context(), r.who, parley.ActWriteUsers,
-		parley.Resource{Kind: parley.WholeTenant, Tenant: r.who.Tenant}); err != nil {
+		port.Resource{Kind: port.WholeTenant, Tenant: r.who.Tenant}); err != nil {
 		return 0, nil, err
 	}
 	spared, err := h.Office.Revoke(r.Context(), r.who, parley.PrincipalID(r.PathValue("id")))
@@ -78,9 +79,14 @@ func (h *Handler) listAudit(r request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	query := parley.AuditQuery{By: parley.PrincipalID(q.Get("user_id")), Action: q.Get("action"),
-		Resource: q.Get("resource_type"),
-		Source:   q.Get("source"), Limit: limit}
+	query := port.AuditQuery{By: parley.PrincipalID(q.Get("user_id")), Action: q.Get("action"),
+		Resource: q.Get("resource_type"), Session: parley.SessionID(q.Get("session")),
+		Source: q.Get("source"), Limit: limit}
+	if cursor := q.Get("cursor"); cursor != "" {
+		if query.BeforeNo, err = strconv.ParseInt(cursor, 10, 64); err != nil || query.BeforeNo < 1 {
+			return 0, nil, dialect.Invalid("cursor must be the next of an earlier page")
+		}
+	}
 	if query.After, err = r.time("after"); err != nil {
 		return 0, nil, err
 	}
@@ -93,5 +99,28 @@ func (h *Handler) listAudit(r request) (int, any, error) {
 		events = append(events, auditEvent{strconv.FormatInt(row.No, 10), row.Tenant, row.By, row.Action, row.Resource,
 			row.ID, row.Metadata, row.Source, row.At, row.Hash})
 	}
-	return http.StatusOK, map[string]any{"events": events, "count": len(events)}, err
+	answer := map[string]any{"events": events, "count": len(events)}
+	if len(events) == limit {
+		answer["next"] = events[limit-1].ID
+	}
+	return http.StatusOK, answer, err
+}
+
+// userList is a page. Next is the cursor of the next one; empty: this is the last.
+type userList struct {
+	Users []port.UserInfo `json:"users"`
+	Next  string          `json:"next,omitempty"`
+}
+
+func (h *Handler) listUsers(r request) (int, any, error) {
+	limit, err := limitOf(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	list, err := h.Door.Users(r.Context(), r.who, parley.PrincipalID(r.URL.Query().Get("cursor")), limit)
+	answer := userList{Users: append([]port.UserInfo{}, list...)}
+	if len(list) == limit {
+		answer.Next = string(list[limit-1].ID)
+	}
+	return http.StatusOK, answer, err
 }

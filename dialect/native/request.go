@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"parley"
+	"parley/port"
 )
 
 // What a model was asked in a turn.
@@ -64,7 +65,7 @@ func (h *Handler) getRequest(r request) (int, any, error) {
 	return http.StatusOK, requestOf(asked), err
 }
 
-func requestOf(q parley.TurnRequest) turnRequest {
+func requestOf(q port.TurnRequest) turnRequest {
 	shown := turnRequest{Agent: q.Agent, Model: q.Model, Fallback: q.Fallback, Mode: q.Mode,
 		Instructions: q.Instructions,
 		Hidden:       q.Hidden, Messages: []requestMessage{}, Tools: []requestTool{}, Redefined: q.Redefined,

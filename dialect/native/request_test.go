@@ -7,14 +7,15 @@ import (
 
 	"parley"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
-func (d *door) TurnRequest(_ context.Context, _ parley.Principal, id parley.SessionID, run parley.RunID, number int,
-) (parley.TurnRequest, error) {
+func (d *door) TurnRequest(_ context.Context, _ port.Principal, id parley.SessionID, run parley.RunID, number int,
+) (port.TurnRequest, error) {
 	if id != dialecttest.Session || run != 3 || number != 2 {
-		return parley.TurnRequest{}, parley.Errorf(parley.CodeNotFound, "There is no such turn.")
+		return port.TurnRequest{}, parley.Errorf(parley.CodeNotFound, "There is no such turn.")
 	}
-	return parley.TurnRequest{Agent: "coder", ModelRequest: parley.ModelRequest{Model: "demo",
+	return port.TurnRequest{Agent: "coder", ModelRequest: port.ModelRequest{Model: "demo",
 		Instructions: "Be brief.",
 		Messages: []parley.Message{
 			{Role: parley.RoleUser, Text: "look", Seq: 4,

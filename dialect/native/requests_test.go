@@ -12,6 +12,7 @@ import (
 	"parley"
 	"parley/dialect"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
 const (
@@ -126,7 +127,7 @@ func TestBadBodies(t *testing.T) {
 		{`{"content":"Hello","busy":"interrupt"}`, 400, "busy must be queue or steer"},
 		{`{"content":"Hello","client_calls":"yes"}`, 400, "client_calls must be true or false"},
 		{`{"content":"Hello","images":"a.png"}`, 400, "images must be a list of base64 strings or data URLs"},
-		{`{"content":"Hello","images":["aGVsbG8="]}`, 400, "images[0] is no PNG, JPEG, GIF or WebP"},
+		{`{"content":"Hello","images":["aGVsbG8="]}`, 400, "images[0] is no PNG, JPEG, GIF, WebP or PDF"},
 		{`{"content":"Hello","images":["` + strings.Repeat("iVBO", dialect.MaxImageBytes/3+1) + `"]}`, 413,
 			"images: more than 4194304 bytes in all."},
 		{`{"content":"` + strings.Repeat("x", 2*parley.MaxContent) + `"}`, 413, "longer than"},
@@ -250,7 +251,7 @@ func TestOpenSession(t *testing.T) {
 	open := func(body string, headers ...string) string {
 		t.Helper()
 		w := ask(d, "POST", "/api/v1/sessions", body, headers...)
-		var m parley.Summary
+		var m port.Summary
 		if err := json.Unmarshal(w.Body.Bytes(), &m); err != nil || w.Code != http.StatusCreated || !m.ID.Valid() {
 			t.Fatalf("%s: %d %s", body, w.Code, w.Body)
 		}
@@ -302,7 +303,7 @@ func TestOpenSession(t *testing.T) {
 // Ids from keys keep tenant, person and key apart, wherever one ends.
 func TestIDsOfKeys(t *testing.T) {
 	seen := map[string]bool{}
-	for _, who := range []parley.Principal{{Tenant: "a", ID: "bc"}, {Tenant: "ab", ID: "c"}, {Tenant: "a", ID: "b"},
+	for _, who := range []port.Principal{{Tenant: "a", ID: "bc"}, {Tenant: "ab", ID: "c"}, {Tenant: "a", ID: "b"},
 		{Tenant: "a", ID: "b1:c"}} {
 		for _, key := range []string{"c", "d", "cd", ":c"} {
 			id := string(dialect.SessionFor(who, "key", key))
@@ -349,7 +350,7 @@ func TestDefinitions(t *testing.T) {
 
 // Which agents can be deleted: a file is the operator's.
 func TestMadeAgents(t *testing.T) {
-	h, acme := handler(&door{}), request{who: parley.Principal{Tenant: "acme"}}
+	h, acme := handler(&door{}), request{who: port.Principal{Tenant: "acme"}}
 	for name, want := range map[string]bool{"coder": false, "scout": true} {
 		if h.Files = nil; h.made(acme, name) {
 			t.Errorf("%s is called made where nobody can tell", name)
@@ -367,23 +368,23 @@ func TestLists(t *testing.T) {
 		path   string
 		status int
 		body   string
-		query  parley.SessionQuery
+		query  port.SessionQuery
 	}{
-		{"/api/v1/sessions", 200, `{"sessions":[]}`, parley.SessionQuery{Limit: 50, Viewer: "ann"}},
+		{"/api/v1/sessions", 200, `{"sessions":[]}`, port.SessionQuery{Limit: 50, Viewer: "ann"}},
 		{"/api/v1/sessions?limit=7&search=milk&transient=1", 200, `{"sessions":[]}`,
-			parley.SessionQuery{Limit: 7, Search: "milk", Transient: true, Viewer: "ann",
-				Archived: parley.AlsoArchived}},
+			port.SessionQuery{Limit: 7, Search: "milk", Transient: true, Viewer: "ann",
+				Archived: port.AlsoArchived}},
 		{"/api/v1/sessions?limit=many", 400, `{"error":{"code":"invalid","message":"limit must be a number."}}`,
-			parley.SessionQuery{}},
+			port.SessionQuery{}},
 		{"/api/v1/agents", 200,
-			`{"agents":[{"id":"coder","name":"coder","description":"writes code","model":"demo","status":"running"}]}`,
-			parley.SessionQuery{}},
+			`{"agents":[{"id":"coder","name":"coder","description":"writes code","model":"demo","status":"running","project":"/p"}]}`,
+			port.SessionQuery{}},
 		{"/api/v1/agents/coder", 200,
-			`{"id":"coder","name":"coder","description":"writes code","model":"demo","status":"running","definition":{"name":"coder","description":"writes code","model":"demo","tools":["read_file"],"instructions":"Be brief.","idle_prompt":"Look around."}}`, parley.SessionQuery{}},
+			`{"id":"coder","name":"coder","description":"writes code","model":"demo","status":"running","project":"/p","definition":{"name":"coder","description":"writes code","model":"demo","tools":["read_file"],"instructions":"Be brief.","idle_prompt":"Look around."}}`, port.SessionQuery{}},
 		{"/api/v1/agents/nobody", 404, `{"error":{"code":"not_found","message":"There is no agent \"nobody\"."}}`,
-			parley.SessionQuery{}},
+			port.SessionQuery{}},
 	} {
-		d.query = parley.SessionQuery{}
+		d.query = port.SessionQuery{}
 		w := ask(d, "GET", test.path, "")
 		if w.Code != test.status || w.Body.String() != test.body+"\n" || d.query != test.query {
 			t.Errorf("%s: %d %s, asked for %+v", test.path, w.Code, w.Body, d.query)

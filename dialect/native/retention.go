@@ -3,8 +3,8 @@ package native
 import (
 	"net/http"
 
-	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // retain carries out the rules of retention, or only says what they would delete.
@@ -17,13 +17,13 @@ func (h *Handler) retain(dry bool) func(request) (int, any, error) {
 
 // holdList is the answer of GET /api/v1/holds.
 type holdList struct {
-	Holds parley.LegalHolds `json:"holds"`
+	Holds port.LegalHolds `json:"holds"`
 }
 
 func (h *Handler) listHolds(r request) (int, any, error) {
 	holds, err := h.Door.LegalHolds(r.Context(), r.who)
 	if holds == nil {
-		holds = parley.LegalHolds{}
+		holds = port.LegalHolds{}
 	}
 	return http.StatusOK, holdList{holds}, err
 }
@@ -48,7 +48,7 @@ func (h *Handler) setHold(r request) (int, any, error) {
 	if err := r.body.Into("release", &body.Release, "true or false"); err != nil {
 		return 0, nil, dialect.Invalid("%s", err)
 	}
-	held, err := h.Door.Hold(r.Context(), r.who, parley.HoldChange{LegalHold: parley.LegalHold{
-		Kind: parley.HoldKind(body.Kind), ID: body.ID, Reason: body.Reason}, Release: body.Release})
+	held, err := h.Door.Hold(r.Context(), r.who, port.HoldChange{LegalHold: port.LegalHold{
+		Kind: port.HoldKind(body.Kind), ID: body.ID, Reason: body.Reason}, Release: body.Release})
 	return http.StatusOK, held, err
 }

@@ -6,12 +6,13 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 type searchAnswer struct {
-	Passages []parley.Passage `json:"passages"`
-	Cursor   string           `json:"cursor,omitempty"`   // of the next page
-	Indexing bool             `json:"indexing,omitempty"` // earlier messages may be missing
+	Passages []port.Passage `json:"passages"`
+	Cursor   string         `json:"cursor,omitempty"`   // of the next page
+	Indexing bool           `json:"indexing,omitempty"` // earlier messages may be missing
 }
 
 // search finds what was said.
@@ -20,7 +21,7 @@ func (h *Handler) search(r request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	q := parley.SearchQuery{Text: r.URL.Query().Get("q"), Project: r.only, Limit: limit}
+	q := port.SearchQuery{Text: r.URL.Query().Get("q"), Project: r.only, Limit: limit}
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
 		before, err := strconv.ParseInt(cursor, 10, 64)
 		if err != nil || before < 1 {
@@ -31,7 +32,7 @@ func (h *Handler) search(r request) (int, any, error) {
 	found, err := h.Door.Search(r.Context(), r.who, q)
 	answer := searchAnswer{Passages: found.Passages, Indexing: found.Indexing}
 	if answer.Passages == nil {
-		answer.Passages = []parley.Passage{}
+		answer.Passages = []port.Passage{}
 	}
 	if found.Next > 0 {
 		answer.Cursor = strconv.FormatInt(int64(found.Next), 10)

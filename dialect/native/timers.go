@@ -6,6 +6,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // What comes unasked, and how far it got. A thing is named by its session and seq.
@@ -20,10 +21,10 @@ func (h *Handler) listTimers(r request) (int, any, error) {
 	if !slices.Contains([]parley.TimerStatus{"", parley.TimerPending, parley.TimerDone, parley.TimerGone}, status) {
 		return 0, nil, dialect.Invalid("status must be pending, promoted or cancelled")
 	}
-	list, err := h.Door.Timers(r.Context(), r.who, parley.TimerQuery{Session: parley.SessionID(q.Get("session")),
+	list, err := h.Door.Timers(r.Context(), r.who, port.TimerQuery{Session: parley.SessionID(q.Get("session")),
 		Status: status, Limit: limit})
 	if list == nil {
-		list = []parley.TimerInfo{}
+		list = []port.TimerInfo{}
 	}
 	return http.StatusOK, map[string]any{"timers": list}, err
 }
@@ -34,15 +35,19 @@ func (h *Handler) listEffects(r request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	status := parley.EffectStatus(q.Get("status"))
-	if !slices.Contains([]parley.EffectStatus{"", parley.EffectPending, parley.EffectExecuting, parley.EffectCompleted,
-		parley.EffectFailed, parley.EffectGone}, status) {
+	status := port.EffectStatus(q.Get("status"))
+	if !slices.Contains([]port.EffectStatus{"", port.EffectPending, port.EffectExecuting, port.EffectCompleted,
+		port.EffectFailed, port.EffectGone}, status) {
 		return 0, nil, dialect.Invalid("status must be pending, executing, completed, failed or cancelled")
 	}
-	list, err := h.Door.Effects(r.Context(), r.who, parley.EffectQuery{Session: parley.SessionID(q.Get("session")),
-		Status: status, Limit: limit})
+	kind := parley.EffectType(q.Get("type"))
+	if !slices.Contains([]parley.EffectType{"", parley.Webhook, parley.SendMessage}, kind) {
+		return 0, nil, dialect.Invalid("type must be %s or %s", parley.Webhook, parley.SendMessage)
+	}
+	list, err := h.Door.Effects(r.Context(), r.who, port.EffectQuery{Session: parley.SessionID(q.Get("session")),
+		Status: status, Type: kind, Limit: limit})
 	if list == nil {
-		list = []parley.EffectInfo{}
+		list = []port.EffectInfo{}
 	}
 	return http.StatusOK, map[string]any{"effects": list}, err
 }
@@ -57,7 +62,7 @@ func (h *Handler) getTimer(r request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	q := parley.TimerQuery{Session: session, Timer: parley.TimerID(seq), Limit: 1}
+	q := port.TimerQuery{Session: session, Timer: parley.TimerID(seq), Limit: 1}
 	list, err := h.Door.Timers(r.Context(), r.who, q)
 	one, err := only(list, err, errNoTimer)
 	return http.StatusOK, one, err
@@ -84,7 +89,7 @@ func (h *Handler) getEffect(r request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	list, err := h.Door.Effects(r.Context(), r.who, parley.EffectQuery{Session: session, Effect: seq, Limit: 1})
+	list, err := h.Door.Effects(r.Context(), r.who, port.EffectQuery{Session: session, Effect: seq, Limit: 1})
 	one, err := only(list, err, errNoEffect)
 	return http.StatusOK, one, err
 }

@@ -7,14 +7,43 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // Webhooks keeps those of sessions.
 type Webhooks interface {
-	SetWebhook(ctx context.Context, who parley.Principal, id parley.SessionID, ask parley.WebhookAsk, via string) (
-		parley.WebhookInfo, error)
-	Webhook(ctx context.Context, who parley.Principal, id parley.SessionID, via string) (parley.WebhookInfo, error)
-	RemoveWebhook(ctx context.Context, who parley.Principal, id parley.SessionID, via string) error
+	SetWebhook(ctx context.Context, who port.Principal, id parley.SessionID, ask port.WebhookAsk, via string) (
+		port.WebhookInfo, error)
+	Webhook(ctx context.Context, who port.Principal, id parley.SessionID, via string) (port.WebhookInfo, error)
+	RemoveWebhook(ctx context.Context, who port.Principal, id parley.SessionID, via string) error
+	SessionWebhooks(ctx context.Context, who port.Principal, q port.WebhookQuery, via string) (
+		[]port.SessionWebhook, error)
+	TryWebhook(ctx context.Context, who port.Principal, id parley.SessionID, via string) (port.WebhookTrial, error)
+}
+
+func (h *Handler) listWebhooks(r request) (int, any, error) {
+	limit, err := limitOf(r)
+	if err != nil {
+		return 0, nil, err
+	}
+	list, err := h.Webhooks.SessionWebhooks(r.Context(), r.who,
+		port.WebhookQuery{After: parley.SessionID(r.URL.Query().Get("cursor")), Limit: limit}, parley.ViaHTTP)
+	answer := webhookList{Webhooks: append([]port.SessionWebhook{}, list...)}
+	if len(list) == limit {
+		answer.Next = string(list[len(list)-1].Session)
+	}
+	return http.StatusOK, answer, err
+}
+
+// webhookList is a page. Next is the cursor of the next one; empty: this is the last.
+type webhookList struct {
+	Webhooks []port.SessionWebhook `json:"webhooks"`
+	Next     string                `json:"next,omitempty"`
+}
+
+func (h *Handler) tryWebhook(r request) (int, any, error) {
+	trial, err := h.Webhooks.TryWebhook(r.Context(), r.who, parley.SessionID(r.PathValue("id")), parley.ViaHTTP)
+	return http.StatusOK, trial, err
 }
 
 func (h *Handler) getWebhook(r request) (int, any, error) {
@@ -24,7 +53,7 @@ func (h *Handler) getWebhook(r request) (int, any, error) {
 
 // setWebhook answers with the secret, this once.
 func (h *Handler) setWebhook(r request) (int, any, error) {
-	ask := parley.WebhookAsk{}
+	ask := port.WebhookAsk{}
 	var err error
 	if ask.URL, err = r.body.String("url"); err == nil {
 		ask.Secret, err = r.body.String("secret")

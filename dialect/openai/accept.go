@@ -9,12 +9,13 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // An exchange is a request that was accepted, and what becomes of it.
 type exchange struct {
 	h    *Handler
-	who  parley.Principal
+	who  port.Principal
 	view View
 	own  bool  // the client has no name for the session, and cannot come back to it
 	done bool  // the response was followed to its end
@@ -24,9 +25,9 @@ type exchange struct {
 // A place is the session that a request is for.
 type place struct {
 	id    parley.SessionID
-	label string         // the client's name for it; empty: its id
-	open  bool           // it is there
-	m     parley.Summary // of it, if it is there
+	label string       // the client's name for it; empty: its id
+	open  bool         // it is there
+	m     port.Summary // of it, if it is there
 	// before is the view at the end of the response before this one; nil: the request names none
 	before *View
 }

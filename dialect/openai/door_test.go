@@ -12,25 +12,26 @@ import (
 	"parley"
 	"parley/dialect"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
 // A door behind which one session has a log that somebody wrote down. A message to any other session is accepted, and
 // stays the only event there.
 type door struct {
-	parley.Door
+	port.Door
 	log []parley.Event
 	did []parley.CommandBody
 }
 
-func (*door) May(context.Context, parley.Principal, parley.Action, parley.Resource) error { return nil }
+func (*door) May(context.Context, port.Principal, parley.Action, port.Resource) error { return nil }
 
-func (*door) Project(parley.TenantID, string) (parley.Project, error) { return parley.Project{}, nil }
+func (*door) Project(parley.TenantID, string) (port.Project, error) { return port.Project{}, nil }
 
-func (d *door) Session(_ context.Context, _ parley.Principal, id parley.SessionID) (parley.Summary, error) {
+func (d *door) Session(_ context.Context, _ port.Principal, id parley.SessionID) (port.Summary, error) {
 	if len(d.log) == 0 || id != d.log[0].Session {
-		return parley.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
+		return port.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
 	}
-	m := parley.Summary{ID: id, Root: id, Head: d.log[len(d.log)-1].Seq, Status: parley.StatusWaiting}
+	m := port.Summary{ID: id, Root: id, Head: d.log[len(d.log)-1].Seq, Status: parley.StatusWaiting}
 	for _, e := range d.log {
 		switch e.Body.(type) {
 		case parley.RunStarted:
@@ -42,33 +43,33 @@ func (d *door) Session(_ context.Context, _ parley.Principal, id parley.SessionI
 	return m, nil
 }
 
-func (d *door) Submit(_ context.Context, _ parley.Principal, c parley.Command) (parley.Receipt, error) {
+func (d *door) Submit(_ context.Context, _ port.Principal, c parley.Command) (port.Receipt, error) {
 	d.did = append(d.did, c.Do)
-	return parley.Receipt{Session: c.Session, First: 1, Last: 1}, nil
+	return port.Receipt{Session: c.Session, First: 1, Last: 1}, nil
 }
 
-func (d *door) Follow(_ context.Context, _ parley.Principal, in parley.Scope, from parley.Cursor) (parley.Follower,
+func (d *door) Follow(_ context.Context, _ port.Principal, in port.Scope, from port.Cursor) (port.Follower,
 	error) {
 	f := &follower{}
 	if len(d.log) == 0 || in.Session != d.log[0].Session {
 		body := parley.InputReceived{Content: "hello", Agent: parley.AgentRef{Name: "coder"}}
-		f.items = []*parley.Item{{Event: parley.Event{Session: in.Session, Seq: 1, At: dialecttest.Begin, Body: body}}}
+		f.items = []*port.Item{{Event: parley.Event{Session: in.Session, Seq: 1, At: dialecttest.Begin, Body: body}}}
 		return f, nil
 	}
 	for _, e := range d.log {
 		if int64(e.Seq) > from.After {
-			f.items = append(f.items, &parley.Item{Event: e})
+			f.items = append(f.items, &port.Item{Event: e})
 		}
 	}
 	return f, nil
 }
 
 // A follower has what there is, and waits for no more.
-type follower struct{ items []*parley.Item }
+type follower struct{ items []*port.Item }
 
-func (f *follower) Next(ctx context.Context) ([]*parley.Item, error) { return f.Take(ctx, nil) }
+func (f *follower) Next(ctx context.Context) ([]*port.Item, error) { return f.Take(ctx, nil) }
 
-func (f *follower) Take(context.Context, func()) (items []*parley.Item, _ error) {
+func (f *follower) Take(context.Context, func()) (items []*port.Item, _ error) {
 	items, f.items = f.items, nil
 	return items, nil
 }
@@ -77,26 +78,26 @@ func (*follower) Close() {}
 
 type guard struct{}
 
-func (g guard) Who(r *http.Request) (parley.Principal, error) {
+func (g guard) Who(r *http.Request) (port.Principal, error) {
 	who, _, err := g.Begin(r, "")
 	return who, err
 }
 
-func (g guard) Enter(r *http.Request, _ string) (parley.Visit, error) {
+func (g guard) Enter(r *http.Request, _ string) (port.Visit, error) {
 	_, stay, err := g.Begin(r, "")
 	if err != nil {
-		return parley.Visit{}, err
+		return port.Visit{}, err
 	}
 	return stay()
 }
 
-func (guard) Begin(r *http.Request, _ string) (parley.Principal, func() (parley.Visit, error), error) {
-	who := parley.Principal{ID: "ann", Tenant: "acme"}
+func (guard) Begin(r *http.Request, _ string) (port.Principal, func() (port.Visit, error), error) {
+	who := port.Principal{ID: "ann", Tenant: "acme"}
 	if r.Header.Get("X-Nobody") != "" {
 		return who, nil, parley.Errorf(parley.CodeUnauthenticated, "Who are you?")
 	}
-	return who, func() (parley.Visit, error) {
-		return parley.Visit{Who: who, Watch: context.WithCancel, Leave: func() {}}, nil
+	return who, func() (port.Visit, error) {
+		return port.Visit{Who: who, Watch: context.WithCancel, Leave: func() {}}, nil
 	}, nil
 }
 

@@ -10,14 +10,14 @@ import (
 	"log/slog"
 	"net/http"
 
-	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // Handler serves what OpenAI's clients ask for under /v1.
 type Handler struct {
-	Door   parley.Door
-	Agents parley.ProjectAgents
+	Door   port.Door
+	Agents port.ProjectAgents
 	Guard  Guard
 	Conns  *dialect.Conns
 	Log    *slog.Logger
@@ -30,7 +30,7 @@ type Handler struct {
 type Guard interface {
 	dialect.Guard
 	// Begin lets in a request. stay makes a visit of it.
-	Begin(r *http.Request, agent string) (who parley.Principal, stay func() (parley.Visit, error), err error)
+	Begin(r *http.Request, agent string) (who port.Principal, stay func() (port.Visit, error), err error)
 }
 
 // Routes lists what is served, for the mux and for whoever documents it.
@@ -51,12 +51,12 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 // A request with what every handler needs of it.
 type request struct {
 	*http.Request
-	who  parley.Principal
-	door parley.Door // of the project that the address names
-	stay func() (parley.Visit, error)
+	who  port.Principal
+	door port.Door // of the project that the address names
+	stay func() (port.Visit, error)
 	// project is the one that the address names, or else the tenant's first; only is
 	// the former, and zero where none is named.
-	project, only parley.Project
+	project, only port.Project
 }
 
 // enter lets a request in.

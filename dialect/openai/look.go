@@ -8,17 +8,18 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // read reads a session and what is below it, from behind a seq to where it ends now, or until use reports true.
-func (h *Handler) read(ctx context.Context, who parley.Principal, id parley.SessionID, after parley.Seq,
+func (h *Handler) read(ctx context.Context, who port.Principal, id parley.SessionID, after parley.Seq,
 	use func(parley.Event) (enough bool)) error {
-	f, err := h.Door.Follow(ctx, who, parley.Scope{Session: id, Below: true}, parley.Cursor{After: int64(after)})
+	f, err := h.Door.Follow(ctx, who, port.Scope{Session: id, Below: true}, port.Cursor{After: int64(after)})
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	now, ok := f.(parley.Waker)
+	now, ok := f.(port.Waker)
 	if !ok {
 		return fmt.Errorf("a %T cannot be read without waiting", f)
 	}
@@ -36,7 +37,7 @@ func (h *Handler) read(ctx context.Context, who parley.Principal, id parley.Sess
 }
 
 // stateOf is the view of the run that is open in a session.
-func (h *Handler) stateOf(ctx context.Context, who parley.Principal, m parley.Summary) (View, error) {
+func (h *Handler) stateOf(ctx context.Context, who port.Principal, m port.Summary) (View, error) {
 	v := View{Notices: h.notices(), Shape: Responses, Session: m.ID}
 	err := h.read(ctx, who, m.ID, parley.Seq(m.Run)-1, func(e parley.Event) bool {
 		v, _ = Project(v, e)
@@ -109,7 +110,7 @@ const lookBack = 1000
 
 // unknown is what a session does not know of a conversation that a client repeats: what follows the last message of
 // the assistant that is the session's own. Instructions are new where the session was not given the same before.
-func (h *Handler) unknown(ctx context.Context, who parley.Principal, m parley.Summary, entries []entry) ([]entry,
+func (h *Handler) unknown(ctx context.Context, who port.Principal, m port.Summary, entries []entry) ([]entry,
 	error) {
 	if !slices.ContainsFunc(entries, func(e entry) bool { return e.byAssistant() || e.kind == system }) {
 		return entries, nil
@@ -141,7 +142,7 @@ type memory struct {
 	told    map[string]bool // by clients, as instructions
 }
 
-func (h *Handler) memoryOf(ctx context.Context, who parley.Principal, id parley.SessionID, after parley.Seq) (memory,
+func (h *Handler) memoryOf(ctx context.Context, who port.Principal, id parley.SessionID, after parley.Seq) (memory,
 	error) {
 	s := memory{session: id, told: map[string]bool{}}
 	v := View{Notices: h.notices(), Shape: Chat, Session: id}

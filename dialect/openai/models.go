@@ -6,6 +6,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 type model struct {
@@ -77,6 +78,6 @@ func (h *Handler) agent(q request, root, name string) (parley.Agent, error) {
 }
 
 func (h *Handler) mayRead(q request, agent string) error {
-	return h.Door.May(q.Context(), q.who, parley.ActRead, parley.Resource{Kind: parley.OneAgent, Tenant: q.who.Tenant,
+	return h.Door.May(q.Context(), q.who, parley.ActRead, port.Resource{Kind: port.OneAgent, Tenant: q.who.Tenant,
 		Agent: agent})
 }

@@ -9,6 +9,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // respond serves POST /v1/responses.
@@ -99,8 +100,8 @@ func (h *Handler) change(r *http.Request) (x *exchange, answer response, err err
 	return h.find(q)
 }
 
-func (h *Handler) mayMessage(ctx context.Context, who parley.Principal) error {
-	return h.Door.May(ctx, who, parley.ActMessage, parley.Resource{Kind: parley.OwnSessions, Tenant: who.Tenant})
+func (h *Handler) mayMessage(ctx context.Context, who port.Principal) error {
+	return h.Door.May(ctx, who, parley.ActMessage, port.Resource{Kind: port.OwnSessions, Tenant: who.Tenant})
 }
 
 // find is the response that an address names.
@@ -187,7 +188,7 @@ func (x *exchange) again() *exchange {
 // deleteResponse serves DELETE /v1/responses/{id}. It deletes the session, if that is known by no name.
 func (h *Handler) deleteResponse(w http.ResponseWriter, r *http.Request) {
 	x, _, err := h.change(r)
-	var m parley.Summary
+	var m port.Summary
 	if err == nil {
 		m, err = h.Door.Session(r.Context(), x.who, x.view.Session)
 	}

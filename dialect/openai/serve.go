@@ -8,6 +8,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 	"parley/transport"
 )
 
@@ -101,9 +102,9 @@ func (x *exchange) follow(ctx context.Context, show func(body any) (last bool)) 
 }
 
 // open follows the session from the input that the response answers.
-func (x *exchange) open(ctx context.Context) (parley.Follower, error) {
-	return x.h.Door.Follow(ctx, x.who, parley.Scope{Session: x.view.Session, Below: true},
-		parley.Cursor{After: int64(x.view.Only.input) - 1})
+func (x *exchange) open(ctx context.Context) (port.Follower, error) {
+	return x.h.Door.Follow(ctx, x.who, port.Scope{Session: x.view.Session, Below: true},
+		port.Cursor{After: int64(x.view.Only.input) - 1})
 }
 
 // stream sends the response as it comes. after is the number of the last event that the client has, plus one.
@@ -115,7 +116,7 @@ func (x *exchange) stream(ctx context.Context, w http.ResponseWriter, r *http.Re
 	f, err := x.open(ctx)
 	if err == nil {
 		defer f.Close()
-		err = dialect.Stream(ctx, s, f, func(i *parley.Item) (out []transport.Message, last bool) {
+		err = dialect.Stream(ctx, s, f, func(i *port.Item) (out []transport.Message, last bool) {
 			var frames []dialect.Frame
 			x.view, frames = Project(x.view, i.Event)
 			for _, f := range frames {

@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 	"parley/transport"
 )
 
@@ -47,9 +48,9 @@ type (
 // A post is a request, and what becomes of it.
 type post struct {
 	h       *Handler
-	door    parley.Door
-	project parley.Project // that the address names; zero: none
-	who     parley.Principal
+	door    port.Door
+	project port.Project // that the address names; zero: none
+	who     port.Principal
 	shape   Shape
 	command parley.Command
 	request string     // its wire name
@@ -57,7 +58,7 @@ type post struct {
 }
 
 // Chat serves POST /api/chat for a visit that was let in, and ends the visit.
-func (h *Handler) Chat(w http.ResponseWriter, r *http.Request, visit parley.Visit, body dialect.Object) {
+func (h *Handler) Chat(w http.ResponseWriter, r *http.Request, visit port.Visit, body dialect.Object) {
 	ctx, leave := dialect.Attend(r.Context(), visit)
 	defer leave()
 	p, err := decodePost(body, freshID())
@@ -112,7 +113,7 @@ func decodePost(o dialect.Object, fresh string) (p post, err error) {
 
 // submit has the question accepted.
 func (p *post) submit(ctx context.Context) error {
-	own := parley.Resource{Kind: parley.OwnSessions, Tenant: p.who.Tenant}
+	own := port.Resource{Kind: port.OwnSessions, Tenant: p.who.Tenant}
 	if err := p.h.Door.May(ctx, p.who, parley.ActMessage, own); err != nil {
 		return err
 	}
@@ -151,12 +152,12 @@ func (p *post) refuse(w http.ResponseWriter, err error) {
 }
 
 // follow follows the thread from the question on. frames are those of an item that are about the question.
-func (p *post) follow(ctx context.Context, shape Shape) (f parley.Follower, frames func(*parley.Item) []any,
+func (p *post) follow(ctx context.Context, shape Shape) (f port.Follower, frames func(*port.Item) []any,
 	err error) {
-	f, err = p.h.Door.Follow(ctx, p.who, parley.Scope{Session: p.command.Session, Below: true},
-		parley.Cursor{After: int64(p.from) - 1})
+	f, err = p.h.Door.Follow(ctx, p.who, port.Scope{Session: p.command.Session, Below: true},
+		port.Cursor{After: int64(p.from) - 1})
 	v := View{Shape: shape, Thread: p.command.Session}
-	return f, func(i *parley.Item) (mine []any) {
+	return f, func(i *port.Item) (mine []any) {
 		var all []dialect.Frame
 		v, all = Project(v, i.Event)
 		for _, f := range all {
@@ -255,7 +256,7 @@ func (p *post) stream(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	follower, frames, err := p.follow(ctx, p.shape)
 	if err == nil {
 		defer follower.Close()
-		err = dialect.Stream(ctx, s, follower, func(i *parley.Item) (out []transport.Message, last bool) {
+		err = dialect.Stream(ctx, s, follower, func(i *port.Item) (out []transport.Message, last bool) {
 			mine := frames(i)
 			for _, f := range mine {
 				out = append(out, transport.Message{Data: dialect.Encode(f)})

@@ -12,6 +12,7 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 )
 
 // A postDoor takes one question, and shows what a test has become of it.
@@ -21,23 +22,23 @@ type postDoor struct {
 	commands        []parley.Command
 }
 
-func (d *postDoor) May(context.Context, parley.Principal, parley.Action, parley.Resource) error {
+func (d *postDoor) May(context.Context, port.Principal, parley.Action, port.Resource) error {
 	return d.denied
 }
 
-func (d *postDoor) Session(context.Context, parley.Principal, parley.SessionID) (parley.Summary, error) {
-	return parley.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
+func (d *postDoor) Session(context.Context, port.Principal, parley.SessionID) (port.Summary, error) {
+	return port.Summary{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
 }
 
-func (d *postDoor) Submit(_ context.Context, _ parley.Principal, c parley.Command) (parley.Receipt, error) {
+func (d *postDoor) Submit(_ context.Context, _ port.Principal, c parley.Command) (port.Receipt, error) {
 	d.commands = append(d.commands, c)
-	return parley.Receipt{Session: c.Session, First: 2, Last: 2}, d.refusal
+	return port.Receipt{Session: c.Session, First: 2, Last: 2}, d.refusal
 }
 
 // oneAgent knows coder.
-type oneAgent struct{ parley.ProjectAgents }
+type oneAgent struct{ port.ProjectAgents }
 
-func (a oneAgent) Of(string) parley.Agents { return a }
+func (a oneAgent) Of(string) port.Agents { return a }
 
 func (oneAgent) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 	if name != "coder" {

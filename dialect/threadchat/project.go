@@ -55,6 +55,7 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"TimerFired":           "the run it starts is shown",
 	"PlanChanged":          "plans are not visible here",
 	"FilesChanged":         "files are not visible here",
+	"ChangesUndone":        "files are not visible here",
 	"ChildSpawned":         "sub-agents are not visible here, only what needs a person",
 	"ChildReturned":        "sub-agents are not visible here, only what needs a person",
 	"ContextMeasured":      "contexts are not visible here",

@@ -172,17 +172,22 @@ func TestATrimmedLogSaysTheSame(t *testing.T) {
 	})
 }
 
-// said is what is shown of each request, with neighbouring pieces of text joined.
+// said is what is shown of each request: first its text, then everything else. Of a trimmed log, a text is shown when
+// it has ended, which may be after a card that was answered while the text was streamed.
 func said(list []shown) map[string][]shown {
 	requests := map[string][]shown{}
 	for _, s := range list {
 		all := requests[s.RequestID]
-		if last := len(all) - 1; last >= 0 && (s.Type == "token" || s.Type == "content") && all[last].Type == s.Type {
-			all[last].Value += s.Value
-			all[last].Content += s.Content
-			continue
+		if all == nil {
+			all = []shown{{Type: "text", RequestID: s.RequestID}}
 		}
-		requests[s.RequestID] = append(all, s)
+		if (s.Type == "token" || s.Type == "content") && s.Card == "" {
+			all[0].Value += s.Value
+			all[0].Content += s.Content
+		} else {
+			all = append(all, s)
+		}
+		requests[s.RequestID] = all
 	}
 	return requests
 }

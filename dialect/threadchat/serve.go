@@ -12,13 +12,14 @@ import (
 
 	"parley"
 	"parley/dialect"
+	"parley/port"
 	"parley/transport"
 )
 
 // Handler serves GET /api/chat/ws, and by Chat one request of HTTP.
 type Handler struct {
-	Door   parley.Door
-	Agents parley.ProjectAgents
+	Door   port.Door
+	Agents port.ProjectAgents
 	Guard  dialect.Guard
 	Conns  *dialect.Conns
 	Log    *slog.Logger
@@ -50,7 +51,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // serve owns the socket. The document has bad threads accepted, then closed.
-func (h *Handler) serve(ctx context.Context, socket *transport.Socket, door parley.Door, visit parley.Visit,
+func (h *Handler) serve(ctx context.Context, socket *transport.Socket, door port.Door, visit port.Visit,
 	name string, notices dialect.Notices) {
 	thread := parley.SessionID(strings.ToLower(name))
 	switch {
@@ -63,7 +64,7 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, door parl
 	}
 	c := &conn{Conn: dialect.Conn{Socket: socket, Door: door, Visit: visit}, thread: thread,
 		deliveries: &h.deliveries}
-	var follower parley.Follower
+	var follower port.Follower
 	var err error
 	dialect.Apart(func() {
 		if follower, err = h.enter(ctx, door, visit.Who, thread); err == nil {
@@ -88,8 +89,8 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, door parl
 
 // enter opens the thread if it is new, and follows it from the oldest run its
 // clients are owed, else from the start of the open one, else from now on.
-func (h *Handler) enter(ctx context.Context, door parley.Door, who parley.Principal, thread parley.SessionID) (
-	parley.Follower, error) {
+func (h *Handler) enter(ctx context.Context, door port.Door, who port.Principal, thread parley.SessionID) (
+	port.Follower, error) {
 	if _, err := door.Submit(ctx, who, parley.Command{Session: thread, Via: parley.ViaWebSocket,
 		Do: parley.OpenSession{}}); err != nil {
 		return nil, err
@@ -99,7 +100,7 @@ func (h *Handler) enter(ctx context.Context, door parley.Door, who parley.Princi
 	if err != nil {
 		return nil, err
 	}
-	return door.Follow(ctx, who, parley.Scope{Session: thread, Below: true}, from)
+	return door.Follow(ctx, who, port.Scope{Session: thread, Below: true}, from)
 }
 
 type conn struct {
@@ -144,7 +145,7 @@ func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 	}
 }
 
-func (c *conn) Show(_ context.Context, i *parley.Item) (out [][]byte, bye *dialect.Goodbye) {
+func (c *conn) Show(_ context.Context, i *port.Item) (out [][]byte, bye *dialect.Goodbye) {
 	c.view.Shape = c.shape.Load().(Shape)
 	if c.isEnd(i) {
 		c.ends++
@@ -162,7 +163,7 @@ func (c *conn) Show(_ context.Context, i *parley.Item) (out [][]byte, bye *diale
 }
 
 // isEnd reports whether an item ends a run of the thread.
-func (c *conn) isEnd(i *parley.Item) bool {
+func (c *conn) isEnd(i *port.Item) bool {
 	_, end := i.Body.(parley.RunFinished)
 	return end && i.Session == c.thread
 }
@@ -170,7 +171,7 @@ func (c *conn) isEnd(i *parley.Item) bool {
 // Shown: the thread's clients are owed a run until one of them has its end. That
 // it was written does not say so: the connection may be lost with everything that
 // was on its way. So the client is asked for a sign, and nobody waits for that.
-func (c *conn) Shown(ctx context.Context, i *parley.Item) {
+func (c *conn) Shown(ctx context.Context, i *port.Item) {
 	if !c.isEnd(i) {
 		return
 	}

@@ -14,41 +14,42 @@ import (
 	"parley"
 	"parley/dialect"
 	"parley/dialect/dialecttest"
+	"parley/port"
 )
 
-var ann = parley.Principal{ID: "ann", Tenant: "acme"}
+var ann = port.Principal{ID: "ann", Tenant: "acme"}
 
 // guard lets everybody in.
 type guard struct{}
 
-func (guard) Enter(*http.Request, string) (parley.Visit, error) {
-	return parley.Visit{Who: ann, Leave: func() {}, Message: func() error { return nil },
+func (guard) Enter(*http.Request, string) (port.Visit, error) {
+	return port.Visit{Who: ann, Leave: func() {}, Message: func() error { return nil },
 		Watch: func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithCancel(ctx) }}, nil
 }
 
-func (guard) Who(*http.Request) (parley.Principal, error) { return ann, nil }
+func (guard) Who(*http.Request) (port.Principal, error) { return ann, nil }
 
 // A door to a thread with one run, which is owed to whoever comes.
 type door struct {
-	parley.Door
+	port.Door
 	log       []parley.Event
 	delivered chan parley.RunID
 }
 
-func (d *door) Submit(context.Context, parley.Principal, parley.Command) (parley.Receipt, error) {
-	return parley.Receipt{}, nil
+func (d *door) Submit(context.Context, port.Principal, parley.Command) (port.Receipt, error) {
+	return port.Receipt{}, nil
 }
 
-func (d *door) Resume(context.Context, parley.Principal, parley.SessionID) (parley.Cursor, error) {
-	return parley.Cursor{After: 2}, nil
+func (d *door) Resume(context.Context, port.Principal, parley.SessionID) (port.Cursor, error) {
+	return port.Cursor{After: 2}, nil
 }
 
-func (d *door) Follow(_ context.Context, _ parley.Principal, _ parley.Scope, from parley.Cursor) (parley.Follower,
+func (d *door) Follow(_ context.Context, _ port.Principal, _ port.Scope, from port.Cursor) (port.Follower,
 	error) {
 	return &follower{d.log[from.After:]}, nil
 }
 
-func (d *door) Delivered(_ context.Context, _ parley.Principal, _ parley.SessionID, runs ...parley.RunID) error {
+func (d *door) Delivered(_ context.Context, _ port.Principal, _ parley.SessionID, runs ...parley.RunID) error {
 	for _, run := range runs {
 		d.delivered <- run
 	}
@@ -57,13 +58,13 @@ func (d *door) Delivered(_ context.Context, _ parley.Principal, _ parley.Session
 
 type follower struct{ rest []parley.Event }
 
-func (f *follower) Next(ctx context.Context) (items []*parley.Item, _ error) {
+func (f *follower) Next(ctx context.Context) (items []*port.Item, _ error) {
 	if len(f.rest) == 0 {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
 	for _, e := range f.rest {
-		items = append(items, &parley.Item{Event: e})
+		items = append(items, &port.Item{Event: e})
 	}
 	f.rest = nil
 	return items, nil

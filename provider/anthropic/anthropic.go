@@ -2,6 +2,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"net/http"
@@ -13,7 +14,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
-	"parley"
+	"parley/port"
 	"parley/provider/upstream"
 )
 
@@ -28,6 +29,7 @@ type Options struct {
 	BaseURL     string        // empty: Anthropic's own
 	Idle        time.Duration // longest silence of the server
 	ShowAddress bool          // users may know its address
+	KeyIn       string        // the place that holds the key and the address, if it is not the environment
 	// Limit is how many tokens a model can say at most; nil: nobody knows.
 	Limit func(model string) int
 }
@@ -41,17 +43,19 @@ type Model struct {
 	tools    upstream.Tools
 }
 
-var _ parley.Model = (*Model)(nil)
+var _ port.Model = (*Model)(nil)
 
 func New(o Options) *Model {
 	addressIn := "ANTHROPIC_BASE_URL"
 	if o.BaseURL == "" {
 		o.BaseURL, addressIn = officialURL, ""
+	} else if o.KeyIn != "" {
+		addressIn = o.KeyIn
 	}
 	if o.Limit == nil {
 		o.Limit = func(string) int { return 0 }
 	}
-	client := upstream.New(upstream.Server{Vendor: "Anthropic", Variable: "ANTHROPIC_API_KEY", Key: o.Key,
+	client := upstream.New(upstream.Server{Vendor: "Anthropic", Variable: cmp.Or(o.KeyIn, "ANTHROPIC_API_KEY"), Key: o.Key,
 		Idle: o.Idle, ShowAddress: o.ShowAddress, AddressIn: addressIn})
 	// The services are made directly: a client of the SDK would read variables of
 	// the process that nobody mentioned.
@@ -76,8 +80,8 @@ func (m *Model) List(ctx context.Context) ([]string, error) {
 	}, func(model anthropic.ModelInfo) string { return model.ID })
 }
 
-func (m *Model) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[parley.Said, error] {
-	return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(parley.Said) error) error {
+func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.Said, error] {
+	return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(port.Said) error) error {
 		params := m.params(req)
 		body, err := params.MarshalJSON()
 		if err == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 
 	"parley"
+	"parley/port"
 	"parley/provider/upstream"
 )
 
@@ -16,7 +17,7 @@ import (
 // other, each in pieces.
 type hearing struct {
 	model     string
-	say       func(parley.Said) error
+	say       func(port.Said) error
 	parts     upstream.Recorder
 	call      *parley.MessageCall // being said
 	arguments strings.Builder
@@ -47,14 +48,14 @@ func (h *hearing) hear(e *event) error {
 		if c := h.call; c != nil {
 			c.Arguments = cmp.Or(h.arguments.String(), "{}")
 			h.call = nil
-			return h.say(parley.Said{Call: c})
+			return h.say(port.Said{Call: c})
 		}
 	case "message_delta":
 		h.stop = stops[anthropic.StopReason(e.Delta.StopReason)]
 		h.count(e.Usage) // of everything so far
 	case "message_stop":
 		h.done = true
-		return h.say(parley.Said{Done: &parley.ModelDone{Stop: cmp.Or(h.stop, parley.StopEnd), Usage: h.usage,
+		return h.say(port.Said{Done: &port.ModelDone{Stop: cmp.Or(h.stop, parley.StopEnd), Usage: h.usage,
 			Memo: h.parts.Memo(Name, h.model)}})
 	}
 	return nil
@@ -104,9 +105,9 @@ func (h *hearing) words(kind, words string) error {
 	}
 	h.parts.Said(kind, words)
 	if kind == upstream.Thinking {
-		return h.say(parley.Said{Thinking: words})
+		return h.say(port.Said{Thinking: words})
 	}
-	return h.say(parley.Said{Text: words})
+	return h.say(port.Said{Text: words})
 }
 
 // listen hears an answer to its end. Events without a type are no events of

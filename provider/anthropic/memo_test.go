@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley"
+	"parley/port"
 	"parley/provider/providertest"
 )
 
@@ -76,7 +77,7 @@ func TestThinkingIsGivenBackAsItCame(t *testing.T) {
 	script := providertest.Play(t, thought, answered)
 	m := New(Options{Key: providertest.Key, BaseURL: script.URL, Limit: func(string) int { return 64_000 }})
 	defer m.Close()
-	a := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: model, Instructions: "Be brief.",
+	a := providertest.Ask(t.Context(), m, port.ModelRequest{Model: model, Instructions: "Be brief.",
 		Messages: providertest.User("What is it like in Paris?")})
 	if a.Err != nil || a.Thinking != "First the weather." || a.Text != "Let me see." ||
 		a.Done.Stop != parley.StopTools {
@@ -98,7 +99,7 @@ func TestThinkingIsGivenBackAsItCame(t *testing.T) {
 		t.Errorf("asked %s", script.Last().Body)
 	}
 
-	b := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: model, Messages: turn(a)})
+	b := providertest.Ask(t.Context(), m, port.ModelRequest{Model: model, Messages: turn(a)})
 	if b.Err != nil || b.Text != "Sunny." {
 		t.Fatalf("%+v", b)
 	}
@@ -143,9 +144,9 @@ func TestWithoutItsThinking(t *testing.T) {
 			m := New(Options{Key: providertest.Key, BaseURL: script.URL, Limit: func(string) int { return 64_000 }})
 			defer m.Close()
 			talk := turn(
-				providertest.Ask(t.Context(), m, parley.ModelRequest{Model: model, Messages: providertest.User("Hm?")}))
+				providertest.Ask(t.Context(), m, port.ModelRequest{Model: model, Messages: providertest.User("Hm?")}))
 			change(&talk[1])
-			if b := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: model, Messages: talk}); b.Err != nil {
+			if b := providertest.Ask(t.Context(), m, port.ModelRequest{Model: model, Messages: talk}); b.Err != nil {
 				t.Fatal(b.Err)
 			}
 			got := sent(t, script)
@@ -169,7 +170,7 @@ error {"type":"error","error":{"type":"`+kind+`","message":"Oh."}}
 content_block_delta {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Two"}}
 message_stop {"type":"message_stop"}`))
 		m := New(Options{Key: providertest.Key, BaseURL: script.URL})
-		a := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: model, Messages: providertest.User("x")})
+		a := providertest.Ask(t.Context(), m, port.ModelRequest{Model: model, Messages: providertest.User("x")})
 		if a.Text != "One" || a.Done != nil || parley.CodeOf(a.Err) != code {
 			t.Errorf("%s: %+v", kind, a)
 		}

@@ -1,11 +1,13 @@
 package anthropic
 
 import (
+	"cmp"
 	"encoding/base64"
 
 	"github.com/anthropics/anthropic-sdk-go"
 
 	"parley"
+	"parley/port"
 	"parley/provider/upstream"
 )
 
@@ -17,7 +19,7 @@ const (
 	budget   = 4_096 // tokens to think with
 )
 
-func (m *Model) params(req parley.ModelRequest) anthropic.MessageNewParams {
+func (m *Model) params(req port.ModelRequest) anthropic.MessageNewParams {
 	most := m.limit(req.Model)
 	if most == 0 {
 		most = leastOut
@@ -28,7 +30,7 @@ func (m *Model) params(req parley.ModelRequest) anthropic.MessageNewParams {
 	talk := upstream.Talk(req.Messages)
 	params := anthropic.MessageNewParams{
 		Model:     anthropic.Model(req.Model),
-		MaxTokens: int64(min(most, mostSaid)),
+		MaxTokens: int64(min(most, mostSaid, cmp.Or(req.MaxTokens, mostSaid))),
 		Messages:  messages(req.Model, talk),
 	}
 	// Two places up to which the vendor is to remember what it read: the next
@@ -119,6 +121,17 @@ func messages(model string, talk []parley.Message) (list []anthropic.MessagePara
 
 func user(m parley.Message) (blocks []anthropic.ContentBlockParamUnion) {
 	for _, i := range m.Images {
+		switch {
+		case upstream.Pages(i):
+			pages := anthropic.NewDocumentBlock(anthropic.Base64PDFSourceParam{
+				Data: base64.StdEncoding.EncodeToString(i.Data)})
+			pages.OfDocument.Title = anthropic.String(i.Name)
+			blocks = append(blocks, pages)
+			continue
+		case i.Type == parley.TypePDF:
+			blocks = append(blocks, anthropic.NewTextBlock(i.AsText()))
+			continue
+		}
 		blocks = append(blocks, anthropic.NewImageBlockBase64(i.Type, base64.StdEncoding.EncodeToString(i.Data)))
 	}
 	if m.Text != "" {

@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 func TestCallingAToolOfAServer(t *testing.T) {
-	request := func(input string, results ...string) parley.ModelRequest {
-		r := parley.ModelRequest{Tools: []parley.ToolSpec{{Name: "files__read"}},
+	request := func(input string, results ...string) port.ModelRequest {
+		r := port.ModelRequest{Tools: []parley.ToolSpec{{Name: "files__read"}},
 			Messages: []parley.Message{{Role: parley.RoleUser, Text: input}}}
 		for i, result := range results {
 			id := parley.CallID(i + 1)
@@ -20,7 +21,7 @@ func TestCallingAToolOfAServer(t *testing.T) {
 		return r
 	}
 	for _, test := range []struct {
-		request parley.ModelRequest
+		request port.ModelRequest
 		want    []step
 	}{
 		{request(`call files__read {"path": "a b"}`),

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"parley"
+	"parley/port"
 )
 
 // A Model plays scripts. It keeps nothing between turns and may be used
@@ -21,7 +22,7 @@ type Model struct {
 	pace time.Duration
 }
 
-var _ parley.Model = (*Model)(nil)
+var _ port.Model = (*Model)(nil)
 
 type Option func(*Model)
 
@@ -43,19 +44,19 @@ func New(opts ...Option) *Model {
 
 // Stream plays the script that the messages call for. It fails with ctx's error
 // as soon as ctx ends, and with CodeModel where the script says so.
-func (m *Model) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[parley.Said, error] {
-	return func(yield func(parley.Said, error) bool) {
+func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.Said, error] {
+	return func(yield func(port.Said, error) bool) {
 		s := scriptFor(req)
 		pace := m.pace
 		if s.slow {
 			pace *= slowness
 		}
-		done := parley.ModelDone{Stop: parley.StopEnd}
+		done := port.ModelDone{Stop: parley.StopEnd}
 		spoken := 0
 		var pause time.Duration // none before the first piece
 		for said, err := range s.pieces() {
 			if ended := wait(ctx, pause); ended != nil {
-				said, err = parley.Said{}, ended
+				said, err = port.Said{}, ended
 			}
 			if !yield(said, err) || err != nil {
 				return
@@ -68,7 +69,7 @@ func (m *Model) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[p
 			}
 		}
 		done.Usage = parley.Usage{Input: tokens(length(req)), Output: tokens(spoken)}
-		yield(parley.Said{Done: &done}, nil)
+		yield(port.Said{Done: &done}, nil)
 	}
 }
 
@@ -90,7 +91,7 @@ func wait(ctx context.Context, d time.Duration) error {
 // tokens estimates as people do: four characters each.
 func tokens(chars int) int64 { return int64(chars+3) / 4 }
 
-func length(req parley.ModelRequest) int {
+func length(req port.ModelRequest) int {
 	n := utf8.RuneCountInString(req.Instructions)
 	for _, t := range req.Tools {
 		n += utf8.RuneCountInString(t.Name) + utf8.RuneCountInString(t.Description) + utf8.RuneCountInString(

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley"
+	"parley/port"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,12 +25,12 @@ type turn struct {
 	text     string
 	thinking string
 	calls    []parley.MessageCall
-	done     *parley.ModelDone
+	done     *port.ModelDone
 	err      error
 }
 
 // listen plays a turn and checks what holds for every turn.
-func listen(t testing.TB, m *Model, req parley.ModelRequest) turn {
+func listen(t testing.TB, m *Model, req port.ModelRequest) turn {
 	t.Helper()
 	var h turn
 	for said, err := range m.Stream(t.Context(), req) {
@@ -70,8 +71,8 @@ func listen(t testing.TB, m *Model, req parley.ModelRequest) turn {
 	return h
 }
 
-func say(tools []parley.ToolSpec, inputs ...string) parley.ModelRequest {
-	req := parley.ModelRequest{Model: "demo", Tools: tools}
+func say(tools []parley.ToolSpec, inputs ...string) port.ModelRequest {
+	req := port.ModelRequest{Model: "demo", Tools: tools}
 	for _, in := range inputs {
 		req.Messages = append(req.Messages, parley.Message{Role: parley.RoleUser, Text: in})
 	}
@@ -79,7 +80,7 @@ func say(tools []parley.ToolSpec, inputs ...string) parley.ModelRequest {
 }
 
 // goOn appends a turn and the result of its call, as a session would.
-func goOn(req parley.ModelRequest, h turn, result string) parley.ModelRequest {
+func goOn(req port.ModelRequest, h turn, result string) port.ModelRequest {
 	m := parley.Message{Role: parley.RoleAssistant, Text: h.text, Calls: slices.Clone(h.calls)}
 	id := parley.CallID(len(req.Messages) + 100)
 	m.Calls[0].ID = id
@@ -157,7 +158,7 @@ func TestAnEndedContextSaysNothing(t *testing.T) {
 	cancel()
 	n := 0
 	for said, err := range New(Pace(0)).Stream(ctx, say(nil, "count to 10000")) {
-		if n++; said != (parley.Said{}) || !errors.Is(err, context.Canceled) {
+		if n++; said != (port.Said{}) || !errors.Is(err, context.Canceled) {
 			t.Errorf("said %+v, %v", said, err)
 		}
 	}

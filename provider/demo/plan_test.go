@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // TestPlans: proposed where a plan is wanted, carried out where it is not and
@@ -14,7 +15,7 @@ func TestPlans(t *testing.T) {
 	proposed := `{"items":[{"title":"Look at tea","status":"pending"},{"title":"Do tea","status":"pending"},{"title":"Check tea","status":"pending"}]}`
 	done := []string{`{"items":[{"title":"Look at tea","status":"done"}]}`,
 		`{"items":[{"title":"Do tea","status":"done"}]}`, `{"items":[{"title":"Check tea","status":"done"}]}`}
-	follow := func(req parley.ModelRequest, calls ...string) string {
+	follow := func(req port.ModelRequest, calls ...string) string {
 		t.Helper()
 		for _, want := range calls {
 			h := listen(t, New(Pace(0)), req)

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"parley"
+	"parley/port"
 )
 
 // A script is one turn: what is left to say of it.
@@ -39,7 +40,7 @@ func (failure) step()  {}
 func play(steps ...step) script { return script{steps: steps} }
 
 // scriptFor is everything the model says this turn. It is pure.
-func scriptFor(req parley.ModelRequest) script {
+func scriptFor(req port.ModelRequest) script {
 	at := placeIn(req)
 	if strings.Contains(req.Instructions, `{"injection":`) {
 		return judge(at.input)
@@ -142,7 +143,7 @@ type place struct {
 
 type result struct{ tool, text string }
 
-func placeIn(req parley.ModelRequest) place {
+func placeIn(req port.ModelRequest) place {
 	p := place{tools: map[string]bool{}, instructions: req.Instructions, plan: planIn(req.Instructions),
 		planning: strings.Contains(req.Instructions, "You are planning.")}
 	for _, t := range req.Tools {
@@ -199,28 +200,28 @@ func (s script) after(said string) script {
 }
 
 // pieces breaks a script into what is said at once. It ends after a failure.
-func (s script) pieces() iter.Seq2[parley.Said, error] {
-	return func(yield func(parley.Said, error) bool) {
+func (s script) pieces() iter.Seq2[port.Said, error] {
+	return func(yield func(port.Said, error) bool) {
 		for _, st := range s.steps {
 			switch st := st.(type) {
 			case text:
 				for p := range split(string(st)) {
-					if !yield(parley.Said{Text: p}, nil) {
+					if !yield(port.Said{Text: p}, nil) {
 						return
 					}
 				}
 			case thinking:
 				for p := range split(string(st)) {
-					if !yield(parley.Said{Thinking: p}, nil) {
+					if !yield(port.Said{Thinking: p}, nil) {
 						return
 					}
 				}
 			case call:
-				if !yield(parley.Said{Call: (*parley.MessageCall)(&st)}, nil) {
+				if !yield(port.Said{Call: (*parley.MessageCall)(&st)}, nil) {
 					return
 				}
 			case failure:
-				yield(parley.Said{}, parley.Errorf(parley.CodeModel, "%s", string(st)))
+				yield(port.Said{}, parley.Errorf(parley.CodeModel, "%s", string(st)))
 				return
 			}
 		}

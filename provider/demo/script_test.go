@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley"
+	"parley/port"
 )
 
 func TestAnswers(t *testing.T) {
@@ -213,8 +214,8 @@ func TestFailures(t *testing.T) {
 }
 
 // turns is every kind of turn there is.
-func turns(t testing.TB) map[string]parley.ModelRequest {
-	all := map[string]parley.ModelRequest{
+func turns(t testing.TB) map[string]port.ModelRequest {
+	all := map[string]port.ModelRequest{
 		"nothing": say(nil), "other": say(nil, "wörds of no meaning"),
 		"recall": say(nil, "one", "two", "what did I say"),
 		"midway": say(nil, "fail midway"), "slow": say(nil, "count slowly to 12"), "help": say(nil, "help"),
@@ -248,7 +249,7 @@ func TestSameMessagesSameWords(t *testing.T) {
 }
 
 // cutAt is the session after turns that were cut at these offsets.
-func cutAt(req parley.ModelRequest, whole string, offsets ...int) parley.ModelRequest {
+func cutAt(req port.ModelRequest, whole string, offsets ...int) port.ModelRequest {
 	req.Messages = slices.Clone(req.Messages)
 	from := 0
 	for _, to := range offsets {
@@ -259,7 +260,7 @@ func cutAt(req parley.ModelRequest, whole string, offsets ...int) parley.ModelRe
 	return req
 }
 
-func checkContinued(t *testing.T, name string, req parley.ModelRequest, whole turn, offsets ...int) {
+func checkContinued(t *testing.T, name string, req port.ModelRequest, whole turn, offsets ...int) {
 	t.Helper()
 	rest := listen(t, New(Pace(0)), cutAt(req, whole.text, offsets...))
 	prefix := whole.text[:offsets[len(offsets)-1]]
@@ -343,7 +344,7 @@ func TestExplanations(t *testing.T) {
 		"Tool: shell\nArguments: {\"command\":[\"say\",\"hello\"]}\n\nThe person is shown:\nsay hello":      "It would call `shell` with {\"command\":[\"say\",\"hello\"]}.",
 		"": "It would call `` with .",
 	} {
-		h := listen(t, New(Pace(0)), parley.ModelRequest{Instructions: instructions,
+		h := listen(t, New(Pace(0)), port.ModelRequest{Instructions: instructions,
 			Messages: []parley.Message{{Role: parley.RoleUser, Text: message}}})
 		if h.err != nil || !strings.HasPrefix(h.text, want+" ") || !strings.Contains(h.text, "demo model") ||
 			len(h.calls) != 0 {
@@ -363,7 +364,7 @@ func TestGrading(t *testing.T) {
 		{`It says "hello" and "bye".`, "hello", "VERDICT: FAIL"},
 		{"It is polite.", "hello", "VERDICT: PASS"},
 	} {
-		s := scriptFor(parley.ModelRequest{Instructions: "You judge the answer of an assistant. …",
+		s := scriptFor(port.ModelRequest{Instructions: "You judge the answer of an assistant. …",
 			Messages: []parley.Message{{Role: parley.RoleUser, Text: message(c.criterion, c.answer)}}})
 		if said, ok := s.steps[0].(text); !ok || !strings.HasSuffix(string(said), "\n"+c.want) {
 			t.Errorf("%s of %q: %v", c.criterion, c.answer, s.steps)

@@ -2,6 +2,7 @@
 package google
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -10,7 +11,7 @@ import (
 
 	"google.golang.org/genai"
 
-	"parley"
+	"parley/port"
 	"parley/provider/upstream"
 )
 
@@ -25,6 +26,7 @@ type Options struct {
 	BaseURL     string        // empty: Google's own
 	Idle        time.Duration // longest silence of the server
 	ShowAddress bool          // users may know its address
+	KeyIn       string        // the place that holds the key and the address, if it is not the environment
 }
 
 // A Model speaks for Google. It may be used concurrently.
@@ -34,17 +36,19 @@ type Model struct {
 	err    error // why there is none
 }
 
-var _ parley.Model = (*Model)(nil)
+var _ port.Model = (*Model)(nil)
 
 func New(o Options) *Model {
 	addressIn := "GOOGLE_GEMINI_BASE_URL"
 	if o.BaseURL == "" {
 		o.BaseURL, addressIn = officialURL, ""
+	} else if o.KeyIn != "" {
+		addressIn = o.KeyIn
 	}
 	if o.Key == "" {
 		o.Key = "none" // or the SDK would look for one in the environment
 	}
-	client := upstream.New(upstream.Server{Vendor: "Google", Variable: "GEMINI_API_KEY", Key: o.Key, Idle: o.Idle,
+	client := upstream.New(upstream.Server{Vendor: "Google", Variable: cmp.Or(o.KeyIn, "GEMINI_API_KEY"), Key: o.Key, Idle: o.Idle,
 		ShowAddress: o.ShowAddress, AddressIn: addressIn})
 	once := int32(1)
 	sdk, err := genai.NewClient(context.Background(), &genai.ClientConfig{
@@ -74,8 +78,8 @@ func (m *Model) List(ctx context.Context) ([]string, error) {
 	}, func(model *genai.Model) string { return strings.TrimPrefix(model.Name, "models/") })
 }
 
-func (m *Model) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[parley.Said, error] {
-	return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(parley.Said) error) error {
+func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.Said, error] {
+	return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(port.Said) error) error {
 		if m.err != nil {
 			return m.err
 		}

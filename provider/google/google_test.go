@@ -13,6 +13,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestGemini(t *testing.T) {
 	providertest.Run(t, providertest.Provider{Model: "gemini-2.5-flash", Variable: "GEMINI_API_KEY",
+		Pages: `"mimeType":"application/pdf"`,
 		New: func(url string, silence time.Duration) providertest.Model {
 			return New(Options{Key: providertest.Key, BaseURL: url, Idle: silence})
 		}})

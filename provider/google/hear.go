@@ -9,12 +9,13 @@ import (
 	"google.golang.org/genai"
 
 	"parley"
+	"parley/port"
 	"parley/provider/upstream"
 )
 
 // hearing is one answer being listened to. Calls come whole.
 type hearing struct {
-	say    func(parley.Said) error
+	say    func(port.Said) error
 	parts  upstream.Recorder
 	calls  int
 	finish genai.FinishReason
@@ -59,16 +60,16 @@ func (h *hearing) part(p *genai.Part) (err error) {
 		}
 		h.calls++
 		h.parts.Begin(upstream.Part{Kind: upstream.Call})
-		err = h.say(parley.Said{Call: &parley.MessageCall{Provider: p.FunctionCall.ID, Name: p.FunctionCall.Name,
+		err = h.say(port.Said{Call: &parley.MessageCall{Provider: p.FunctionCall.ID, Name: p.FunctionCall.Name,
 			Arguments: string(args)}})
 		h.sign(p)
 		return err
 	case p.Thought && p.Text != "":
 		h.parts.Said(upstream.Thinking, p.Text)
-		err = h.say(parley.Said{Thinking: p.Text})
+		err = h.say(port.Said{Thinking: p.Text})
 	case p.Text != "":
 		h.parts.Said(upstream.Text, p.Text)
-		err = h.say(parley.Said{Text: p.Text})
+		err = h.say(port.Said{Text: p.Text})
 	case len(p.ThoughtSignature) > 0: // alone, at the end
 		h.parts.Begin(upstream.Part{Kind: upstream.Text})
 	}
@@ -103,7 +104,7 @@ func (h *hearing) end(model string) error {
 	if h.calls > 0 {
 		stop = parley.StopTools
 	}
-	return h.say(parley.Said{Done: &parley.ModelDone{Stop: stop, Usage: h.usage, Memo: h.parts.Memo(Name, model)}})
+	return h.say(port.Said{Done: &port.ModelDone{Stop: stop, Usage: h.usage, Memo: h.parts.Memo(Name, model)}})
 }
 
 // broken explains an error in the middle of a stream.

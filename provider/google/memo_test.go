@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley"
+	"parley/port"
 	"parley/provider/providertest"
 )
 
@@ -44,7 +45,7 @@ func TestSignaturesStayWhereTheyWere(t *testing.T) {
 	defer m.Close()
 	ask := func(model string, talk []parley.Message) providertest.Answer {
 		t.Helper()
-		a := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: model, Messages: talk})
+		a := providertest.Ask(t.Context(), m, port.ModelRequest{Model: model, Messages: talk})
 		if a.Err != nil {
 			t.Fatal(a.Err)
 		}
@@ -119,7 +120,7 @@ func TestErrorsOfGoogle(t *testing.T) {
 	} {
 		script := providertest.Play(t, c.reply)
 		m := New(Options{Key: providertest.Key, BaseURL: script.URL})
-		a := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: "gemini-2.5-flash",
+		a := providertest.Ask(t.Context(), m, port.ModelRequest{Model: "gemini-2.5-flash",
 			Messages: providertest.User("x")})
 		e, ok := a.Err.(*parley.Error)
 		if !ok || e.Code != c.code || e.RetryAfter.String() != c.after {

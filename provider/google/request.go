@@ -7,6 +7,7 @@ import (
 	"google.golang.org/genai"
 
 	"parley"
+	"parley/port"
 	"parley/provider/upstream"
 )
 
@@ -14,8 +15,8 @@ import (
 // be asked for it.
 var thinks = regexp.MustCompile(`^gemini-(2\.5|[3-9])`)
 
-func config(req parley.ModelRequest) *genai.GenerateContentConfig {
-	c := &genai.GenerateContentConfig{}
+func config(req port.ModelRequest) *genai.GenerateContentConfig {
+	c := &genai.GenerateContentConfig{MaxOutputTokens: int32(req.MaxTokens)}
 	if req.Instructions != "" {
 		c.SystemInstruction = genai.NewContentFromText(req.Instructions, genai.RoleUser)
 	}
@@ -42,7 +43,7 @@ var (
 
 // contents is the conversation as the Gemini API takes it: results of calls are
 // what the user says next, all of them at once.
-func contents(req parley.ModelRequest) (list []*genai.Content) {
+func contents(req port.ModelRequest) (list []*genai.Content) {
 	talk := upstream.Talk(req.Messages)
 	asked := map[parley.CallID]parley.MessageCall{}
 	for i, m := range talk {
@@ -73,6 +74,10 @@ func user(m parley.Message) (parts []*genai.Part) {
 		parts = append(parts, genai.NewPartFromText(m.Text))
 	}
 	for _, i := range m.Images {
+		if i.Type == parley.TypePDF && !upstream.Pages(i) {
+			parts = append(parts, genai.NewPartFromText(i.AsText()))
+			continue
+		}
 		parts = append(parts, genai.NewPartFromBytes(i.Data, i.Type))
 	}
 	return parts

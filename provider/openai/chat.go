@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"parley"
+	"parley/port"
 	"parley/provider/upstream"
 )
 
@@ -62,7 +64,7 @@ type chatCall struct {
 }
 
 // speakChat streams one answer.
-func (m *Model) speakChat(ctx context.Context, req parley.ModelRequest, say func(parley.Said) error) error {
+func (m *Model) speakChat(ctx context.Context, req port.ModelRequest, say func(port.Said) error) error {
 	body, err := m.chatRequest(req)
 	if err != nil {
 		return err
@@ -100,13 +102,13 @@ func (m *Model) speakChat(ctx context.Context, req parley.ModelRequest, say func
 	}
 	for _, c := range t.calls {
 		if err := say(
-			parley.Said{Call: &parley.MessageCall{Provider: c.id, Name: c.name,
+			port.Said{Call: &parley.MessageCall{Provider: c.id, Name: c.name,
 				Arguments: cmp.Or(c.arguments.String(), "{}")}}); err != nil {
 			return err
 		}
 	}
 	return say(
-		parley.Said{Done: &parley.ModelDone{Stop: t.stop(), Usage: t.usage, Memo: t.parts.Memo(Name, req.Model)}})
+		port.Said{Done: &port.ModelDone{Stop: t.stop(), Usage: t.usage, Memo: t.parts.Memo(Name, req.Model)}})
 }
 
 // A turn as it is gathered from chunks.
@@ -125,7 +127,7 @@ type call struct {
 	arguments strings.Builder
 }
 
-func (t *turn) hear(choice *chatChoice, say func(parley.Said) error) error {
+func (t *turn) hear(choice *chatChoice, say func(port.Said) error) error {
 	d := &choice.Delta
 	// Some send both, and the same in each.
 	field, words := reasoningContent, string(d.ReasoningContent)
@@ -134,14 +136,14 @@ func (t *turn) hear(choice *chatChoice, say func(parley.Said) error) error {
 	}
 	if words != "" {
 		t.thought(field, words)
-		if err := say(parley.Said{Thinking: words}); err != nil {
+		if err := say(port.Said{Thinking: words}); err != nil {
 			return err
 		}
 	}
 	t.refused = t.refused || d.Refusal != ""
 	if words := string(d.Content + d.Refusal); words != "" {
 		t.parts.Said(upstream.Text, words)
-		if err := say(parley.Said{Text: words}); err != nil {
+		if err := say(port.Said{Text: words}); err != nil {
 			return err
 		}
 	}
@@ -199,7 +201,7 @@ func chatTool(t parley.ToolSpec) any {
 // chatRequest is the request as the Chat Completions API takes it. A conversation
 // is mostly plain text; its messages are written without the SDK, which would take
 // ten times as long. Not every server takes plain text in parts.
-func (m *Model) chatRequest(req parley.ModelRequest) ([]byte, error) {
+func (m *Model) chatRequest(req port.ModelRequest) ([]byte, error) {
 	talk := upstream.Talk(req.Messages)
 	names := upstream.CallNames(talk)
 	size := 4<<10 + len(req.Instructions)
@@ -214,6 +216,9 @@ func (m *Model) chatRequest(req parley.ModelRequest) ([]byte, error) {
 	encoder.SetEscapeHTML(false)
 	b.WriteString(`{"stream":true,"stream_options":{"include_usage":true},"model":`)
 	_ = encoder.Encode(req.Model)
+	if req.MaxTokens > 0 { // compatible servers know this name of it
+		fmt.Fprintf(b, `,"max_tokens":%d`, req.MaxTokens)
+	}
 	b.WriteString(`,"messages":[`)
 	plain := func(role, text string) {
 		b.WriteString(`{"role":"` + role + `","content":`)
@@ -253,6 +258,10 @@ func user(m parley.Message) openai.ChatCompletionMessageParamUnion {
 		parts = append(parts, openai.TextContentPart(m.Text))
 	}
 	for _, i := range m.Images {
+		if i.Type == parley.TypePDF { // servers that are compatible with this API read no pages
+			parts = append(parts, openai.TextContentPart(i.AsText()))
+			continue
+		}
 		parts = append(parts,
 			openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: upstream.DataURL(i)}))
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley"
+	"parley/port"
 	"parley/provider/providertest"
 )
 
@@ -64,7 +65,7 @@ func TestReasoningIsGivenBackEncrypted(t *testing.T) {
 	m := New(Options{Key: providertest.Key, BaseURL: script.URL, API: Responses})
 	defer m.Close()
 	a := providertest.Ask(t.Context(), m,
-		parley.ModelRequest{Model: "gpt-5", Messages: providertest.User("What is it like in Paris?")})
+		port.ModelRequest{Model: "gpt-5", Messages: providertest.User("What is it like in Paris?")})
 	if a.Err != nil || a.Thinking != "Looking around\n\nDeciding" || a.Text != "One moment." ||
 		a.Done.Stop != parley.StopTools {
 		t.Fatalf("%+v", a)
@@ -81,7 +82,7 @@ func TestReasoningIsGivenBackEncrypted(t *testing.T) {
 		t.Errorf("asked %s", script.Last().Body)
 	}
 
-	if b := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: "gpt-5", Messages: after(a)}); b.Err != nil {
+	if b := providertest.Ask(t.Context(), m, port.ModelRequest{Model: "gpt-5", Messages: after(a)}); b.Err != nil {
 		t.Fatal(b.Err)
 	}
 	want := []map[string]any{
@@ -97,7 +98,7 @@ func TestReasoningIsGivenBackEncrypted(t *testing.T) {
 	}
 
 	// Another model of the same vendor is told what was said, and nothing else.
-	if b := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: "gpt-4.1", Messages: after(a)}); b.Err != nil {
+	if b := providertest.Ask(t.Context(), m, port.ModelRequest{Model: "gpt-4.1", Messages: after(a)}); b.Err != nil {
 		t.Fatal(b.Err)
 	}
 	if got := sent(t, script); strings.Contains(script.Last().Body, "encrypted") || got.Reasoning != nil ||
@@ -114,7 +115,7 @@ func TestAccountsWithoutSummaries(t *testing.T) {
 	m := New(Options{Key: providertest.Key, BaseURL: script.URL, API: Responses})
 	defer m.Close()
 	for range 2 {
-		a := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: "o3", Messages: providertest.User("x")})
+		a := providertest.Ask(t.Context(), m, port.ModelRequest{Model: "o3", Messages: providertest.User("x")})
 		if a.Err != nil || a.Text != "Sunny." || sent(t, script).Reasoning != nil {
 			t.Errorf("%+v after %s", a, script.Last().Body)
 		}
@@ -133,7 +134,7 @@ func TestErrorsInTheMiddleOfAResponse(t *testing.T) {
 			`+event+`
 			response.completed {"type":"response.completed","response":{"status":"completed"}}`))
 		m := New(Options{Key: providertest.Key, BaseURL: script.URL, API: Responses})
-		a := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: "gpt-5", Messages: providertest.User("x")})
+		a := providertest.Ask(t.Context(), m, port.ModelRequest{Model: "gpt-5", Messages: providertest.User("x")})
 		if a.Text != "One" || a.Done != nil || parley.CodeOf(a.Err) != code {
 			t.Errorf("%s: %+v", event, a)
 		}
@@ -162,7 +163,7 @@ func TestReasoningOfCompatibleServers(t *testing.T) {
 	m := New(Options{BaseURL: script.URL}) // which asks for no key
 	defer m.Close()
 	a := providertest.Ask(t.Context(), m,
-		parley.ModelRequest{Model: "deepseek", Messages: providertest.User("What is it like in Paris?")})
+		port.ModelRequest{Model: "deepseek", Messages: providertest.User("What is it like in Paris?")})
 	if a.Err != nil || a.Thinking != "Hm, Paris." || a.Done.Stop != parley.StopTools ||
 		a.Done.Usage != (parley.Usage{Input: 100, Cached: 64, Output: 20}) {
 		t.Fatalf("%+v", a)
@@ -177,7 +178,7 @@ func TestReasoningOfCompatibleServers(t *testing.T) {
 	talk := after(a)
 	talk[1].Calls[1].ID = 6
 	talk = append(talk, parley.Message{Role: parley.RoleTool, Call: 6, Text: "noon"})
-	if b := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: "deepseek", Messages: talk}); b.Err != nil ||
+	if b := providertest.Ask(t.Context(), m, port.ModelRequest{Model: "deepseek", Messages: talk}); b.Err != nil ||
 		b.Text != "Sunny." || b.Done.Memo != nil {
 		t.Fatalf("%+v", b)
 	}

@@ -4,6 +4,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"net/url"
@@ -17,6 +18,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 
 	"parley"
+	"parley/port"
 	"parley/provider/upstream"
 )
 
@@ -38,6 +40,7 @@ type Options struct {
 	API         string        // Responses or Chat; empty: whatever suits the server
 	Idle        time.Duration // longest silence of the server
 	ShowAddress bool          // users may know its address
+	KeyIn       string        // the place that holds the key and the address, if it is not the environment
 }
 
 // A Model speaks for a server. It may be used concurrently.
@@ -54,12 +57,14 @@ type Model struct {
 	unsummed atomic.Bool
 }
 
-var _ parley.Model = (*Model)(nil)
+var _ port.Model = (*Model)(nil)
 
 func New(o Options) *Model {
 	addressIn := "OPENAI_BASE_URL"
 	if o.BaseURL == "" {
 		o.BaseURL, addressIn = officialURL, ""
+	} else if o.KeyIn != "" {
+		addressIn = o.KeyIn
 	}
 	if o.API == "" {
 		o.API = Chat
@@ -71,7 +76,7 @@ func New(o Options) *Model {
 	if o.API == Chat {
 		vendor = "the model's server"
 	}
-	client := upstream.New(upstream.Server{Vendor: vendor, Variable: "OPENAI_API_KEY", Key: o.Key, Idle: o.Idle,
+	client := upstream.New(upstream.Server{Vendor: vendor, Variable: cmp.Or(o.KeyIn, "OPENAI_API_KEY"), Key: o.Key, Idle: o.Idle,
 		ShowAddress: o.ShowAddress, AddressIn: addressIn})
 	// The services are made directly: a client of the SDK would read variables of
 	// the process that nobody mentioned.
@@ -89,18 +94,18 @@ func New(o Options) *Model {
 
 func (m *Model) Close() { m.client.Close() }
 
-func (m *Model) Stream(ctx context.Context, req parley.ModelRequest) iter.Seq2[parley.Said, error] {
+func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.Said, error] {
 	if m.api == Chat {
-		return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(parley.Said) error) error {
+		return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(port.Said) error) error {
 			return m.speakChat(ctx, req, say)
 		})
 	}
-	return func(yield func(parley.Said, error) bool) {
+	return func(yield func(port.Said, error) bool) {
 		for {
 			summed := !m.unsummed.Load()
 			again := false
 			for said, err := range m.client.Stream(ctx, req.Model,
-				func(ctx context.Context, say func(parley.Said) error) error {
+				func(ctx context.Context, say func(port.Said) error) error {
 					return m.speakResponses(ctx, req, summed, say)
 				}) {
 				// Accounts that were not verified may not see how the model

@@ -12,7 +12,8 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestResponses(t *testing.T) {
-	providertest.Run(t, providertest.Provider{Model: "gpt-5", Variable: "OPENAI_API_KEY", New: at(Responses)})
+	providertest.Run(t, providertest.Provider{Model: "gpt-5", Variable: "OPENAI_API_KEY", New: at(Responses),
+		Pages: `"type":"input_file"`})
 }
 
 func TestChat(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"parley"
+	"parley/port"
 	"parley/provider/upstream"
 )
 
@@ -29,12 +30,15 @@ func reasoner(model string) bool {
 // speakResponses streams one answer. Nothing is stored at OpenAI: the whole
 // conversation goes there each time, with the reasoning in the encrypted form in
 // which it came.
-func (m *Model) speakResponses(ctx context.Context, req parley.ModelRequest, summed bool,
-	say func(parley.Said) error) error {
+func (m *Model) speakResponses(ctx context.Context, req port.ModelRequest, summed bool,
+	say func(port.Said) error) error {
 	params := responses.ResponseNewParams{
 		Model: req.Model,
 		Store: openai.Bool(false),
 		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: items(req)},
+	}
+	if req.MaxTokens > 0 {
+		params.MaxOutputTokens = openai.Int(int64(req.MaxTokens))
 	}
 	if req.Instructions != "" {
 		params.Instructions = openai.String(req.Instructions)
@@ -126,7 +130,7 @@ type responsesItem struct {
 type hearing struct {
 	model   *Model
 	name    string
-	say     func(parley.Said) error
+	say     func(port.Said) error
 	parts   upstream.Recorder
 	summary int64 // the part of a summary that is being said
 	calls   int
@@ -170,7 +174,7 @@ func (h *hearing) hear(e *responsesEvent) error {
 		u := e.Response.Usage
 		h.done = true
 		return h.say(
-			parley.Said{Done: &parley.ModelDone{Stop: stop, Memo: h.parts.Memo(Name, h.name), Usage: parley.Usage{
+			port.Said{Done: &port.ModelDone{Stop: stop, Memo: h.parts.Memo(Name, h.name), Usage: parley.Usage{
 				Input: int64(u.Input), Output: int64(u.Output), Cached: int64(u.Details.Cached),
 				Written: int64(u.Details.Written)}}})
 	case "response.failed":
@@ -183,15 +187,15 @@ func (h *hearing) hear(e *responsesEvent) error {
 
 func (h *hearing) text(words string) error {
 	h.parts.Said(upstream.Text, words)
-	return h.said(parley.Said{Text: words})
+	return h.said(port.Said{Text: words})
 }
 
 func (h *hearing) thinking(words string) error {
 	h.parts.Said(upstream.Thinking, words)
-	return h.said(parley.Said{Thinking: words})
+	return h.said(port.Said{Thinking: words})
 }
 
-func (h *hearing) said(s parley.Said) error {
+func (h *hearing) said(s port.Said) error {
 	if s.Text == "" && s.Thinking == "" {
 		return nil
 	}
@@ -211,7 +215,7 @@ func (h *hearing) item(i *responsesItem) error {
 		h.calls++
 		h.parts.Begin(upstream.Part{Kind: upstream.Call})
 		return h.say(
-			parley.Said{Call: &parley.MessageCall{Provider: string(i.CallID), Name: string(i.Name),
+			port.Said{Call: &parley.MessageCall{Provider: string(i.CallID), Name: string(i.Name),
 				Arguments: cmp.Or(string(i.Arguments), "{}")}})
 	}
 	return nil
@@ -226,7 +230,7 @@ func (h *hearing) failed(code, message string) error {
 }
 
 // items is the conversation as the Responses API takes it.
-func items(req parley.ModelRequest) responses.ResponseInputParam {
+func items(req port.ModelRequest) responses.ResponseInputParam {
 	talk := upstream.Talk(req.Messages)
 	names := upstream.CallNames(talk)
 	var list responses.ResponseInputParam
@@ -238,6 +242,16 @@ func items(req parley.ModelRequest) responses.ResponseInputParam {
 				content = append(content, responses.ResponseInputContentParamOfInputText(m.Text))
 			}
 			for _, i := range m.Images {
+				switch {
+				case upstream.Pages(i):
+					file := &responses.ResponseInputFileParam{
+						Filename: openai.String(i.Name), FileData: openai.String(upstream.DataURL(i))}
+					content = append(content, responses.ResponseInputContentUnionParam{OfInputFile: file})
+					continue
+				case i.Type == parley.TypePDF:
+					content = append(content, responses.ResponseInputContentParamOfInputText(i.AsText()))
+					continue
+				}
 				image := responses.ResponseInputContentParamOfInputImage(responses.ResponseInputImageDetailAuto)
 				image.OfInputImage.ImageURL = openai.String(upstream.DataURL(i))
 				content = append(content, image)

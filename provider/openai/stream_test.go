@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 	"parley/provider/providertest"
 )
 
@@ -53,7 +54,7 @@ func TestOddChunks(t *testing.T) {
 				Header: map[string]string{"Content-Type": "text/event-stream"}, Body: c.body})
 			m := New(Options{BaseURL: script.URL, API: Chat})
 			defer m.Close()
-			a := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: "m", Messages: providertest.User("hi")})
+			a := providertest.Ask(t.Context(), m, port.ModelRequest{Model: "m", Messages: providertest.User("hi")})
 			if !c.want(a) {
 				t.Errorf("%+v", a)
 			}
@@ -85,7 +86,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 		var all sync.WaitGroup
 		for range atOnce {
 			all.Go(func() {
-				if a := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: "m",
+				if a := providertest.Ask(t.Context(), m, port.ModelRequest{Model: "m",
 					Messages: providertest.User("hi")}); a.Err != nil {
 					t.Error(a.Err)
 				}
@@ -111,7 +112,7 @@ func TestToolsAreEncodedOnce(t *testing.T) {
 	tools := []parley.ToolSpec{{Name: "read", Description: "Reads <a> file.", Parameters: `{"type":"object"}`},
 		{Name: "stop"}}
 	for range 2 {
-		a := providertest.Ask(t.Context(), m, parley.ModelRequest{Model: "gpt-4.1", Messages: providertest.User("hi"),
+		a := providertest.Ask(t.Context(), m, port.ModelRequest{Model: "gpt-4.1", Messages: providertest.User("hi"),
 			Tools: tools})
 		if a.Err != nil {
 			t.Fatal(a.Err)

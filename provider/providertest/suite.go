@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley"
+	"parley/port"
 )
 
 // A Provider under test.
@@ -26,11 +28,13 @@ type Provider struct {
 	Variable string // that its errors about keys name
 	// Signs: what it thinks comes with a memo.
 	Signs bool
+	// Pages is in a request with the pages of a PDF document; empty: its text is sent instead.
+	Pages string
 }
 
 // A Model that is closed after use.
 type Model interface {
-	parley.Model
+	port.Model
 	List(context.Context) ([]string, error)
 	Close()
 }
@@ -46,12 +50,12 @@ type Answer struct {
 	Text, Thinking string
 	Pieces         int // of text
 	Calls          []parley.MessageCall
-	Done           *parley.ModelDone
+	Done           *port.ModelDone
 	Err            error
 }
 
 // Ask has a model speak to the end.
-func Ask(ctx context.Context, m parley.Model, req parley.ModelRequest) (a Answer) {
+func Ask(ctx context.Context, m port.Model, req port.ModelRequest) (a Answer) {
 	for said, err := range m.Stream(ctx, req) {
 		switch {
 		case err != nil:
@@ -86,14 +90,14 @@ func Run(t *testing.T, p Provider) {
 	mock := Start(t)
 	model := p.New(mock.URL, patient)
 	t.Cleanup(model.Close)
-	ask := func(t *testing.T, req parley.ModelRequest) Answer {
+	ask := func(t *testing.T, req port.ModelRequest) Answer {
 		t.Helper()
 		req.Model = p.Model
 		return Ask(t.Context(), model, req)
 	}
 	said := func(t *testing.T, text string) Answer {
 		t.Helper()
-		a := ask(t, parley.ModelRequest{Instructions: "Be brief.", Messages: User(text)})
+		a := ask(t, port.ModelRequest{Instructions: "Be brief.", Messages: User(text)})
 		if a.Err != nil {
 			t.Fatal(a.Err)
 		}
@@ -112,6 +116,15 @@ func Run(t *testing.T, p Provider) {
 			t.Errorf("the instructions are not in %s", mock.Last().Body)
 		}
 	})
+	t.Run("an answer is as long as allowed", func(t *testing.T) {
+		a := ask(t, port.ModelRequest{Messages: User("say hello"), MaxTokens: 1234})
+		if a.Err != nil || !strings.Contains(mock.Last().Body, "1234") {
+			t.Errorf("%v: %s", a.Err, mock.Last().Body)
+		}
+		if said(t, "say hello"); strings.Contains(mock.Last().Body, "1234") {
+			t.Errorf("%s", mock.Last().Body)
+		}
+	})
 	t.Run("thinking is apart from text", func(t *testing.T) {
 		a := said(t, "think first")
 		if a.Thinking != "Two and two make four." || a.Text != "Four." {
@@ -125,7 +138,7 @@ func Run(t *testing.T, p Provider) {
 	t.Run("images are seen", func(t *testing.T) {
 		image := parley.Image{Type: "image/png", Data: []byte("\x89PNG\r\n\x1a\nnot really")}
 		a := ask(t,
-			parley.ModelRequest{
+			port.ModelRequest{
 				Messages: []parley.Message{{Role: parley.RoleUser, Text: "look at this",
 					Images: []parley.Image{image}}}})
 		if a.Text != "A picture." {
@@ -136,6 +149,22 @@ func Run(t *testing.T, p Provider) {
 			t.Errorf("no image in %s", sent)
 		}
 	})
+	t.Run("documents are read", func(t *testing.T) {
+		document := parley.Image{Type: parley.TypePDF, Data: []byte("%PDF-1.4 not really"), Name: "a.pdf", Pages: 3,
+			Text: "[page 1]\nThe words."}
+		for _, pages := range []int{3, 1000} { // which is more than any vendor reads
+			document.Pages = pages
+			if a := ask(t, port.ModelRequest{Messages: []parley.Message{{Role: parley.RoleUser, Text: "look at this",
+				Images: []parley.Image{document}}}}); a.Text != "A picture." {
+				t.Fatalf("%+v", a)
+			}
+			sent, data := mock.Last().Body, base64.StdEncoding.EncodeToString(document.Data)
+			if whole := p.Pages != "" && pages == 3; strings.Contains(sent, data) != whole ||
+				strings.Contains(sent, "The words.") == whole || whole && !strings.Contains(sent, p.Pages) {
+				t.Errorf("%d pages, in %s", pages, sent)
+			}
+		}
+	})
 	t.Run("an answer that runs into a limit", func(t *testing.T) {
 		if a := said(t, "too much"); a.Done.Stop != parley.StopLength {
 			t.Errorf("%+v", a.Done)
@@ -143,7 +172,7 @@ func Run(t *testing.T, p Provider) {
 	})
 	t.Run("errors", func(t *testing.T) { errorsAreClear(t, p, mock, ask) })
 	t.Run("a cut in the middle", func(t *testing.T) {
-		a := ask(t, parley.ModelRequest{Messages: User("stop in the middle")})
+		a := ask(t, port.ModelRequest{Messages: User("stop in the middle")})
 		if a.Done != nil || parley.CodeOf(a.Err) != parley.CodeUnavailable {
 			t.Errorf("%+v", a)
 		}
@@ -162,7 +191,7 @@ func Run(t *testing.T, p Provider) {
 		l.Close()
 		gone := p.New("http://"+l.Addr().String(), patient)
 		defer gone.Close()
-		if a := Ask(t.Context(), gone, parley.ModelRequest{Model: p.Model, Messages: User("say hello")}); parley.CodeOf(
+		if a := Ask(t.Context(), gone, port.ModelRequest{Model: p.Model, Messages: User("say hello")}); parley.CodeOf(
 			a.Err) != parley.CodeUnavailable || !strings.Contains(a.Err.Error(), "cannot be reached") {
 			t.Errorf("%v", a.Err)
 		}
@@ -170,8 +199,8 @@ func Run(t *testing.T, p Provider) {
 	t.Run("redirects are not followed", func(t *testing.T) { redirects(t, p) })
 }
 
-func callsSideBySide(t *testing.T, p Provider, mock *Mock, ask func(*testing.T, parley.ModelRequest) Answer) {
-	a := ask(t, parley.ModelRequest{Messages: User("use tools"), Tools: tools})
+func callsSideBySide(t *testing.T, p Provider, mock *Mock, ask func(*testing.T, port.ModelRequest) Answer) {
+	a := ask(t, port.ModelRequest{Messages: User("use tools"), Tools: tools})
 	if a.Err != nil || a.Text != "Looking." || a.Done.Stop != parley.StopTools || len(a.Calls) != 2 {
 		t.Fatalf("%+v", a)
 	}
@@ -188,7 +217,7 @@ func callsSideBySide(t *testing.T, p Provider, mock *Mock, ask func(*testing.T, 
 		t.Errorf("both calls are named %s", a.Calls[0].Provider)
 	}
 	a.Calls[0].ID, a.Calls[1].ID = 7, 9
-	again := ask(t, parley.ModelRequest{Tools: tools, Messages: append(User("use tools"),
+	again := ask(t, port.ModelRequest{Tools: tools, Messages: append(User("use tools"),
 		parley.Message{Role: parley.RoleAssistant, Text: a.Text, Thinking: a.Thinking, Calls: a.Calls,
 			Memo: a.Done.Memo},
 		parley.Message{Role: parley.RoleTool, Call: 7, Text: "the words of a.txt"},
@@ -204,7 +233,7 @@ func callsSideBySide(t *testing.T, p Provider, mock *Mock, ask func(*testing.T, 
 	}
 }
 
-func errorsAreClear(t *testing.T, p Provider, mock *Mock, ask func(*testing.T, parley.ModelRequest) Answer) {
+func errorsAreClear(t *testing.T, p Provider, mock *Mock, ask func(*testing.T, port.ModelRequest) Answer) {
 	for _, c := range []struct {
 		ask   string
 		code  parley.Code
@@ -223,7 +252,7 @@ func errorsAreClear(t *testing.T, p Provider, mock *Mock, ask func(*testing.T, p
 	} {
 		t.Run(c.ask, func(t *testing.T) {
 			before := len(mock.Asked())
-			a := ask(t, parley.ModelRequest{Messages: User(c.ask)})
+			a := ask(t, port.ModelRequest{Messages: User(c.ask)})
 			e, ok := errors.AsType[*parley.Error](a.Err)
 			if !ok || e.Code != c.code || !strings.Contains(e.Message, c.words) || e.RetryAfter != c.after ||
 				a.Text != "" || a.Done != nil {
@@ -244,7 +273,7 @@ func silenceEnds(t *testing.T, p Provider, mock *Mock) {
 	model := p.New(mock.URL, impatient)
 	defer model.Close()
 	for _, text := range []string{"say nothing", "fall silent"} {
-		a := Ask(t.Context(), model, parley.ModelRequest{Model: p.Model, Messages: User(text)})
+		a := Ask(t.Context(), model, port.ModelRequest{Model: p.Model, Messages: User(text)})
 		if parley.CodeOf(a.Err) != parley.CodeUnavailable || !strings.Contains(a.Err.Error(), "said nothing for") ||
 			a.Done != nil {
 			t.Errorf("%s: %+v", text, a)
@@ -269,7 +298,7 @@ func leavingHangsUp(t *testing.T, p Provider) {
 		<-began
 		cancel()
 	}()
-	a := Ask(ctx, model, parley.ModelRequest{Model: p.Model, Messages: User("say hello")})
+	a := Ask(ctx, model, port.ModelRequest{Model: p.Model, Messages: User("say hello")})
 	if !errors.Is(a.Err, context.Canceled) {
 		t.Errorf("%v", a.Err)
 	}
@@ -294,7 +323,7 @@ func redirects(t *testing.T, p Provider) {
 	defer server.Close()
 	model := p.New(server.URL, patient)
 	defer model.Close()
-	if a := Ask(t.Context(), model, parley.ModelRequest{Model: p.Model, Messages: User("say hello")}); a.Err == nil ||
+	if a := Ask(t.Context(), model, port.ModelRequest{Model: p.Model, Messages: User("say hello")}); a.Err == nil ||
 		!strings.Contains(a.Err.Error(), "base URL") {
 		t.Errorf("%+v", a)
 	}

@@ -106,6 +106,14 @@ func Schema(t parley.ToolSpec) map[string]any {
 	return schema
 }
 
+// maxPages is the most pages of a document that every vendor reads.
+const maxPages = 100
+
+// Pages reports whether a vendor that reads documents is given the pages of one, and not its text.
+func Pages(i parley.Image) bool {
+	return i.Type == parley.TypePDF && (i.Pages <= maxPages || i.Text == "")
+}
+
 // DataURL is an image as a text.
 func DataURL(i parley.Image) string {
 	return "data:" + i.Type + ";base64," + base64.StdEncoding.EncodeToString(i.Data)

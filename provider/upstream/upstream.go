@@ -18,7 +18,7 @@ import (
 	"sync"
 	"time"
 
-	"parley"
+	"parley/port"
 )
 
 // Limits of one call.
@@ -74,16 +74,16 @@ var errLeft = errors.New("the caller has stopped reading")
 
 // Stream makes a call. speak does it with an SDK under the context it is given,
 // says what it hears, and returns when there is no more to hear; an error of say
-// is to be returned at once. The sequence is that of a parley.Model: if speak
+// is to be returned at once. The sequence is that of a port.Model: if speak
 // has not said that the model is done, it ends with an error, be it that of the
 // connection, of the server, or that the answer stopped in the middle.
 func (c *Client) Stream(ctx context.Context, model string,
-	speak func(ctx context.Context, say func(parley.Said) error) error) iter.Seq2[parley.Said, error] {
-	return func(yield func(parley.Said, error) bool) {
+	speak func(ctx context.Context, say func(port.Said) error) error) iter.Seq2[port.Said, error] {
+	return func(yield func(port.Said, error) bool) {
 		with, call := c.begin(ctx, model)
 		defer call.end()
 		done := false
-		err := speak(with, func(s parley.Said) error {
+		err := speak(with, func(s port.Said) error {
 			done = done || s.Done != nil
 			if !yield(s, nil) {
 				return errLeft
@@ -93,9 +93,9 @@ func (c *Client) Stream(ctx context.Context, model string,
 		switch {
 		case done || errors.Is(err, errLeft):
 		case ctx.Err() != nil:
-			yield(parley.Said{}, ctx.Err())
+			yield(port.Said{}, ctx.Err())
 		default:
-			yield(parley.Said{}, call.explain(err))
+			yield(port.Said{}, call.explain(err))
 		}
 	}
 }

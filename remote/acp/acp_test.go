@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 	"parley/transport/jsonrpc"
 )
 
@@ -88,7 +89,7 @@ type rig struct {
 	t       *testing.T
 	started atomic.Int32
 	last    atomic.Pointer[fake]
-	request parley.RemoteRequest
+	request port.RemoteRequest
 }
 
 func newRig(t *testing.T, do func(*fake, []string, jsonrpc.Answer), change ...func(*Options, *fake)) *rig {
@@ -121,14 +122,14 @@ func newRig(t *testing.T, do func(*fake, []string, jsonrpc.Answer), change ...fu
 	}
 	r.Programs = New(o)
 	t.Cleanup(func() { _ = r.Close(context.Background()) })
-	r.request = parley.RemoteRequest{Tenant: "acme", Session: "550e8400-e29b-41d4-a716-446655440000", Root: "/srv",
+	r.request = port.RemoteRequest{Tenant: "acme", Session: "550e8400-e29b-41d4-a716-446655440000", Root: "/srv",
 		Agent: parley.Agent{Name: "prog", Command: []string{"prog"}, Tools: []string{"*"}}}
 	return r
 }
 
 // ask adds a message of the user and returns what comes, as text, with the error at
 // the end. Heed is told of what is no text.
-func (r *rig) ask(ctx context.Context, text string, heed ...func(parley.RemoteAnswer, parley.RemoteSaid)) string {
+func (r *rig) ask(ctx context.Context, text string, heed ...func(port.RemoteAnswer, port.RemoteSaid)) string {
 	r.t.Helper()
 	r.request.Messages = append(r.request.Messages, parley.Message{Role: parley.RoleUser, Text: text})
 	a, err := r.Ask(ctx, r.request)
@@ -274,16 +275,16 @@ func TestPermissions(t *testing.T) {
 		f.update(map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed"})
 		answer(endTurn, nil)
 	})
-	decide := func(allowed bool) func(parley.RemoteAnswer, parley.RemoteSaid) {
-		return func(a parley.RemoteAnswer, s parley.RemoteSaid) {
+	decide := func(allowed bool) func(port.RemoteAnswer, port.RemoteSaid) {
+		return func(a port.RemoteAnswer, s port.RemoteSaid) {
 			if s.Approval != nil {
 				if s.Approval.Name != "edit" || s.Approval.Target != "/srv/f" ||
 					s.Approval.Arguments != `{"title":"Edit","input":{"x":"<y>"},"paths":["/srv/f"]}` {
 					t.Errorf("%+v", s.Approval)
 				}
-				a.Decide(parley.RemoteDecision{Key: "another", Allowed: !allowed})
-				a.Decide(parley.RemoteDecision{Key: s.Approval.Key, Allowed: allowed})
-				a.Decide(parley.RemoteDecision{Key: s.Approval.Key, Allowed: !allowed})
+				a.Decide(port.RemoteDecision{Key: "another", Allowed: !allowed})
+				a.Decide(port.RemoteDecision{Key: s.Approval.Key, Allowed: allowed})
+				a.Decide(port.RemoteDecision{Key: s.Approval.Key, Allowed: !allowed})
 			}
 			if s.Tool != nil && s.Tool.Key != "acp-1" {
 				t.Errorf("%+v", s.Tool)
@@ -333,41 +334,41 @@ func TestFilesAndTerminals(t *testing.T) {
 	zero := 0
 	for prompt, want := range map[string]struct {
 		call, said string
-		result     parley.RemoteResult
+		result     port.RemoteResult
 	}{
 		"read": {`read_file {"path":"a/b.txt","offset":2,"limit":3}`, `{"content":"text"}`,
-			parley.RemoteResult{Outcome: parley.CallSucceeded, Text: "text"}},
+			port.RemoteResult{Outcome: parley.CallSucceeded, Text: "text"}},
 		"outside": {`read_file {"path":"/workshop/b.txt"}`, "error: it is outside",
-			parley.RemoteResult{Outcome: parley.CallFailed, Text: "it is outside"}},
+			port.RemoteResult{Outcome: parley.CallFailed, Text: "it is outside"}},
 		"write": {`write_file {"path":"c","content":"<d>"}`, "error: A person did not allow this.",
-			parley.RemoteResult{Outcome: parley.CallDenied, Text: "A person did not allow this."}},
+			port.RemoteResult{Outcome: parley.CallDenied, Text: "A person did not allow this."}},
 		"run": {`shell {"command":["env","A=b","ls","-l"],"workdir":"a","timeout_ms":600000}`,
 			`{"terminalId":"terminal-acp-1"}{"exitCode":0,"signal":null}` +
 				`{"output":"all","truncated":false,"exitStatus":{"exitCode":0,"signal":null}}{}` +
 				`error: There is no terminal "terminal-acp-1".`,
-			parley.RemoteResult{Outcome: parley.CallSucceeded, Text: "all", Exit: &zero}},
+			port.RemoteResult{Outcome: parley.CallSucceeded, Text: "all", Exit: &zero}},
 		"kill": {`shell {"command":["bash","-c","sleep 5 | cat"],"timeout_ms":600000}`,
 			`{"terminalId":"terminal-acp-1"}{"output":"üve","truncated":true}{}{"exitCode":null,"signal":"SIGKILL"}`,
-			parley.RemoteResult{Outcome: parley.CallCancelled}},
+			port.RemoteResult{Outcome: parley.CallCancelled}},
 		"wrong": {"", "error: The parameters cannot be read: json: cannot unmarshal number into Go struct field " +
 			"writeParams.path of type string." + `error: There is no method "fs/format".` +
-			`error: There is no terminal "t".`, parley.RemoteResult{}},
+			`error: There is no terminal "t".`, port.RemoteResult{}},
 	} {
 		t.Run(prompt, func(t *testing.T) {
 			called := ""
-			got := r.ask(t.Context(), prompt, func(a parley.RemoteAnswer, s parley.RemoteSaid) {
+			got := r.ask(t.Context(), prompt, func(a port.RemoteAnswer, s port.RemoteSaid) {
 				switch {
 				case s.Call != nil:
 					called = s.Call.Name + " " + s.Call.Arguments
 					if want.result.Outcome != parley.CallFailed && want.result.Outcome != parley.CallDenied {
-						a.Made(parley.RemoteMade{Key: s.Call.Key, Printed: "above üve"})
-						a.Made(parley.RemoteMade{Key: s.Call.Key, Started: true})
+						a.Made(port.RemoteMade{Key: s.Call.Key, Printed: "above üve"})
+						a.Made(port.RemoteMade{Key: s.Call.Key, Started: true})
 					}
 					if prompt != "kill" {
-						a.Made(parley.RemoteMade{Key: s.Call.Key, Ended: &want.result})
+						a.Made(port.RemoteMade{Key: s.Call.Key, Ended: &want.result})
 					}
 				case s.Drop != "":
-					a.Made(parley.RemoteMade{Key: s.Drop, Ended: &want.result})
+					a.Made(port.RemoteMade{Key: s.Drop, Ended: &want.result})
 				}
 			})
 			if got != want.said || called != want.call {
@@ -391,7 +392,7 @@ func TestCancel(t *testing.T) {
 		answer(map[string]any{"stopReason": "cancelled"}, nil)
 	}, func(o *Options, _ *fake) { o.Times.Cancel = 50 * time.Millisecond })
 	ctx, cancel := context.WithCancel(t.Context())
-	got := r.ask(ctx, "listen", func(_ parley.RemoteAnswer, s parley.RemoteSaid) {
+	got := r.ask(ctx, "listen", func(_ port.RemoteAnswer, s port.RemoteSaid) {
 		if s.Approval != nil {
 			cancel()
 		}
@@ -404,7 +405,7 @@ func TestCancel(t *testing.T) {
 	}
 	first := r.last.Load()
 	ctx, cancel = context.WithCancel(t.Context())
-	r.ask(ctx, "deaf", func(parley.RemoteAnswer, parley.RemoteSaid) { cancel() })
+	r.ask(ctx, "deaf", func(port.RemoteAnswer, port.RemoteSaid) { cancel() })
 	select {
 	case <-first.conn.Ended():
 	default:

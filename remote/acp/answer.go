@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 	"parley/transport/jsonrpc"
 )
 
@@ -28,7 +29,7 @@ type answer struct {
 	ctx      context.Context // of who asked
 	session  string
 	roots    []string // names of the project's folder
-	said     chan parley.RemoteSaid
+	said     chan port.RemoteSaid
 	left     chan struct{} // closed when nobody listens any more
 	answered chan struct{} // closed when the program has had its last word, or is lost
 	result   promptResult  // set before answered is closed
@@ -66,22 +67,22 @@ type permission struct {
 type made struct {
 	started func()
 	printed func(string)
-	ended   func(parley.RemoteResult)
+	ended   func(port.RemoteResult)
 }
 
-func newAnswer(ctx context.Context, at *program, r parley.RemoteRequest) *answer {
+func newAnswer(ctx context.Context, at *program, r port.RemoteRequest) *answer {
 	roots := []string{r.Root}
 	if real, err := filepath.EvalSymlinks(r.Root); err == nil && real != r.Root { // a program may find it out
 		roots = append(roots, real)
 	}
-	return &answer{at: at, ctx: ctx, session: at.known.session, roots: roots, said: make(chan parley.RemoteSaid, 64),
+	return &answer{at: at, ctx: ctx, session: at.known.session, roots: roots, said: make(chan port.RemoteSaid, 64),
 		left: make(chan struct{}), answered: make(chan struct{}), tools: map[string]*toolCall{},
 		open: map[string]*permission{}, made: map[string]*made{}, terminals: map[string]*terminal{}, cost: at.spent}
 }
 
 // say hands something to who listens. Waiting for that is right: nothing else comes
 // from this program.
-func (a *answer) say(s parley.RemoteSaid) {
+func (a *answer) say(s port.RemoteSaid) {
 	select {
 	case a.said <- s:
 	case <-a.left:
@@ -92,9 +93,9 @@ func (a *answer) say(s parley.RemoteSaid) {
 // finish notes the program's last word.
 func (a *answer) finish(r promptResult, err error) { a.result, a.err = r, err }
 
-// Said yields what the program says. See parley.RemoteAnswer.
-func (a *answer) Said() iter.Seq2[parley.RemoteSaid, error] {
-	return func(yield func(parley.RemoteSaid, error) bool) {
+// Said yields what the program says. See port.RemoteAnswer.
+func (a *answer) Said() iter.Seq2[port.RemoteSaid, error] {
+	return func(yield func(port.RemoteSaid, error) bool) {
 		defer a.leave()
 		timer := time.NewTimer(a.at.Times.Silence)
 		defer timer.Stop()
@@ -110,13 +111,13 @@ func (a *answer) Said() iter.Seq2[parley.RemoteSaid, error] {
 			case <-timer.C:
 				quiet := time.Since(time.Unix(0, a.at.heard.Load()))
 				if !a.waits() && quiet >= a.at.Times.Silence {
-					yield(parley.RemoteSaid{}, parley.Errorf(parley.CodeUnavailable,
+					yield(port.RemoteSaid{}, parley.Errorf(parley.CodeUnavailable,
 						"The agent's program said nothing for %v.", a.at.Times.Silence))
 					return
 				}
 				timer.Reset(max(a.at.Times.Silence-quiet, time.Second))
 			case <-a.ctx.Done():
-				yield(parley.RemoteSaid{}, a.ctx.Err())
+				yield(port.RemoteSaid{}, a.ctx.Err())
 				return
 			}
 		}
@@ -125,7 +126,7 @@ func (a *answer) Said() iter.Seq2[parley.RemoteSaid, error] {
 
 // last yields what is left of an answer, and how it ended. The reader has handed
 // over everything that came before the last word.
-func (a *answer) last(yield func(parley.RemoteSaid, error) bool) {
+func (a *answer) last(yield func(port.RemoteSaid, error) bool) {
 	for {
 		select {
 		case s := <-a.said:
@@ -142,14 +143,14 @@ func (a *answer) last(yield func(parley.RemoteSaid, error) bool) {
 }
 
 // end is the last word of the program as people are told it.
-func (a *answer) end() (parley.RemoteSaid, error) {
+func (a *answer) end() (port.RemoteSaid, error) {
 	if a.err != nil {
 		if _, refused := errors.AsType[*jsonrpc.Error](a.err); refused {
-			return parley.RemoteSaid{}, parley.Errorf(parley.CodeModel, "%s", errorText(a.err))
+			return port.RemoteSaid{}, parley.Errorf(parley.CodeModel, "%s", errorText(a.err))
 		}
 		<-a.at.gone // to know why
 		if a.at.Programs.ctx.Err() != nil {
-			return parley.RemoteSaid{}, &parley.Error{Code: parley.CodeInterrupted,
+			return port.RemoteSaid{}, &parley.Error{Code: parley.CodeInterrupted,
 				Message: "The server stopped in the " +
 					"middle of the answer.", Err: a.err}
 		}
@@ -157,21 +158,21 @@ func (a *answer) end() (parley.RemoteSaid, error) {
 		if why == "" {
 			why = a.err.Error()
 		}
-		return parley.RemoteSaid{}, &parley.Error{Code: parley.CodeInterrupted, Err: a.err,
+		return port.RemoteSaid{}, &parley.Error{Code: parley.CodeInterrupted, Err: a.err,
 			Message: fmt.Sprintf("The agent's program was lost in the middle of the answer: %s.", why)}
 	}
 	stop, ok := stops[a.result.Stop]
 	if !ok {
-		return parley.RemoteSaid{}, parley.Errorf(parley.CodeModel, "The agent's program ended its answer: %.40q.",
+		return port.RemoteSaid{}, parley.Errorf(parley.CodeModel, "The agent's program ended its answer: %.40q.",
 			a.result.Stop)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	u := a.result.Usage
-	end := parley.RemoteEnd{Stop: stop, Context: a.context, Usage: parley.Usage{Input: u.Input + u.Read + u.Written,
+	end := port.RemoteEnd{Stop: stop, Context: a.context, Usage: parley.Usage{Input: u.Input + u.Read + u.Written,
 		Output: u.Output + u.Thought, Cached: u.Read, Written: u.Written, CostMicros: max(a.cost-a.at.spent, 0)}}
 	a.at.spent = a.cost
-	return parley.RemoteSaid{Done: true, End: end}, nil
+	return port.RemoteSaid{Done: true, End: end}, nil
 }
 
 // waits reports whether the program waits for a person, or for the server.
@@ -218,7 +219,7 @@ func (a *answer) drop() {
 		p.respond(permissionResult{outcome{Outcome: "cancelled"}}, nil)
 	}
 	for _, m := range calls {
-		m.ended(parley.RemoteResult{Outcome: parley.CallCancelled})
+		m.ended(port.RemoteResult{Outcome: parley.CallCancelled})
 	}
 }
 
@@ -246,7 +247,7 @@ func (a *answer) update(p updateParams) {
 			}
 			plan.Items = append(plan.Items, parley.PlanItem{Title: e.Content, Status: status})
 		}
-		a.say(parley.RemoteSaid{Plan: &plan})
+		a.say(port.RemoteSaid{Plan: &plan})
 	case "usage_update":
 		a.mu.Lock()
 		a.context = parley.ContextSize{Tokens: int(u.Used), Limit: int(u.Size)}
@@ -260,7 +261,7 @@ func (a *answer) update(p updateParams) {
 			if u.Description != "" {
 				text += ": " + u.Description
 			}
-			a.say(parley.RemoteSaid{Trouble: text})
+			a.say(port.RemoteSaid{Trouble: text})
 		}
 	}
 }
@@ -282,9 +283,9 @@ func (a *answer) chunk(u update) {
 	switch {
 	case text == "":
 	case u.Kind == "agent_thought_chunk":
-		a.say(parley.RemoteSaid{Thinking: text})
+		a.say(port.RemoteSaid{Thinking: text})
 	default:
-		a.say(parley.RemoteSaid{Text: text})
+		a.say(port.RemoteSaid{Text: text})
 	}
 }
 
@@ -330,7 +331,7 @@ func (a *answer) progress(t *toolCall) {
 	case t.ended:
 	case status == "in_progress" && len(t.keys) == 0:
 		t.keys = []string{a.key()}
-		a.say(parley.RemoteSaid{Began: &parley.RemoteBegan{Key: t.keys[0], Name: t.tool(), Arguments: t.arguments()}})
+		a.say(port.RemoteSaid{Began: &parley.RemoteBegan{Key: t.keys[0], Name: t.tool(), Arguments: t.arguments()}})
 	case status == "completed" || status == "failed":
 		t.ended = true
 		if len(t.keys) == 0 {
@@ -341,7 +342,7 @@ func (a *answer) progress(t *toolCall) {
 			outcome = parley.CallFailed
 		}
 		for _, key := range t.keys {
-			a.say(parley.RemoteSaid{Tool: &parley.RemoteTool{Key: key, Name: t.tool(), Arguments: t.arguments(),
+			a.say(port.RemoteSaid{Tool: &parley.RemoteTool{Key: key, Name: t.tool(), Arguments: t.arguments(),
 				Outcome: outcome, Result: t.result()}})
 		}
 		t.content, t.fields.Input, t.fields.Output = nil, nil, nil
@@ -356,8 +357,8 @@ func (a *answer) key() string {
 	return fmt.Sprintf("acp-%d", a.keys)
 }
 
-// Decide says what became of an approval. See parley.RemoteAnswer.
-func (a *answer) Decide(d parley.RemoteDecision) {
+// Decide says what became of an approval. See port.RemoteAnswer.
+func (a *answer) Decide(d port.RemoteDecision) {
 	a.mu.Lock()
 	p := a.open[d.Key]
 	delete(a.open, d.Key)
@@ -386,8 +387,8 @@ func choose(options []option, allowed bool) outcome {
 	return outcome{Outcome: "cancelled"}
 }
 
-// Made says what becomes of a call of the server. See parley.RemoteAnswer.
-func (a *answer) Made(n parley.RemoteMade) {
+// Made says what becomes of a call of the server. See port.RemoteAnswer.
+func (a *answer) Made(n port.RemoteMade) {
 	a.mu.Lock()
 	m := a.made[n.Key]
 	if n.Ended != nil {

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"parley"
+	"parley/port"
 	"parley/transport/jsonrpc"
 )
 
@@ -82,7 +83,7 @@ func (a *answer) permission(p permissionParams, respond jsonrpc.Answer) {
 		return
 	}
 	t.keys = append(t.keys, key)
-	a.say(parley.RemoteSaid{Approval: &parley.RemoteApproval{Key: key, Name: t.tool(), Arguments: t.arguments(),
+	a.say(port.RemoteSaid{Approval: &port.RemoteApproval{Key: key, Name: t.tool(), Arguments: t.arguments(),
 		Target: strings.Join(t.paths(), ", ")}})
 }
 
@@ -104,18 +105,18 @@ func (a *answer) call(tool string, arguments any, m *made) (key string) {
 	a.mu.Unlock()
 	switch {
 	case over:
-		m.ended(parley.RemoteResult{Outcome: parley.CallCancelled})
+		m.ended(port.RemoteResult{Outcome: parley.CallCancelled})
 	case full:
-		m.ended(parley.RemoteResult{Outcome: parley.CallFailed,
+		m.ended(port.RemoteResult{Outcome: parley.CallFailed,
 			Text: fmt.Sprintf("%d files and terminals are in use already.", maxMade)})
 	default:
-		a.say(parley.RemoteSaid{Call: &parley.RemoteCall{Key: key, Name: tool, Arguments: encode(arguments)}})
+		a.say(port.RemoteSaid{Call: &port.RemoteCall{Key: key, Name: tool, Arguments: encode(arguments)}})
 	}
 	return key
 }
 
 // refusal is the answer to a request that came to nothing.
-func refusal(r parley.RemoteResult) *jsonrpc.Error {
+func refusal(r port.RemoteResult) *jsonrpc.Error {
 	switch {
 	case r.Outcome == parley.CallCancelled:
 		return jsonrpc.Errorf(codeCancelled, "This was cancelled.")
@@ -127,7 +128,7 @@ func refusal(r parley.RemoteResult) *jsonrpc.Error {
 
 // whole is a call whose result is all there is to it.
 func whole(respond jsonrpc.Answer, result func(text string) any) *made {
-	return &made{started: func() {}, printed: func(string) {}, ended: func(r parley.RemoteResult) {
+	return &made{started: func() {}, printed: func(string) {}, ended: func(r port.RemoteResult) {
 		if r.Outcome != parley.CallSucceeded {
 			respond(nil, refusal(r))
 			return
@@ -215,7 +216,7 @@ func (a *answer) terminal(p terminalParams, respond jsonrpc.Answer) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		t.print(text)
-	}, ended: func(r parley.RemoteResult) {
+	}, ended: func(r port.RemoteResult) {
 		respond(nil, refusal(r)) // if it was not created
 		a.mu.Lock()
 		t.end(r)
@@ -243,7 +244,7 @@ func (t *terminal) print(text string) {
 }
 
 // end notes how the command ended. What it printed is known as a whole then.
-func (t *terminal) end(r parley.RemoteResult) {
+func (t *terminal) end(r port.RemoteResult) {
 	if r.Text != "" {
 		t.output, t.cut = "", false
 		t.print(r.Text)
@@ -278,7 +279,7 @@ func (a *answer) ofTerminal(method string, p ofTerminal, respond jsonrpc.Answer)
 		respond(exit, nil)
 	case method == methodKill || method == methodRelease:
 		if exit == nil {
-			a.say(parley.RemoteSaid{Drop: t.key})
+			a.say(port.RemoteSaid{Drop: t.key})
 		}
 		respond(struct{}{}, nil)
 	}

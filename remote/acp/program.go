@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 	"parley/transport/jsonrpc"
 )
 
@@ -167,7 +168,7 @@ func (at *program) lastWords() string {
 }
 
 // introduce has the program say what it can do, and opens a session of its own.
-func (at *program) introduce(ctx context.Context, r parley.RemoteRequest) error {
+func (at *program) introduce(ctx context.Context, r port.RemoteRequest) error {
 	hello := initializeParams{Version: protocolVersion, Info: info{"parley", at.Version}}
 	hello.Capabilities.Files.Read = mayUse(r.Agent, "read_file")
 	hello.Capabilities.Files.Write = mayUse(r.Agent, "write_file")
@@ -217,7 +218,7 @@ func mayUse(a parley.Agent, tool string) bool {
 }
 
 // prompt gives the program what it has not heard of the conversation.
-func (at *program) prompt(ctx context.Context, r parley.RemoteRequest) (*answer, error) {
+func (at *program) prompt(ctx context.Context, r port.RemoteRequest) (*answer, error) {
 	blocks := at.compose(r)
 	if size := len(encode(blocks)); size > maxUnsent/2 {
 		return nil, parley.Errorf(parley.CodeTooLarge, "The message is too long for this agent.")
@@ -238,7 +239,7 @@ func (at *program) prompt(ctx context.Context, r parley.RemoteRequest) (*answer,
 
 // compose writes what the program has not heard: everything, if it does not know the
 // conversation as it is.
-func (at *program) compose(r parley.RemoteRequest) []block {
+func (at *program) compose(r port.RemoteRequest) []block {
 	var blocks []block
 	messages := r.Messages
 	n := at.known.given

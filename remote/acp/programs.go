@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 	"parley/transport/jsonrpc"
 )
 
@@ -83,7 +84,7 @@ const (
 	maxSessions = 4096 // sessions that programs that have ended can be asked to load
 )
 
-// Programs is a parley.Remotes for agents with a command.
+// Programs is a port.Remotes for agents with a command.
 type Programs struct {
 	Options
 	ctx  context.Context
@@ -97,7 +98,7 @@ type Programs struct {
 	closed   bool
 }
 
-var _ parley.Remotes = (*Programs)(nil)
+var _ port.Remotes = (*Programs)(nil)
 
 // A key is a session and the agent that it talks to, as it is started.
 type key struct {
@@ -148,8 +149,8 @@ func failureKey(tenant parley.TenantID, a parley.Agent) string {
 	return string(tenant) + "\x00" + a.Name + "\x00" + strings.Join(a.Command, "\x00")
 }
 
-// Ask hands a conversation to a program. See parley.Remotes.
-func (p *Programs) Ask(ctx context.Context, r parley.RemoteRequest) (parley.RemoteAnswer, error) {
+// Ask hands a conversation to a program. See port.Remotes.
+func (p *Programs) Ask(ctx context.Context, r port.RemoteRequest) (port.RemoteAnswer, error) {
 	if r.Root == "" {
 		return nil, parley.Errorf(parley.CodeUnavailable, "This session has no project in which the agent's program "+
 			"could be started.")
@@ -170,7 +171,7 @@ func (p *Programs) Ask(ctx context.Context, r parley.RemoteRequest) (parley.Remo
 
 // take finds or starts the program of a session, for its caller alone until it is
 // released.
-func (p *Programs) take(ctx context.Context, k key, r parley.RemoteRequest) (*program, error) {
+func (p *Programs) take(ctx context.Context, k key, r port.RemoteRequest) (*program, error) {
 	p.mu.Lock()
 	at := p.running[k]
 	if at != nil && !at.over() {
@@ -204,7 +205,7 @@ func (p *Programs) take(ctx context.Context, k key, r parley.RemoteRequest) (*pr
 }
 
 // start starts a program and has it say who it is.
-func (p *Programs) start(ctx context.Context, k key, r parley.RemoteRequest) (*program, error) {
+func (p *Programs) start(ctx context.Context, k key, r port.RemoteRequest) (*program, error) {
 	at, err := p.launch(k, r)
 	if err != nil {
 		return nil, err
@@ -226,7 +227,7 @@ func (p *Programs) start(ctx context.Context, k key, r parley.RemoteRequest) (*p
 }
 
 // launch starts the process and its goroutines.
-func (p *Programs) launch(k key, r parley.RemoteRequest) (*program, error) {
+func (p *Programs) launch(k key, r port.RemoteRequest) (*program, error) {
 	if err := p.makeRoom(); err != nil {
 		return nil, err
 	}

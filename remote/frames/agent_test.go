@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley"
+	"parley/port"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -205,8 +206,8 @@ func newPool(t *testing.T, change ...func(*Options)) *Pool {
 
 const session = parley.SessionID("550e8400-e29b-41d4-a716-446655440000")
 
-func ask(address, text string) parley.RemoteRequest {
-	return parley.RemoteRequest{Tenant: "acme", Session: session, Agent: parley.Agent{Name: "far", Address: address,
+func ask(address, text string) port.RemoteRequest {
+	return port.RemoteRequest{Tenant: "acme", Session: session, Agent: parley.Agent{Name: "far", Address: address,
 		Tools: []string{"*"}},
 		Messages: []parley.Message{{Role: parley.RoleUser, Text: text}}}
 }
@@ -214,13 +215,13 @@ func ask(address, text string) parley.RemoteRequest {
 // A heard is an answer up to its end.
 type heard struct {
 	text   string
-	all    []parley.RemoteSaid
+	all    []port.RemoteSaid
 	err    error
-	answer parley.RemoteAnswer
+	answer port.RemoteAnswer
 }
 
 // hear asks and hears the whole answer.
-func hear(ctx context.Context, p *Pool, r parley.RemoteRequest) (h heard) {
+func hear(ctx context.Context, p *Pool, r port.RemoteRequest) (h heard) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("no end"))
 	defer cancel()
 	if h.answer, h.err = p.Ask(ctx, r); h.err != nil {

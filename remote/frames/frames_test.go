@@ -11,29 +11,30 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // TestEveryFrame says what is made of each type that an agent sends.
 func TestEveryFrame(t *testing.T) {
-	tool := func(r parley.RemoteTool) parley.RemoteSaid { return parley.RemoteSaid{Tool: &r} }
-	text := func(s string) parley.RemoteSaid { return parley.RemoteSaid{Text: s} }
-	done := parley.RemoteSaid{Done: true}
+	tool := func(r parley.RemoteTool) port.RemoteSaid { return port.RemoteSaid{Tool: &r} }
+	text := func(s string) port.RemoteSaid { return port.RemoteSaid{Text: s} }
+	done := port.RemoteSaid{Done: true}
 	for name, c := range map[string]struct {
 		frames []string // type, payload, type, payload …
-		want   []parley.RemoteSaid
+		want   []port.RemoteSaid
 		err    string
 	}{
 		"chunks": {[]string{"chunk", `{"content":"a","done":false}`, "chunk",
-			`{"content":"b","done":true}`}, []parley.RemoteSaid{text("a"), text("b"), done}, ""},
+			`{"content":"b","done":true}`}, []port.RemoteSaid{text("a"), text("b"), done}, ""},
 		"a chunk that is the end": {[]string{"chunk", `{"content":"all","done":true}`},
-			[]parley.RemoteSaid{text("all"), done}, ""},
-		"an empty end": {[]string{"chunk", `{"done":true}`}, []parley.RemoteSaid{done}, ""},
+			[]port.RemoteSaid{text("all"), done}, ""},
+		"an empty end": {[]string{"chunk", `{"done":true}`}, []port.RemoteSaid{done}, ""},
 		"tools": {[]string{"tool_executed", `{"tool_name":"search","duration_ms":3,"connector_name":"c"}`,
 			"tool_failed", `{"tool_name":"mail","error":"no route"}`,
 			"tool_executed", `{"tool_name":"x","arguments":"{\"a\":1}","result":"r"}`, "tool_executed",
 			`{"tool_name":"y","arguments":{"a":1}}`,
 			"tool_blocked", `{"tool_name":"bash","reason":"tool \"bash\" not in allow-list"}`, "chunk",
-			`{"done":true}`}, []parley.RemoteSaid{
+			`{"done":true}`}, []port.RemoteSaid{
 			tool(parley.RemoteTool{Name: "search", Outcome: parley.CallSucceeded}),
 			tool(parley.RemoteTool{Name: "mail", Outcome: parley.CallFailed, Result: "no route"}),
 			tool(parley.RemoteTool{Name: "x", Outcome: parley.CallSucceeded, Arguments: `{"a":1}`, Result: "r"}),
@@ -42,18 +43,18 @@ func TestEveryFrame(t *testing.T) {
 		"events": {[]string{"runtime_event", `{"event_type":"run.started","status":"running"}`, "runtime_event",
 			`{"event_type":"run.failed","status":"failed","title":"no"}`,
 			"runtime_event", `{"event_type":"memory.full","status":"failed","title":"Memory","summary":"is full"}`,
-			"chunk", `{"done":true}`}, []parley.RemoteSaid{{Trouble: "Memory is full"}, done}, ""},
+			"chunk", `{"done":true}`}, []port.RemoteSaid{{Trouble: "Memory is full"}, done}, ""},
 		"an error": {[]string{"chunk", `{"content":"a"}`, "error",
-			`{"code":"max_iterations","message":"too many"}`}, []parley.RemoteSaid{text("a")}, "model_error: too many"},
+			`{"code":"max_iterations","message":"too many"}`}, []port.RemoteSaid{text("a")}, "model_error: too many"},
 		"an error by code": {[]string{"error", `{"code":"openclaw_error"}`}, nil, "model_error: openclaw_error"},
 		"a halt": {
 			[]string{"session_halt", `{"reason":"canary_leak","token":"secret","source":"tool:x"}`},
-			[]parley.RemoteSaid{{Halt: &parley.RemoteHalted{Reason: "canary_leak"}}}, ""},
+			[]port.RemoteSaid{{Halt: &parley.RemoteHalted{Reason: "canary_leak"}}}, ""},
 		"a halt that tells": {[]string{"session_halt", `{"reason":"found secret here","token":"secret"}`},
-			[]parley.RemoteSaid{{Halt: &parley.RemoteHalted{}}}, ""},
+			[]port.RemoteSaid{{Halt: &parley.RemoteHalted{}}}, ""},
 		"heartbeats and pongs": {[]string{"heartbeat", `{"status":"running","uptime_secs":10}`, "pong", `{}`, "chunk",
-			`{"done":true}`}, []parley.RemoteSaid{done}, ""},
-		"what nobody knows": {[]string{"song", `{"la":"la"}`, "chunk", `{"done":true}`}, []parley.RemoteSaid{done},
+			`{"done":true}`}, []port.RemoteSaid{done}, ""},
+		"what nobody knows": {[]string{"song", `{"la":"la"}`, "chunk", `{"done":true}`}, []port.RemoteSaid{done},
 			""},
 		"what cannot be read": {[]string{"chunk", `{"content":7}`}, nil, "model_error: The agent sent a chunk that " +
 			"cannot be read."},
@@ -86,9 +87,9 @@ func TestEveryFrame(t *testing.T) {
 }
 
 // equal compares what was said; texts that follow on each other are one.
-func equal(a, b []parley.RemoteSaid) bool {
-	whole := func(list []parley.RemoteSaid) string {
-		var joined []parley.RemoteSaid
+func equal(a, b []port.RemoteSaid) bool {
+	whole := func(list []port.RemoteSaid) string {
+		var joined []port.RemoteSaid
 		for _, s := range list {
 			if n := len(joined); s.Text != "" && n > 0 && joined[n-1].Text != "" {
 				joined[n-1].Text += s.Text
@@ -132,7 +133,7 @@ func TestApprovals(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := a.peer()
-			var said []parley.RemoteSaid
+			var said []port.RemoteSaid
 			for s, err := range answer.Said() {
 				if err != nil {
 					t.Fatal(err)
@@ -142,13 +143,13 @@ func TestApprovals(t *testing.T) {
 					continue
 				}
 				ask := said[0].Approval
-				if ask == nil || *ask != (parley.RemoteApproval{Key: ask.Key, Name: "send", Arguments: `{"to": "bob"}`,
+				if ask == nil || *ask != (port.RemoteApproval{Key: ask.Key, Name: "send", Arguments: `{"to": "bob"}`,
 					Connector: "crm", Risk: "external_writes", Target: "person"}) {
 					t.Fatalf("%+v", ask)
 				}
-				answer.Decide(parley.RemoteDecision{Key: "another", Allowed: true}) // of no effect
-				answer.Decide(parley.RemoteDecision{Key: ask.Key, Card: "s.42", Allowed: c.allowed, Note: "because"})
-				answer.Decide(parley.RemoteDecision{Key: ask.Key, Card: "s.42", Allowed: true}) // once
+				answer.Decide(port.RemoteDecision{Key: "another", Allowed: true}) // of no effect
+				answer.Decide(port.RemoteDecision{Key: ask.Key, Card: "s.42", Allowed: c.allowed, Note: "because"})
+				answer.Decide(port.RemoteDecision{Key: ask.Key, Card: "s.42", Allowed: true}) // once
 				f := wait(t, "a decision", p.got)
 				want := map[string]string{
 					typeResume: fmt.Sprintf(

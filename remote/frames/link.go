@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // A link is an agent, connected or not.
@@ -90,7 +91,7 @@ func (l *link) connect() (*conn, error) {
 	case <-l.poked:
 	default:
 	}
-	network, address, err := parley.ParseAddress(l.address)
+	network, address, err := port.ParseAddress(l.address)
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/google/uuid"
 
 	"parley"
+	"parley/port"
 )
 
 // Options of a pool.
@@ -42,7 +43,7 @@ type Options struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Pool is a parley.Remotes.
+// Pool is a port.Remotes.
 type Pool struct {
 	Options
 	ctx  context.Context
@@ -54,7 +55,7 @@ type Pool struct {
 	closed bool
 }
 
-var _ parley.Remotes = (*Pool)(nil)
+var _ port.Remotes = (*Pool)(nil)
 
 // A key is an agent as it is reached. The same agent under a new address is
 // another, so that who was asked before the change is still heard.
@@ -158,8 +159,8 @@ func (l *link) keep() {
 	l.kept = true
 }
 
-// Ask hands a conversation to an agent. See parley.Remotes.
-func (p *Pool) Ask(ctx context.Context, r parley.RemoteRequest) (parley.RemoteAnswer, error) {
+// Ask hands a conversation to an agent. See port.Remotes.
+func (p *Pool) Ask(ctx context.Context, r port.RemoteRequest) (port.RemoteAnswer, error) {
 	id := uuid.NewString()
 	frame, err := message(id, r)
 	if err != nil {
@@ -208,7 +209,7 @@ func (p *Pool) Unreachable(tenant parley.TenantID, a parley.Agent) error {
 // message is the frame of a conversation: what the agent is to know of the user,
 // its instructions, and what was said. What does not fit is left out from the
 // beginning on, and that is said.
-func message(id string, r parley.RemoteRequest) ([]byte, error) {
+func message(id string, r port.RemoteRequest) ([]byte, error) {
 	m := messagePayload{Role: "user", Session: string(r.Session)}
 	var before, said []chatMessage
 	shortened := false

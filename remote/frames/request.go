@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"parley"
+	"parley/port"
 )
 
 // maxApprovals of one request may be open.
@@ -45,7 +46,7 @@ type request struct {
 
 // An item is something said; texts that follow on each other are one.
 type item struct {
-	said parley.RemoteSaid
+	said port.RemoteSaid
 	text []byte
 	size int
 }
@@ -86,9 +87,9 @@ func (q *request) stop() {
 	}
 }
 
-// Said yields what the agent says. See parley.RemoteAnswer.
-func (q *request) Said() iter.Seq2[parley.RemoteSaid, error] {
-	return func(yield func(parley.RemoteSaid, error) bool) {
+// Said yields what the agent says. See port.RemoteAnswer.
+func (q *request) Said() iter.Seq2[port.RemoteSaid, error] {
+	return func(yield func(port.RemoteSaid, error) bool) {
 		defer q.unhook()
 		defer q.leave()
 		timer := time.NewTimer(time.Hour)
@@ -97,7 +98,7 @@ func (q *request) Said() iter.Seq2[parley.RemoteSaid, error] {
 			said, wait, err := q.next()
 			switch {
 			case err != nil:
-				yield(parley.RemoteSaid{}, err)
+				yield(port.RemoteSaid{}, err)
 				return
 			case said != nil:
 				if !yield(*said, nil) || said.Done || said.Halt != nil {
@@ -115,7 +116,7 @@ func (q *request) Said() iter.Seq2[parley.RemoteSaid, error] {
 			case <-late:
 				q.late()
 			case <-q.ctx.Done():
-				yield(parley.RemoteSaid{}, q.ctx.Err())
+				yield(port.RemoteSaid{}, q.ctx.Err())
 				return
 			}
 		}
@@ -124,7 +125,7 @@ func (q *request) Said() iter.Seq2[parley.RemoteSaid, error] {
 
 // next is what was said and not yet heard, or else how long to wait for more; zero
 // for as long as it takes: a person is asked.
-func (q *request) next() (*parley.RemoteSaid, time.Duration, error) {
+func (q *request) next() (*port.RemoteSaid, time.Duration, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.queue) > 0 {
@@ -165,14 +166,14 @@ func (q *request) late() {
 	}
 	if q.last {
 		q.stop()
-		q.finish(parley.RemoteSaid{Done: true})
+		q.finish(port.RemoteSaid{Done: true})
 		return
 	}
 	q.breakOff(parley.Errorf(parley.CodeUnavailable, "The agent said nothing for %v.", q.c.times().Silence))
 }
 
 // push needs q.mu.
-func (q *request) push(said parley.RemoteSaid, size int) {
+func (q *request) push(said port.RemoteSaid, size int) {
 	o := q.c.link.pool.Options
 	size += 64 // what it costs to say nothing
 	// What nobody takes is not waited for: all other answers come by the same way.
@@ -197,7 +198,7 @@ func (q *request) push(said parley.RemoteSaid, size int) {
 }
 
 // finish is push for what ends the answer. It needs q.mu.
-func (q *request) finish(said parley.RemoteSaid) {
+func (q *request) finish(said port.RemoteSaid) {
 	q.queue = append(q.queue, item{said: said})
 	q.over, q.spoken = true, true
 	q.rouse()
@@ -253,10 +254,10 @@ func (q *request) hear(f Frame) {
 	case typeChunk:
 		if p := (chunkPayload{}); read(&p) {
 			if p.Content != "" {
-				q.push(parley.RemoteSaid{Text: p.Content}, size)
+				q.push(port.RemoteSaid{Text: p.Content}, size)
 			}
 			if p.Done && len(q.open) == 0 && !q.over { // while a person is asked it is not over
-				q.finish(parley.RemoteSaid{Done: true})
+				q.finish(port.RemoteSaid{Done: true})
 			}
 		}
 	case typeToolExecuted, typeToolFailed:
@@ -267,12 +268,12 @@ func (q *request) hear(f Frame) {
 				tool.Outcome, tool.Result = parley.CallFailed, reason(p.Error, p.Reason, p.Result)
 			}
 			q.last = q.carriedOut(p.Tool) && !p.Continues
-			q.push(parley.RemoteSaid{Tool: tool}, size)
+			q.push(port.RemoteSaid{Tool: tool}, size)
 		}
 	case typeToolBlocked:
 		if p := (toolPayload{}); read(&p) {
 			q.last = !p.Continues
-			q.push(parley.RemoteSaid{Tool: &parley.RemoteTool{Name: p.Tool, Arguments: string(p.Arguments),
+			q.push(port.RemoteSaid{Tool: &parley.RemoteTool{Name: p.Tool, Arguments: string(p.Arguments),
 				Blocked: reason(p.Reason, p.Error, "it gives no reason")}}, size)
 		}
 	case typeApproval:
@@ -281,14 +282,14 @@ func (q *request) hear(f Frame) {
 		}
 	case typeRuntimeEvent:
 		if p := (eventPayload{}); read(&p) && p.Status == "failed" && !followed(p.Type) {
-			q.push(parley.RemoteSaid{Trouble: reason(strings.TrimSpace(p.Title+" "+p.Summary), p.Type)}, size)
+			q.push(port.RemoteSaid{Trouble: reason(strings.TrimSpace(p.Title+" "+p.Summary), p.Type)}, size)
 		}
 	case typeSessionHalt:
 		if p := (haltPayload{}); read(&p) {
 			if p.Token != "" && strings.Contains(p.Reason, p.Token) {
 				p.Reason = ""
 			}
-			q.finish(parley.RemoteSaid{Halt: &parley.RemoteHalted{Reason: p.Reason}})
+			q.finish(port.RemoteSaid{Halt: &parley.RemoteHalted{Reason: p.Reason}})
 		}
 	case typeError:
 		if p := (errorPayload{}); read(&p) {
@@ -309,7 +310,7 @@ func (q *request) ask(p approvalPayload, size int) {
 	}
 	key := uuid.NewString()
 	q.open[key] = p
-	q.push(parley.RemoteSaid{Approval: &parley.RemoteApproval{Key: key, Name: p.Tool, Arguments: string(p.Arguments),
+	q.push(port.RemoteSaid{Approval: &port.RemoteApproval{Key: key, Name: p.Tool, Arguments: string(p.Arguments),
 		Connector: reason(p.Connector, p.ConnectorID), Risk: p.Risk, Target: p.Target}}, size)
 }
 
@@ -325,8 +326,8 @@ func (q *request) carriedOut(tool string) bool {
 	return len(q.resumed) == 0 && len(q.open) == 0
 }
 
-// Decide says what became of an approval. See parley.RemoteAnswer.
-func (q *request) Decide(d parley.RemoteDecision) {
+// Decide says what became of an approval. See port.RemoteAnswer.
+func (q *request) Decide(d port.RemoteDecision) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	p, ok := q.open[d.Key]
@@ -347,13 +348,13 @@ func (q *request) Decide(d parley.RemoteDecision) {
 		// The document has no frame that says no, and the agent has said all it
 		// will say.
 		q.stop()
-		q.finish(parley.RemoteSaid{Done: true})
+		q.finish(port.RemoteSaid{Done: true})
 	}
 	q.rouse()
 }
 
 // Made is not called: no frame asks the server to make a call.
-func (q *request) Made(parley.RemoteMade) {}
+func (q *request) Made(port.RemoteMade) {}
 
 // followed reports whether another frame says the same.
 func followed(event string) bool {

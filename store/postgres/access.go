@@ -10,11 +10,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"parley"
+	"parley/port"
 )
 
 var (
-	_ parley.TicketStore     = (*Store)(nil)
-	_ parley.RevocationStore = (*Store)(nil)
+	_ port.TicketStore     = (*Store)(nil)
+	_ port.RevocationStore = (*Store)(nil)
 )
 
 const (
@@ -30,7 +31,7 @@ const (
 		WHERE before > $1 OR sparing_admins > $1`
 )
 
-func (s *Store) PutTicket(ctx context.Context, hash parley.TicketHash, claim parley.TicketClaim,
+func (s *Store) PutTicket(ctx context.Context, hash port.TicketHash, claim port.TicketClaim,
 	expires time.Time) error {
 	body, err := json.Marshal(claim)
 	if err != nil {
@@ -47,21 +48,21 @@ func (s *Store) PutTicket(ctx context.Context, hash parley.TicketHash, claim par
 
 // TakeTicket, if the connection is lost and it tries again, may find that it was
 // the one who took the ticket, and nobody has it then.
-func (s *Store) TakeTicket(ctx context.Context, hash parley.TicketHash) (claim parley.TicketClaim, found bool,
+func (s *Store) TakeTicket(ctx context.Context, hash port.TicketHash) (claim port.TicketClaim, found bool,
 	err error) {
 	body, found, err := one(ctx, s, maintenance, pgx.RowTo[[]byte], takeTicket, hash[:])
 	if err != nil || !found {
 		return claim, false, err
 	}
 	if err := json.Unmarshal(body, &claim); err != nil {
-		return parley.TicketClaim{}, false,
+		return port.TicketClaim{}, false,
 			&parley.Error{Code: parley.CodeCorrupt, Message: "A stored ticket cannot be read.", Err: err}
 	}
 	return claim, true, nil
 }
 
 // revoke keeps the revocation of a batch.
-func revoke(trip *pgx.Batch, tenant parley.TenantID, r parley.Revocation) {
+func revoke(trip *pgx.Batch, tenant parley.TenantID, r port.Revocation) {
 	before, sparing := r.Before, time.Unix(0, 0)
 	if r.SparesAdmins {
 		before, sparing = sparing, before
@@ -69,9 +70,9 @@ func revoke(trip *pgx.Batch, tenant parley.TenantID, r parley.Revocation) {
 	trip.Queue(setRevocation, text(tenant), text(r.Principal), before, sparing)
 }
 
-func (s *Store) Revocations(ctx context.Context, after time.Time) ([]parley.Revocation, error) {
-	rows, err := list(ctx, s, maintenance, func(row pgx.CollectableRow) ([]parley.Revocation, error) {
-		var r parley.Revocation
+func (s *Store) Revocations(ctx context.Context, after time.Time) ([]port.Revocation, error) {
+	rows, err := list(ctx, s, maintenance, func(row pgx.CollectableRow) ([]port.Revocation, error) {
+		var r port.Revocation
 		var before, sparing time.Time
 		err := row.Scan((*text)(&r.Tenant), (*text)(&r.Principal), &before, &sparing)
 		return rules.Revocations(r, before.UTC(), sparing.UTC(), after), err

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"parley"
+	"parley/port"
 )
 
 // activityOf looks at few rows: those that are open, and the recent ones.
@@ -17,9 +17,9 @@ const (
 		WHERE r.tenant = $1 AND r.agent = $2 AND ($3::text[] IS NULL OR s.project = ANY($3)) AND `
 )
 
-func (t tenant) Activity(ctx context.Context, project parley.Project, agent string, after time.Time) (
-	parley.Activity, error) {
-	a, _, err := one(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (a parley.Activity, err error) {
+func (t tenant) Activity(ctx context.Context, project port.Project, agent string, after time.Time) (
+	port.Activity, error) {
+	a, _, err := one(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (a port.Activity, err error) {
 		var last *time.Time
 		if err = row.Scan(&a.Open, &last); last != nil {
 			a.Last = last.UTC()
@@ -30,7 +30,7 @@ func (t tenant) Activity(ctx context.Context, project parley.Project, agent stri
 }
 
 // keysOf are the keys of a project as a column has them; nil: every session's.
-func keysOf(p parley.Project) []string {
+func keysOf(p port.Project) []string {
 	var keys []string
 	for _, key := range p.Keys() {
 		keys = append(keys, toColumn(key))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // maxGroup and maxBytes bound a commit, and so the time a batch waits for its
@@ -17,12 +18,12 @@ const (
 
 // waiting is a batch on its way into a commit, encoded by who brought it.
 type waiting struct {
-	parley.Batch
+	port.Batch
 	bodies []stored
 	agent  []byte
 	size   int // of all that is encoded, in bytes
 
-	result parley.Appended
+	result port.Appended
 	err    error
 	done   chan struct{}
 }
@@ -41,20 +42,20 @@ type stored struct {
 	body    []byte
 }
 
-func (s *Store) Append(ctx context.Context, b parley.Batch) (parley.Appended, error) {
+func (s *Store) Append(ctx context.Context, b port.Batch) (port.Appended, error) {
 	w := &waiting{Batch: b, bodies: make([]stored, len(b.Events)), done: make(chan struct{})}
 	for i, e := range b.Events {
 		t := &w.bodies[i]
 		var err error
 		if t.name, t.version, t.body, err = parley.EncodeBody(e.Body); err != nil {
-			return parley.Appended{}, err
+			return port.Appended{}, err
 		}
 		w.size += len(t.body)
 	}
 	if b.Agent != nil {
 		var err error
 		if w.agent, err = json.Marshal(b.Agent); err != nil {
-			return parley.Appended{}, err
+			return port.Appended{}, err
 		}
 		w.size += len(w.agent)
 	}
@@ -62,7 +63,7 @@ func (s *Store) Append(ctx context.Context, b parley.Batch) (parley.Appended, er
 		w.size += len(b.Context.Text)
 	}
 	if err := s.refusing(); err != nil {
-		return parley.Appended{}, err
+		return port.Appended{}, err
 	}
 	timer := time.NewTimer(s.timeout)
 	defer timer.Stop()
@@ -70,13 +71,13 @@ func (s *Store) Append(ctx context.Context, b parley.Batch) (parley.Appended, er
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	case <-ctx.Done():
-		return parley.Appended{}, ctx.Err()
+		return port.Appended{}, ctx.Err()
 	case <-timer.C:
-		return parley.Appended{}, parley.Errorf(parley.CodeUnavailable, "The server has too much to store right now; "+
+		return port.Appended{}, parley.Errorf(parley.CodeUnavailable, "The server has too much to store right now; "+
 			"try again in a moment.")
 	}
 	if err := s.enqueue(w); err != nil {
-		return parley.Appended{}, err
+		return port.Appended{}, err
 	}
 	// The commit is under way; only its outcome is the truth now, so ctx no
 	// longer matters.
@@ -147,7 +148,7 @@ func (s *Store) commit(group []*waiting) {
 	}
 	for _, w := range group {
 		if err != nil {
-			w.result, w.err = parley.Appended{}, unstorable(err)
+			w.result, w.err = port.Appended{}, unstorable(err)
 		}
 		close(w.done)
 	}

@@ -1,13 +1,17 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"time"
+
 	"parley/store/rules"
 
 	"github.com/jackc/pgx/v5"
 
 	"parley"
+	"parley/port"
 )
 
 const auditColumns = `SELECT tenant, no, at, by, action, resource, resource_id, source, metadata, hash FROM audit
@@ -17,7 +21,7 @@ const auditColumns = `SELECT tenant, no, at, by, action, resource, resource_id, 
 // first Append.
 func (s *Store) KeyAudit(key rules.AuditKey) { s.key = key }
 
-func (t tenant) Audited(ctx context.Context, q parley.AuditQuery) ([]parley.AuditRow, error) {
+func (t tenant) Audited(ctx context.Context, q port.AuditQuery) ([]port.AuditRow, error) {
 	query, args := auditColumns, []any{text(t.id)}
 	and := func(condition string, arg any, given bool) {
 		if given {
@@ -29,18 +33,97 @@ func (t tenant) Audited(ctx context.Context, q parley.AuditQuery) ([]parley.Audi
 	and(` AND action = $%d`, text(q.Action), q.Action != "")
 	and(` AND resource = $%d`, text(q.Resource), q.Resource != "")
 	and(` AND source = $%d`, text(q.Source), q.Source != "")
+	and(` AND coalesce(substring(metadata FROM '"session":"([^"\\]+)"'),
+		CASE resource WHEN 'session' THEN resource_id ELSE '' END) = $%d`, text(q.Session), q.Session != "")
+	and(` AND no < $%d`, q.BeforeNo, q.BeforeNo != 0)
 	and(` AND at > $%d`, q.After, !q.After.IsZero())
 	and(` AND at < $%d`, q.Before, !q.Before.IsZero())
 	and(` ORDER BY no DESC LIMIT $%d`, q.Limit, true)
 	return list(ctx, t.s, of(t.id), scanAudit, query, args...)
 }
 
-func (t tenant) AuditChain(ctx context.Context, after int64, limit int) ([]parley.AuditRow, error) {
+func (t tenant) AuditChain(ctx context.Context, after int64, limit int) ([]port.AuditRow, error) {
 	return list(ctx, t.s, of(t.id), scanAudit, auditColumns+` AND no > $2 ORDER BY no LIMIT $3`, text(t.id), after,
 		limit)
 }
 
-func scanAudit(row pgx.CollectableRow) (r parley.AuditRow, err error) {
+// record puts records at the end of a chain whose last row is given, and which the transaction has locked.
+func (s *Store) record(ctx context.Context, tx pgx.Tx, tenant parley.TenantID, no int64, hash string,
+	records []parley.Audit) error {
+	trip := &pgx.Batch{}
+	for _, r := range rules.Chain(s.key, tenant, no, hash, records) {
+		trip.Queue(addAudit, text(r.Tenant), r.No, r.At, text(r.By), text(r.Action), text(r.Resource), text(r.ID),
+			text(r.Source), string(r.Metadata), r.Hash)
+		no, hash = r.No, r.Hash
+	}
+	trip.Queue(`UPDATE tenants SET audit_no = $2, audit_hash = $3 WHERE tenant = $1`, text(tenant), no, hash)
+	return tx.SendBatch(ctx, trip).Close()
+}
+
+const (
+	firstAudited = auditColumns + ` ORDER BY no LIMIT $2`
+	lastCut      = auditColumns + ` AND action = $2 ORDER BY no DESC LIMIT 1`
+	// oldAudit are the rows of tenant $1 before the first that is not older than $2.
+	oldAudit = `SELECT CASE WHEN count(*) FILTER (WHERE action <> '` + port.AuditTrimmed + `') = 0 THEN 0
+		ELSE count(*) END FROM audit WHERE tenant = $1 AND no < coalesce(
+		(SELECT no FROM audit WHERE tenant = $1 AND at >= $2 ORDER BY no LIMIT 1), 9223372036854775807)`
+)
+
+func (t tenant) OldAudit(ctx context.Context, before time.Time) (int, error) {
+	rows, _, err := one(ctx, t.s, of(t.id), pgx.RowTo[int], oldAudit, text(t.id), before)
+	return rows, err
+}
+
+func (s *Store) TrimAudit(ctx context.Context, tenant parley.TenantID, before time.Time, by parley.PrincipalID,
+	now time.Time) (deleted int, more bool, err error) {
+	var refusal error
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		trip := &pgx.Batch{}
+		of(tenant).enter(trip)
+		var no int64
+		var hash string
+		trip.Queue(takePositions, text(tenant), 0).QueryRow(func(row pgx.Row) error {
+			var position int64
+			var id string
+			return row.Scan(&position, &id, &no, &hash)
+		})
+		var held bool
+		trip.Queue(`SELECT EXISTS (SELECT FROM legal_holds WHERE tenant = $1)`, text(tenant)).QueryRow(
+			func(row pgx.Row) error { return row.Scan(&held) })
+		var last, page []port.AuditRow
+		into := func(list *[]port.AuditRow) func(pgx.Rows) error {
+			return func(rows pgx.Rows) (err error) {
+				*list, err = pgx.CollectRows(rows, scanAudit)
+				return err
+			}
+		}
+		trip.Queue(lastCut, text(tenant), port.AuditTrimmed).Query(into(&last))
+		trip.Queue(firstAudited, text(tenant), rules.CutPage).Query(into(&page))
+		if err := tx.SendBatch(ctx, trip).Close(); err != nil {
+			return err
+		}
+		if held {
+			refusal = rules.AuditHeld()
+			return nil
+		}
+		var cut port.AuditCut
+		if cut, refusal = rules.CutAudit(s.key, last, page, before); refusal != nil || cut.Rows == 0 {
+			return nil
+		}
+		deleted, more = int(cut.Rows), cut.Rows == rules.CutPage
+		if _, err := tx.Exec(ctx, `DELETE FROM audit WHERE tenant = $1 AND no <= $2`, text(tenant),
+			cut.No); err != nil {
+			return err
+		}
+		return s.record(ctx, tx, tenant, no, hash, []parley.Audit{cut.Record(now, by)})
+	})
+	if err = cmp.Or(refusal, mayNot(err), unavailable(ctx, err)); err != nil {
+		return 0, false, err
+	}
+	return deleted, more, nil
+}
+
+func scanAudit(row pgx.CollectableRow) (r port.AuditRow, err error) {
 	err = row.Scan((*text)(&r.Tenant), &r.No, &r.At, (*text)(&r.By), (*text)(&r.Action), (*text)(&r.Resource),
 		(*text)(&r.ID), (*text)(&r.Source),
 		(*[]byte)(&r.Metadata), &r.Hash)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"parley"
+	"parley/port"
 )
 
 // countBacklog reads tables, and of effects an index, that have a row for what
@@ -21,10 +21,10 @@ const countBacklog = `SELECT 'due', reason, count(*) FILTER (WHERE alive), count
 	WHERE status IN ('pending', 'executing') GROUP BY type`
 
 // Backlog is how much waits now.
-func (s *Store) Backlog(ctx context.Context, now time.Time) (b parley.Backlog, err error) {
+func (s *Store) Backlog(ctx context.Context, now time.Time) (b port.Backlog, err error) {
 	type row struct {
 		what string
-		parley.DueDepth
+		port.DueDepth
 	}
 	rows, err := list(ctx, s, maintenance, func(r pgx.CollectableRow) (d row, err error) {
 		var since *time.Time

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"parley"
+	"parley/port"
 )
 
 // maxTries bounds how often a group is tried, if what went wrong may go away.
@@ -239,6 +240,9 @@ func (t *transaction) add(trip *pgx.Batch, w *waiting, position int64) {
 	if w.Hold != nil {
 		hold(trip, w.Tenant, *w.Hold)
 	}
+	if w.Setup != nil {
+		t.store.keepSetup(trip, w.Tenant, *w.Setup)
+	}
 	if w.Revocation != nil {
 		revoke(trip, w.Tenant, *w.Revocation)
 	}
@@ -294,7 +298,7 @@ func (t *transaction) add(trip *pgx.Batch, w *waiting, position int64) {
 func (t *transaction) answer() {
 	position := parley.Position(t.first)
 	for i, w := range t.group {
-		w.result = parley.Appended{Fenced: !t.moved[i]}
+		w.result = port.Appended{Fenced: !t.moved[i]}
 		for range w.Events {
 			if t.moved[i] {
 				w.result.Positions = append(w.result.Positions, position)

@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -9,12 +11,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"parley"
+	"parley/port"
 	"parley/store/rules"
 )
 
 const ownedBy = `SELECT ` + summaryColumns + ` FROM sessions WHERE tenant = $1 AND owner = $2 ORDER BY opened_at, id`
 
-func (t tenant) Owned(ctx context.Context, owner parley.PrincipalID) (sessions []parley.Summary, err error) {
+func (t tenant) Owned(ctx context.Context, owner parley.PrincipalID) (sessions []port.Summary, err error) {
 	rows, err := list(ctx, t.s, of(t.id), scanSession, ownedBy, text(t.id), text(owner))
 	for _, st := range rows {
 		sessions = append(sessions, st.Summary)
@@ -49,9 +52,23 @@ const (
 	forgetSnapshot = `DELETE FROM snapshots WHERE tenant = $1 AND session = $2`
 	forgetWords    = `DELETE FROM said WHERE tenant = $1 AND session = $2 AND seq = $3`
 	retitleSession = `UPDATE sessions SET title = $3 WHERE tenant = $1 AND id = $2`
+	noteErasure    = `INSERT INTO erasures (tenant, principal, by, at, artifacts) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (tenant, principal) DO UPDATE SET artifacts = excluded.artifacts`
+	endErasure = `DELETE FROM erasures WHERE tenant = $1 AND principal = $2`
 )
 
-func (s *Store) Erase(ctx context.Context, tenant parley.TenantID, e parley.Erasure) error {
+func (t tenant) BegunErasures(ctx context.Context) ([]port.BegunErasure, error) {
+	return list(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (b port.BegunErasure, err error) {
+		var names []byte
+		if err := row.Scan((*text)(&b.User), (*text)(&b.By), &b.At, &names); err != nil {
+			return b, err
+		}
+		b.At = b.At.UTC()
+		return b, json.Unmarshal(names, &b.Artifacts)
+	}, `SELECT principal, by, at, artifacts FROM erasures WHERE tenant = $1 ORDER BY at, principal`, text(t.id))
+}
+
+func (s *Store) Erase(ctx context.Context, tenant parley.TenantID, e port.Erasure) error {
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		trip := &pgx.Batch{}
 		of(tenant).enter(trip)
@@ -102,36 +119,44 @@ func (s *Store) Erase(ctx context.Context, tenant parley.TenantID, e parley.Eras
 			trip.Queue(replaceEvent, args...)
 			trip.Queue(forgetSnapshot, args[:2]...)
 			trip.Queue(forgetWords, args[:3]...)
-			if b, ok := event.Body.(parley.SessionRenamed); ok {
-				trip.Queue(retitleSession, text(tenant), text(event.Session), text(b.Title))
-			}
+		}
+		for id, title := range e.Titles {
+			trip.Queue(retitleSession, text(tenant), text(id), text(title))
 		}
 		if e.User != "" {
 			trip.Queue(`DELETE FROM contexts WHERE tenant = $1 AND principal = $2`, text(tenant), text(e.User))
 			trip.Queue(`DELETE FROM tickets WHERE tenant = $1 AND principal = $2`, text(tenant), text(e.User))
 			trip.Queue(`DELETE FROM marks WHERE tenant = $1 AND principal = $2`, text(tenant), text(e.User))
 		}
+		if b := e.Begun; b != nil {
+			names, err := json.Marshal(b.Artifacts)
+			if err != nil {
+				return err
+			}
+			trip.Queue(noteErasure, text(tenant), text(b.User), text(b.By), b.At, string(names))
+		}
+		if e.Ended != "" {
+			trip.Queue(endErasure, text(tenant), text(e.Ended))
+		}
 		if err := tx.SendBatch(ctx, trip).Close(); err != nil {
 			return err
 		}
-		trip = &pgx.Batch{}
-		for _, r := range rules.Chain(s.key, tenant, no, hash, e.Audit) {
-			trip.Queue(addAudit, text(r.Tenant), r.No, r.At, text(r.By), text(r.Action), text(r.Resource), text(r.ID),
-				text(r.Source), string(r.Metadata), r.Hash)
-			no, hash = r.No, r.Hash
-		}
-		trip.Queue(`UPDATE tenants SET audit_no = $2, audit_hash = $3 WHERE tenant = $1`, text(tenant), no, hash)
-		return tx.SendBatch(ctx, trip).Close()
+		return s.record(ctx, tx, tenant, no, hash, e.Audit)
 	})
-	if sqlState(err) == notPermitted {
-		return &parley.Error{Code: parley.CodeForbidden, Err: err,
-			Message: "The database role of this server may not erase anything. Nothing was erased.",
-			Hint:    "start a server with the role that owns the tables, and erase there"}
-	}
 	if parley.CodeOf(err) == parley.CodeConflict {
 		return err
 	}
-	return unavailable(ctx, err)
+	return cmp.Or(mayNot(err), unavailable(ctx, err))
+}
+
+// mayNot explains that the role of the server may not delete what was asked for; nil: that is not what is wrong.
+func mayNot(err error) error {
+	if sqlState(err) != notPermitted {
+		return nil
+	}
+	return &parley.Error{Code: parley.CodeForbidden, Err: err,
+		Message: "The database role of this server may not erase anything. Nothing was erased.",
+		Hint:    "start a server with the role that owns the tables, and erase there"}
 }
 
 // notPermitted: a role that was granted only what serving needs may not delete sessions.

@@ -37,10 +37,12 @@ var grants = []struct{ table, may string }{
 	{"webhooks", "SELECT, INSERT, UPDATE, DELETE"},
 	{"inbox", "SELECT, INSERT, UPDATE, DELETE"},
 	{"legal_holds", "SELECT, INSERT, UPDATE, DELETE"},
+	{"erasures", "SELECT"}, // it may not erase
 	{"usage", "SELECT, INSERT, UPDATE"},
 	{"holds", "SELECT, INSERT, DELETE"},
 	{"key_mark", "SELECT, INSERT"},
 	{"secret_keys", "SELECT, INSERT, UPDATE, DELETE"},
+	{"setups", "SELECT, INSERT, UPDATE, DELETE"},
 }
 
 // Grant lets a role serve a database that is up to date: it may do with each

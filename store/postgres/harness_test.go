@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"parley"
+	"parley/port"
 )
 
 const acme = parley.TenantID("acme")
@@ -57,18 +58,18 @@ func await(t testing.TB, conn *pgx.Conn, question string) {
 }
 
 // batch makes a batch of one input; a session's first opens it.
-func batch(id parley.SessionID, after parley.Seq) parley.Batch {
+func batch(id parley.SessionID, after parley.Seq) port.Batch {
 	var body parley.EventBody = parley.InputReceived{Content: fmt.Sprint("input ", after+1), Busy: parley.Queue}
 	if after == 0 {
 		body = parley.SessionOpened{Owner: "ann"}
 	}
-	return parley.Batch{Tenant: acme, Session: id, Epoch: 1, After: after,
+	return port.Batch{Tenant: acme, Session: id, Epoch: 1, After: after,
 		Events: []parley.Event{{Session: id, Seq: after + 1, Root: id,
 			At: t0.Add(time.Duration(after) * time.Microsecond), Body: body}},
-		Summary: parley.Summary{ID: id, Root: id, Owner: "ann", Head: after + 1, OpenedAt: t0, UpdatedAt: t0}}
+		Summary: port.Summary{ID: id, Root: id, Owner: "ann", Head: after + 1, OpenedAt: t0, UpdatedAt: t0}}
 }
 
-func mustAppend(t testing.TB, s *Store, b parley.Batch) {
+func mustAppend(t testing.TB, s *Store, b port.Batch) {
 	t.Helper()
 	if res, err := s.Append(context.Background(), b); err != nil || res.Fenced {
 		t.Fatalf("append after %d: %+v, %v", b.After, res, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"parley"
+	"parley/port"
 )
 
 // health is what the store knows of its database without asking. While something
@@ -115,8 +116,8 @@ func (s *Store) rehearse(ctx context.Context, group []*waiting) error {
 func anyGroup() []*waiting {
 	const id = "rehearsal"
 	at := time.Unix(0, 0)
-	b := parley.Batch{Tenant: "-", Session: id, Epoch: 1,
-		Summary: parley.Summary{ID: id, Root: id, Head: 1, OpenedAt: at, UpdatedAt: at},
+	b := port.Batch{Tenant: "-", Session: id, Epoch: 1,
+		Summary: port.Summary{ID: id, Root: id, Head: 1, OpenedAt: at, UpdatedAt: at},
 		Events:  []parley.Event{{Session: id, Seq: 1, Root: id, At: at, Body: parley.SessionOpened{}}}}
 	name, version, body, _ := parley.EncodeBody(b.Events[0].Body) // its fields are strings
 	return []*waiting{{Batch: b, bodies: []stored{{name, version, body}}}}

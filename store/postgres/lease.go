@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"parley"
+	"parley/port"
 )
 
 // beats are the goroutines that show that this node lives, and that end trouble.
@@ -18,8 +19,8 @@ type beats struct {
 
 	turn chan struct{} // has room for the one who beats
 	term atomic.Pointer[term]
-	node atomic.Pointer[func() parley.Node] // what this node says of itself; nil: nothing
-	seen atomic.Pointer[[]parley.Node]      // the others, at the last beat; nil before the first
+	node atomic.Pointer[func() port.Node] // what this node says of itself; nil: nothing
+	seen atomic.Pointer[[]port.Node]      // the others, at the last beat; nil before the first
 }
 
 // A term is the time in which no lease of this node has run out.
@@ -56,25 +57,25 @@ func (s *Store) beat(ctx context.Context) error {
 func (s *Store) beatAlone(ctx context.Context) error {
 	inTime, cancel := s.patience(ctx)
 	defer cancel()
-	mine := parley.Node{Draining: true} // nobody leaves sessions to a process that does not serve, or not yet
+	mine := port.Node{Draining: true} // nobody leaves sessions to a process that does not serve, or not yet
 	if say := s.beats.node.Load(); say != nil {
 		mine = (*say)()
 	}
 	began, good := sinceBoot(), false
-	others := []parley.Node{}
+	others := []port.Node{}
 	rows, err := s.pulse.Query(inTime, beat, s.node, s.lease, mine.Address, mine.Version, mine.Agents, mine.Sessions,
 		mine.Draining, append([]string{}, mine.Projects...))
 	if err != nil {
 		return err
 	}
-	var n parley.Node
+	var n port.Node
 	if _, err := pgx.ForEachRow(rows, []any{&good, &n.ID, &n.Address, &n.Version, &n.Agents, &n.Sessions, &n.Draining,
 		&n.Projects, &n.Since}, func() error {
 		if n.ID != "" {
 			n.Since = n.Since.UTC()
 			others = append(others, n)
 		}
-		n = parley.Node{}
+		n = port.Node{}
 		return nil
 	}); err != nil {
 		return err
@@ -90,7 +91,7 @@ func (s *Store) beatAlone(ctx context.Context) error {
 	return nil
 }
 
-// Term is of parley.Nodes.
+// Term is of port.Nodes.
 func (s *Store) Term(ctx context.Context) (int64, error) {
 	if t := s.beats.term.Load(); sinceBoot()-t.beaten < s.lease {
 		return t.number, nil
@@ -170,7 +171,7 @@ const dueSessions = `WITH alive AS MATERIALIZED (SELECT id, seen_at + $2::interv
 // dead: that may leave rows that are due, and nobody would say so.
 //
 // What this node holds itself is never due to it, even if its heart has failed.
-func (s *Store) DueBefore(ctx context.Context, now time.Time, limit int) ([]parley.DueSession, time.Time, error) {
+func (s *Store) DueBefore(ctx context.Context, now time.Time, limit int) ([]port.DueSession, time.Time, error) {
 	type row struct {
 		tenant, session, reason *text // nil: nothing is or will be due
 		at                      *time.Time
@@ -182,7 +183,7 @@ func (s *Store) DueBefore(ctx context.Context, now time.Time, limit int) ([]parl
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	var due []parley.DueSession
+	var due []port.DueSession
 	var next time.Time
 	for _, r := range rows {
 		if r.look != nil {
@@ -198,7 +199,7 @@ func (s *Store) DueBefore(ctx context.Context, now time.Time, limit int) ([]parl
 			}
 			break
 		}
-		due = append(due, parley.DueSession{Tenant: parley.TenantID(*r.tenant), Session: parley.SessionID(*r.session),
+		due = append(due, port.DueSession{Tenant: parley.TenantID(*r.tenant), Session: parley.SessionID(*r.session),
 			Due: parley.Due{At: at, Reason: string(*r.reason)}})
 	}
 	return due, next, nil

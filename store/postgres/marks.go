@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"parley"
+	"parley/port"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 		WHERE s.tenant = $1 AND NOT s.deleted`
 )
 
-func mark(trip *pgx.Batch, tenant parley.TenantID, m parley.MarkChange) {
+func mark(trip *pgx.Batch, tenant parley.TenantID, m port.MarkChange) {
 	var read *time.Time
 	if !m.ReadAt.IsZero() {
 		read = &m.ReadAt
@@ -34,15 +35,15 @@ func mark(trip *pgx.Batch, tenant parley.TenantID, m parley.MarkChange) {
 }
 
 // viewedSessions lists sessions with the marks of a user, and narrows the list by them.
-func viewedSessions(q parley.SessionQuery) string {
+func viewedSessions(q port.SessionQuery) string {
 	query := allViewed
 	if q.Pinned {
 		query += ` AND m.pinned`
 	}
 	switch q.Archived {
-	case parley.NotArchived:
+	case port.NotArchived:
 		query += ` AND NOT coalesce(m.archived, false)`
-	case parley.OnlyArchived:
+	case port.OnlyArchived:
 		query += ` AND m.archived`
 	}
 	return query
@@ -56,23 +57,23 @@ type storedMarks struct {
 
 func (m *storedMarks) into() []any { return []any{&m.pinned, &m.archived, &m.read, &m.ended} }
 
-func (m *storedMarks) marks() parley.Marks {
+func (m *storedMarks) marks() port.Marks {
 	var read, ended time.Time
 	if m.read != nil && m.ended != nil {
 		read, ended = *m.read, *m.ended
 	}
-	return parley.MarksAt(m.pinned, m.archived, read, ended)
+	return port.MarksAt(m.pinned, m.archived, read, ended)
 }
 
-func scanViewed(row pgx.CollectableRow) (st parley.Stored, err error) {
+func scanViewed(row pgx.CollectableRow) (st port.Stored, err error) {
 	var m storedMarks
 	st, err = scanStored(row, m.into()...)
 	st.Summary.Marks = m.marks()
 	return st, err
 }
 
-func (t tenant) Marks(ctx context.Context, user parley.PrincipalID, id parley.SessionID) (parley.Marks, error) {
-	m, _, err := one(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (parley.Marks, error) {
+func (t tenant) Marks(ctx context.Context, user parley.PrincipalID, id parley.SessionID) (port.Marks, error) {
+	m, _, err := one(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (port.Marks, error) {
 		var m storedMarks
 		err := row.Scan(m.into()...)
 		return m.marks(), err

@@ -12,6 +12,7 @@ import (
 
 	"parley"
 	"parley/machine"
+	"parley/port"
 )
 
 // nodeFile is in the data folder of a node, and holds the name under which the
@@ -53,14 +54,14 @@ func (s *Store) succeed(ctx context.Context) error {
 	return nil
 }
 
-// Node is of parley.Nodes, as are the following.
+// Node is of port.Nodes, as are the following.
 func (s *Store) Node() string { return s.node }
 
 func (s *Store) Lease() time.Duration { return s.lease }
 
 // Describe beats, so that others hear of it and Others is new. If that takes long, the
 // next beat does it.
-func (s *Store) Describe(say func() parley.Node) {
+func (s *Store) Describe(say func() port.Node) {
 	s.beats.node.Store(&say)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -68,7 +69,7 @@ func (s *Store) Describe(say func() parley.Node) {
 }
 
 // Others are those that were seen, or had died within the time of a lease.
-func (s *Store) Others() []parley.Node { return *s.beats.seen.Load() }
+func (s *Store) Others() []port.Node { return *s.beats.seen.Load() }
 
 // setFacts keeps the head of the tenant's own session where it is found without
 // being of the tenant.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 	"parley/store/postgres/pgtest"
 	"parley/store/storetest"
 )
@@ -137,10 +138,10 @@ func TestLeases(t *testing.T) {
 	url := pgtest.Database(t)
 	a, b := open(t, url, WithLease(time.Hour)), open(t, url, WithLease(time.Hour)) // no beat comes in between
 	hold := batch(storetest.ID(1), 0)
-	hold.Due = &parley.DueChange{Due: parley.Due{At: t0, Reason: "run"}, Held: true}
+	hold.Due = &port.DueChange{Due: parley.Due{At: t0, Reason: "run"}, Held: true}
 	mustAppend(t, a, hold)
 	wait := batch(storetest.ID(2), 0)
-	wait.Due = &parley.DueChange{Due: parley.Due{At: t0.Add(24 * time.Hour), Reason: "card"}}
+	wait.Due = &port.DueChange{Due: parley.Due{At: t0.Add(24 * time.Hour), Reason: "card"}}
 	mustAppend(t, a, wait)
 
 	check := func(s *Store, what string, due int, within time.Duration) {
@@ -178,8 +179,8 @@ func TestATicketIsTakenOnOneNode(t *testing.T) {
 	url := pgtest.Database(t)
 	nodes := []*Store{open(t, url), open(t, url)}
 	for i := range 30 {
-		hash := parley.TicketHash{byte(i)}
-		claim := parley.TicketClaim{Identity: parley.Identity{Principal: parley.Principal{ID: "ann", Tenant: acme}},
+		hash := port.TicketHash{byte(i)}
+		claim := port.TicketClaim{Identity: port.Identity{Principal: port.Principal{ID: "ann", Tenant: acme}},
 			Until: t0}
 		if err := nodes[i%2].PutTicket(ctx, hash, claim, t0); err != nil {
 			t.Fatal(err)
@@ -232,7 +233,7 @@ func TestARestartedNodeTakesItsLeasesBack(t *testing.T) {
 	}
 	first := open(t, url, WithFolder(dir), WithLease(time.Hour))
 	hold := batch(storetest.ID(1), 0)
-	hold.Due = &parley.DueChange{Due: parley.Due{At: t0, Reason: "run"}, Held: true}
+	hold.Due = &port.DueChange{Due: parley.Due{At: t0, Reason: "run"}, Held: true}
 	mustAppend(t, first, hold)
 	beside, elsewhere := open(t, url, WithFolder(dir), WithLease(time.Hour)),
 		open(t, url, WithFolder(t.TempDir()), WithLease(time.Hour))

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"parley"
+	"parley/port"
 )
 
 // This file is for operators: what they ask of a database besides serving it.
@@ -41,7 +42,7 @@ func Migrate(ctx context.Context, url string, options ...Option) (from, to int64
 }
 
 // Renew gives a database another epoch, so that every cursor into what it was
-// before is answered with resync; see parley.Store.Epoch. A node that uses it
+// before is answered with resync; see port.Store.Epoch. A node that uses it
 // would go on with the old one, so there must be none.
 func Renew(ctx context.Context, url string) (epoch string, err error) {
 	err = with(ctx, url, func(conn *pgx.Conn) error {
@@ -161,7 +162,7 @@ func (s *Store) usable(ctx context.Context) (epoch string, err error) {
 }
 
 func (r *Reader) Epoch() string                                          { return r.s.epoch }
-func (r *Reader) Tenant(id parley.TenantID) parley.TenantStore           { return r.s.Tenant(id) }
+func (r *Reader) Tenant(id parley.TenantID) port.TenantStore             { return r.s.Tenant(id) }
 func (r *Reader) Tenants(ctx context.Context) ([]parley.TenantID, error) { return r.s.Tenants(ctx) }
 
 func (r *Reader) Close() error {
@@ -170,8 +171,8 @@ func (r *Reader) Close() error {
 }
 
 // Nodes lists the servers that use the database and are alive.
-func (r *Reader) Nodes(ctx context.Context) ([]parley.Node, error) {
-	return list(ctx, r.s, maintenance, func(row pgx.CollectableRow) (n parley.Node, err error) {
+func (r *Reader) Nodes(ctx context.Context) ([]port.Node, error) {
+	return list(ctx, r.s, maintenance, func(row pgx.CollectableRow) (n port.Node, err error) {
 		err = row.Scan(&n.ID, &n.Address, &n.Version, &n.Agents, &n.Sessions, &n.Draining, &n.Projects, &n.Since)
 		return n, err
 	}, `SELECT id, address, version, agents, sessions, draining, projects, since FROM nodes

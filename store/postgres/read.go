@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"parley"
+	"parley/port"
 )
 
 // list reads rows in a scope, in one round trip. A connection that was lost while
@@ -54,7 +55,7 @@ func one[T any](ctx context.Context, s *Store, in scope, scan pgx.RowToFunc[T], 
 	return row, len(all) > 0, err
 }
 
-func (s *Store) Tenant(id parley.TenantID) parley.TenantStore { return tenant{s, id} }
+func (s *Store) Tenant(id parley.TenantID) port.TenantStore { return tenant{s, id} }
 
 type tenant struct {
 	s  *Store
@@ -69,16 +70,16 @@ const summaryColumns = `id, root, owner, agent, title, status, run, transient, d
 const livingHolder = `CASE WHEN holder IN ('', $3) THEN '' ELSE coalesce((SELECT n.id FROM nodes n
 	WHERE n.id = holder AND n.seen_at > clock_timestamp() - $4::interval), '') END`
 
-func scanSession(row pgx.CollectableRow) (parley.Stored, error) { return scanStored(row) }
+func scanSession(row pgx.CollectableRow) (port.Stored, error) { return scanStored(row) }
 
-func scanHeld(row pgx.CollectableRow) (st parley.Stored, err error) {
+func scanHeld(row pgx.CollectableRow) (st port.Stored, err error) {
 	var holder string
 	st, err = scanStored(row, &holder)
 	st.Holder = holder
 	return st, err
 }
 
-func scanStored(row pgx.CollectableRow, more ...any) (st parley.Stored, err error) {
+func scanStored(row pgx.CollectableRow, more ...any) (st port.Stored, err error) {
 	m := &st.Summary
 	err = row.Scan(append([]any{(*text)(&m.ID), (*text)(&m.Root), (*text)(&m.Owner), (*text)(&m.Agent),
 		(*text)(&m.Title), (*text)(&m.Status),
@@ -88,7 +89,7 @@ func scanStored(row pgx.CollectableRow, more ...any) (st parley.Stored, err erro
 	return st, err
 }
 
-func (t tenant) Session(ctx context.Context, id parley.SessionID) (parley.Stored, error) {
+func (t tenant) Session(ctx context.Context, id parley.SessionID) (port.Stored, error) {
 	st, found, err := one(ctx, t.s, of(t.id), scanHeld,
 		`SELECT `+summaryColumns+`, `+livingHolder+` FROM sessions WHERE tenant = $1 AND id = $2`, text(t.id), text(id),
 		t.s.node, t.s.lease)
@@ -98,7 +99,7 @@ func (t tenant) Session(ctx context.Context, id parley.SessionID) (parley.Stored
 	return st, err
 }
 
-func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.Summary, error) {
+func (t tenant) Sessions(ctx context.Context, q port.SessionQuery) ([]port.Summary, error) {
 	query := `SELECT ` + summaryColumns + ` FROM sessions WHERE tenant = $1 AND NOT deleted`
 	if q.Running {
 		query = `SELECT ` + summaryColumns + ` FROM sessions WHERE tenant = $1 AND NOT deleted
@@ -130,7 +131,7 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 			text("%"+strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(q.Search)+"%"))
 	}
 	and(` ORDER BY recent DESC, updated_at DESC, id LIMIT $%d`, q.Limit)
-	return list(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (parley.Summary, error) {
+	return list(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (port.Summary, error) {
 		st, err := scan(row)
 		return st.Summary, err
 	}, query, args...)
@@ -235,10 +236,10 @@ func (t tenant) Snapshot(ctx context.Context, id parley.SessionID) (parley.Snaps
 	}, `SELECT seq, version, body FROM snapshots WHERE tenant = $1 AND session = $2`, text(t.id), text(id))
 }
 
-func (t tenant) Receipt(ctx context.Context, id parley.SessionID, command parley.CommandID) (parley.StoredReceipt, bool,
+func (t tenant) Receipt(ctx context.Context, id parley.SessionID, command parley.CommandID) (port.StoredReceipt, bool,
 	error) {
-	return one(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (parley.StoredReceipt, error) {
-		r := parley.StoredReceipt{Receipt: parley.Receipt{Session: id, Command: command}}
+	return one(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (port.StoredReceipt, error) {
+		r := port.StoredReceipt{Receipt: port.Receipt{Session: id, Command: command}}
 		return r, row.Scan((*text)(&r.By), (*text)(&r.Digest), (*int64)(&r.First), (*int64)(&r.Last))
 	}, `SELECT by, digest, first, last FROM receipts WHERE tenant = $1 AND session = $2 AND command = $3`, text(t.id),
 		text(id), text(command))
@@ -259,9 +260,9 @@ func (t tenant) Definition(ctx context.Context, digest string) (a parley.Agent, 
 	return a, nil
 }
 
-func (t tenant) Context(ctx context.Context, agent string, user parley.PrincipalID) (parley.UserContext, bool, error) {
-	return one(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (parley.UserContext, error) {
-		c := parley.UserContext{Agent: agent, User: user}
+func (t tenant) Context(ctx context.Context, agent string, user parley.PrincipalID) (port.UserContext, bool, error) {
+	return one(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (port.UserContext, error) {
+		c := port.UserContext{Agent: agent, User: user}
 		err := row.Scan((*text)(&c.Text), &c.At)
 		c.At = c.At.UTC()
 		return c, err

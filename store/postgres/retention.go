@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"parley"
+	"parley/port"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 		AND (h.kind = 'session' AND h.id = s.root OR h.kind = 'user' AND h.id = s.owner))`
 )
 
-func hold(trip *pgx.Batch, tenant parley.TenantID, h parley.HoldChange) {
+func hold(trip *pgx.Batch, tenant parley.TenantID, h port.HoldChange) {
 	if h.Release {
 		trip.Queue(releaseHold, text(tenant), text(h.Kind), text(h.ID))
 		return
@@ -26,8 +27,8 @@ func hold(trip *pgx.Batch, tenant parley.TenantID, h parley.HoldChange) {
 	trip.Queue(placeHold, text(tenant), text(h.Kind), text(h.ID), text(h.Reason), text(h.By), h.At)
 }
 
-func (t tenant) LegalHolds(ctx context.Context) (parley.LegalHolds, error) {
-	return list(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (h parley.LegalHold, err error) {
+func (t tenant) LegalHolds(ctx context.Context) (port.LegalHolds, error) {
+	return list(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (h port.LegalHold, err error) {
 		err = row.Scan((*text)(&h.Kind), (*text)(&h.ID), (*text)(&h.Reason), (*text)(&h.By), &h.At)
 		h.At = h.At.UTC()
 		return h, err
@@ -44,15 +45,15 @@ const oldSessions = `SELECT r.id, r.owner, r.updated_at, c.id, c.bytes, c.run <>
 	ORDER BY r.id, c.id = r.id, c.id`
 
 func (t tenant) Old(ctx context.Context, before time.Time, after parley.SessionID, limit int) (
-	found []parley.OldSession, err error) {
+	found []port.OldSession, err error) {
 	_, err = list(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (struct{}, error) {
-		var s parley.OldSession
+		var s port.OldSession
 		var member parley.SessionID
 		var bytes int64
 		var open, owed bool
 		err := row.Scan((*text)(&s.ID), (*text)(&s.Owner), &s.UpdatedAt, (*text)(&member), &bytes, &open, &owed)
 		s.UpdatedAt = s.UpdatedAt.UTC()
-		found = parley.AddMember(found, s, member, bytes, open, owed)
+		found = port.AddMember(found, s, member, bytes, open, owed)
 		return struct{}{}, err
 	}, oldSessions, text(t.id), text(after), before, limit, text(parley.TenantSession))
 	return found, err

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"parley"
+	"parley/port"
 )
 
 const (
@@ -61,7 +62,7 @@ func keep(trip *pgx.Batch, w *waiting, e parley.Event) {
 	case parley.CardClosed:
 		trip.Queue(endCard, tenant, session, int64(row.Seq))
 	case parley.UsageAdded:
-		trip.Queue(addUsage, tenant, parley.Day(e.At), text(w.Summary.Owner), row.Sessions, row.Calls, row.Input,
+		trip.Queue(addUsage, tenant, port.Day(e.At), text(w.Summary.Owner), row.Sessions, row.Calls, row.Input,
 			row.Output, row.Cached, row.Written, row.CostMicros)
 	case parley.PlanNoted:
 		trip.Queue(endPlan, tenant, session)
@@ -95,7 +96,7 @@ const runsOf = `SELECT r.session, s.root, s.project, r.run, r.owner, r.agent, r.
 		s.run = r.run AND s.status = 'waiting'
 	FROM runs r JOIN sessions s ON s.tenant = r.tenant AND s.id = r.session WHERE r.tenant = $1`
 
-func (t tenant) Runs(ctx context.Context, q parley.RunQuery) ([]parley.RunInfo, error) {
+func (t tenant) Runs(ctx context.Context, q port.RunQuery) ([]port.RunInfo, error) {
 	query, args := runsOf, []any{text(t.id)}
 	and := func(condition string, arg any) {
 		args = append(args, arg)
@@ -134,7 +135,7 @@ func (t tenant) Runs(ctx context.Context, q parley.RunQuery) ([]parley.RunInfo, 
 	return list(ctx, t.s, of(t.id), scanRun, query, args...)
 }
 
-func scanRun(row pgx.CollectableRow) (r parley.RunInfo, err error) {
+func scanRun(row pgx.CollectableRow) (r port.RunInfo, err error) {
 	var parent *string
 	var o parley.Origin
 	var ended *time.Time
@@ -180,9 +181,9 @@ const (
 	treeCards    = cardsHead + ` AND s.root = $6 AND ($7::text = '' OR c.owner = $7)` + cardsTail
 )
 
-func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInfo, error) {
+func (t tenant) Cards(ctx context.Context, q port.CardQuery) ([]port.CardInfo, error) {
 	type row struct {
-		parley.CardInfo
+		port.CardInfo
 		good bool
 	}
 	query, args := allCards, []any{text(t.id), rules.PageBytes, text(q.Kind), q.Limit, keysOf(q.Project)}
@@ -213,7 +214,7 @@ func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInf
 		c.good = err == nil // else nobody can answer it
 		return c, nil
 	}, query, args...)
-	var cards []parley.CardInfo
+	var cards []port.CardInfo
 	for _, r := range rows {
 		if r.good {
 			cards = append(cards, r.CardInfo)

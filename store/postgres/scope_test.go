@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/dialect/dialecttest"
+	"parley/port"
 	"parley/store/postgres/pgtest"
 	"parley/store/storetest"
 )
@@ -39,7 +40,7 @@ func TestAServingRoleCanServe(t *testing.T) {
 	template := migrated(t)
 	storetest.Run(t, func(t testing.TB) storetest.Reopener {
 		_, url := granted(t, pgtest.Copy(t, template))
-		return func(t testing.TB) parley.Store { return open(t, url) }
+		return func(t testing.TB) port.Store { return open(t, url) }
 	})
 }
 
@@ -76,9 +77,9 @@ func TestEveryTableWithATenantIsGuarded(t *testing.T) {
 		want := map[string][]string{
 			"cards": {"tenant ALL", "maintenance SELECT"}, "effects": {"tenant ALL", "maintenance SELECT"},
 			"due": {"tenant ALL", "maintenance SELECT"}, "tenants": {"tenant ALL", "maintenance SELECT"},
-			"revocations": {"tenant ALL", "maintenance SELECT"},
-			"tickets":     {"tenant ALL", "maintenance_take DELETE", "maintenance SELECT"},
-			"inbox":       {"tenant ALL", "maintenance_end DELETE", "maintenance SELECT"},
+			"revocations": {"tenant ALL", "maintenance SELECT"}, "setups": {"tenant ALL", "maintenance SELECT"},
+			"tickets": {"tenant ALL", "maintenance_take DELETE", "maintenance SELECT"},
+			"inbox":   {"tenant ALL", "maintenance_end DELETE", "maintenance SELECT"},
 		}[table]
 		if want == nil {
 			want = []string{"tenant ALL"}
@@ -110,34 +111,48 @@ func twoTenants(t *testing.T, s *Store) {
 			parley.Event{Session: b.Session, Seq: 7, Root: b.Session, At: t0,
 				Body: parley.InputReceived{Content: "hello"}})
 		b.Trimmed, b.Summary.Head = true, 7
-		b.Receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: b.Session, Command: "c", First: 1, Last: 3}}
+		b.Receipt = &port.StoredReceipt{Receipt: port.Receipt{Session: b.Session, Command: "c", First: 1, Last: 3}}
 		b.Agent = &parley.Agent{Name: "helper"}
 		b.Snapshot = &parley.Snapshot{Seq: 3, Version: 1, Body: []byte(`{}`)}
-		b.Due = &parley.DueChange{Due: parley.Due{At: t0, Reason: "run"}}
+		b.Due = &port.DueChange{Due: parley.Due{At: t0, Reason: "run"}}
 		b.Audit = []parley.Audit{{At: t0, Action: "x", Metadata: []byte(`{}`)}}
-		b.Marks = &parley.MarkChange{User: "ann", Session: b.Session, ReadAt: t0}
-		b.Hold = &parley.HoldChange{LegalHold: parley.LegalHold{Kind: parley.HoldUser, ID: "ann", Reason: "x", At: t0}}
-		b.Context = &parley.UserContext{Agent: "helper", User: "ann", Text: "x", At: t0}
-		b.Webhook = &parley.StoredWebhook{URL: "https://x.example", Hook: parley.HookOf("x.example:443", nil),
+		b.Marks = &port.MarkChange{User: "ann", Session: b.Session, ReadAt: t0}
+		b.Hold = &port.HoldChange{LegalHold: port.LegalHold{Kind: port.HoldUser, ID: "ann", Reason: "x", At: t0}}
+		b.Setup = &port.Setup{Kind: port.SetupModel, Name: "openai", Sealed: []byte("x"), By: "ann", At: t0}
+		b.Context = &port.UserContext{Agent: "helper", User: "ann", Text: "x", At: t0}
+		b.Webhook = &port.StoredWebhook{URL: "https://x.example", Hook: parley.HookOf("x.example:443", nil),
 			Sealed: []byte("x"), At: t0}
 		mustAppend(t, s, b)
-		claim := parley.TicketClaim{Identity: parley.Identity{Principal: parley.Principal{ID: "ann", Tenant: tenant}},
+		claim := port.TicketClaim{Identity: port.Identity{Principal: port.Principal{ID: "ann", Tenant: tenant}},
 			Until: t0}
-		if err := s.PutTicket(ctx, parley.TicketHash{byte(len(tenant))}, claim, t0); err != nil {
+		if err := s.PutTicket(ctx, port.TicketHash{byte(len(tenant))}, claim, t0); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Post(ctx, parley.Letter{Tenant: tenant, Session: b.Session, Command: "c", Node: "x",
+		if err := s.Post(ctx, port.Letter{Tenant: tenant, Session: b.Session, Command: "c", Node: "x",
 			Body: []byte("sealed")}); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok, err := s.Reserve(ctx, tenant, parley.Quotas{Tenant: parley.Quota{Tokens: 1}}, t0,
-			parley.Hold{User: "ann", Tokens: 1}); !ok || err != nil {
+		if _, ok, err := s.Reserve(ctx, tenant, port.Quotas{Tenant: port.Quota{Tokens: 1}}, t0,
+			port.Hold{User: "ann", Tokens: 1}); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
-		mustAppend(t, s, parley.Batch{Tenant: tenant, Revocation: &parley.Revocation{Tenant: tenant, Principal: "ann",
+		mustAppend(t, s, port.Batch{Tenant: tenant, Revocation: &port.Revocation{Tenant: tenant, Principal: "ann",
 			Before: t0}})
 	}
-	mustAppend(t, s, parley.Batch{Audit: []parley.Audit{{At: t0, Action: "x", Metadata: []byte(`{}`)}}})
+	mustAppend(t, s, port.Batch{Audit: []parley.Audit{{At: t0, Action: "x", Metadata: []byte(`{}`)}}})
+}
+
+// eraseBoth has the owner note the beginning of an erasure of each tenant: a server may only read these rows.
+func eraseBoth(t *testing.T, owner string) {
+	t.Helper()
+	conn := connect(t, owner)
+	for _, tenant := range []parley.TenantID{acme, "rival"} {
+		exec(t, conn, `begin`)
+		exec(t, conn, `SELECT set_config($1, $2, true)`, of(tenant).setting, of(tenant).value)
+		exec(t, conn, `INSERT INTO erasures (tenant, principal, by, at, artifacts) VALUES ($1, 'ann', 'bob', now(), '[]')`,
+			text(tenant))
+		exec(t, conn, `commit`)
+	}
 }
 
 // in does something in one transaction of a scope, which is rolled back.
@@ -153,6 +168,7 @@ func in(t testing.TB, conn *pgx.Conn, s scope, do func()) {
 func TestRowsOfOthersAreNotThere(t *testing.T) {
 	owner, server := serving(t)
 	twoTenants(t, open(t, server))
+	eraseBoth(t, owner)
 	conn := connect(t, server)
 	tables := query[string](t, connect(t, owner), tenantTables)
 	for _, table := range tables {
@@ -171,7 +187,7 @@ func TestRowsOfOthersAreNotThere(t *testing.T) {
 			{"an unknown scope", scope{"parley.scope", "all"}, nil},
 		} {
 			if c.what == "maintenance" &&
-				!slices.Contains([]string{"cards", "due", "effects", "inbox", "tenants", "tickets",
+				!slices.Contains([]string{"cards", "due", "effects", "inbox", "setups", "tenants", "tickets",
 					"revocations"}, table) {
 				c.want = nil
 			}
@@ -203,12 +219,15 @@ func TestRowsOfOthersAreNotThere(t *testing.T) {
 func TestRowsOfOthersCannotBeWritten(t *testing.T) {
 	owner, server := serving(t)
 	twoTenants(t, open(t, server))
+	eraseBoth(t, owner)
 	conn := connect(t, server)
 	refused := func(what, statement string) {
 		t.Helper()
 		in(t, conn, of(acme), func() {
-			if _, err := conn.Exec(context.Background(), statement); sqlState(err) != "42501" ||
-				!strings.Contains(err.Error(), "row-level security") {
+			_, err := conn.Exec(context.Background(), statement)
+			// No row at all may be written to erasures.
+			if sqlState(err) != "42501" || !strings.Contains(err.Error(), "row-level security") &&
+				!strings.Contains(err.Error(), "permission denied for table erasures") {
 				t.Errorf("%s: %v", what, err)
 			}
 		})
@@ -281,7 +300,7 @@ func TestAConnectionForgetsItsTenant(t *testing.T) {
 	}
 	seen("commits")
 	again := batch(storetest.ID(1), 7)
-	again.Receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: again.Session, Command: "c"}}
+	again.Receipt = &port.StoredReceipt{Receipt: port.Receipt{Session: again.Session, Command: "c"}}
 	if _, err := s.Append(ctx, again); parley.CodeOf(err) != parley.CodeUnavailable {
 		t.Fatalf("a second receipt under one id: %v", err)
 	}
@@ -414,8 +433,9 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 			`DROP INDEX effects_open`, `DROP INDEX effects_owed`,
 			`CREATE INDEX effects_status ON effects (tenant, session_key, status)`,
 			`ALTER TABLE effects DROP COLUMN target, DROP COLUMN next_attempt_at, DROP COLUMN attempts, DROP COLUMN last_attempt_at, DROP COLUMN leased_until, DROP COLUMN why`, `ALTER TABLE revocations DROP COLUMN sparing_admins`, `ALTER TABLE sessions DROP COLUMN project, DROP COLUMN holder, DROP COLUMN bytes`,
-			`DROP TABLE usage`, `DROP TABLE holds`, `DROP TABLE legal_holds`, `DROP INDEX sessions_children`,
+			`DROP TABLE erasures`, `DROP TABLE usage`, `DROP TABLE holds`, `DROP TABLE legal_holds`, `DROP INDEX sessions_children`,
 			`DROP TABLE releases`, `DROP TABLE secret_keys`,
+			`DROP TABLE setups`, `DROP INDEX audit_session`,
 			`DROP TABLE inbox`, `DROP TABLE key_mark`, `ALTER TABLE tenants DROP COLUMN facts`,
 			`DROP TABLE said`, `DROP TABLE marks`, `ALTER TABLE tenants DROP COLUMN unsearched`,
 			`ALTER TABLE nodes DROP COLUMN since, DROP COLUMN address, DROP COLUMN version, DROP COLUMN agents,

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"parley"
+	"parley/port"
 	"parley/store/rules"
 )
 
@@ -18,7 +19,7 @@ const (
 
 // hear indexes what an event says.
 func hear(trip *pgx.Batch, w *waiting, e parley.Event, position int64) {
-	if vector := rules.IndexVector(e.Said()); vector != "" {
+	if vector := rules.IndexVector(port.SearchText(e)); vector != "" {
 		trip.Queue(addSaid, text(w.Tenant), text(w.Session), int64(e.Seq), position, text(w.Summary.Owner), vector)
 	}
 }
@@ -38,7 +39,7 @@ const (
 	ownPassages = passagesHead + ` AND p.owner = $7` + passagesTail
 )
 
-func (t tenant) Search(ctx context.Context, q parley.SearchQuery) (found parley.Found, err error) {
+func (t tenant) Search(ctx context.Context, q port.SearchQuery) (found port.Found, err error) {
 	unsearched, _, err := one(ctx, t.s, of(t.id), pgx.RowTo[int64], `SELECT unsearched FROM tenants WHERE tenant = $1`,
 		text(t.id))
 	if err != nil {
@@ -59,7 +60,7 @@ func (t tenant) Search(ctx context.Context, q parley.SearchQuery) (found parley.
 		query, args = ownPassages, append(args, text(q.Owner))
 	}
 	type row struct {
-		parley.Passage
+		port.Passage
 		event   parley.Event
 		matched int // rows, as far as they were counted
 	}
@@ -79,8 +80,8 @@ func (t tenant) Search(ctx context.Context, q parley.SearchQuery) (found parley.
 	shown := rows[:min(len(rows), q.Limit)]
 	for _, p := range shown {
 		var ok bool
-		if p.Text, p.Marks, ok = rules.PassageOf(p.event.Said(), terms); ok {
-			p.From = p.event.SpeakerOf()
+		if p.Text, p.Marks, ok = rules.PassageOf(port.SearchText(p.event), terms); ok {
+			p.From = port.SpeakerOf(p.event)
 			found.Passages = append(found.Passages, p.Passage)
 		}
 	}
@@ -142,7 +143,7 @@ func indexEarlier(ctx context.Context, tx pgx.Tx, id parley.TenantID) (messages 
 				return nil // the trouble of its session alone
 			}
 			e := parley.Event{Session: parley.SessionID(session), Root: parley.SessionID(session), Body: body}
-			if vector := rules.IndexVector(e.Said()); vector != "" {
+			if vector := rules.IndexVector(port.SearchText(e)); vector != "" {
 				trip.Queue(addSaid, text(id), session, seq, position, owner, vector)
 				messages++
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"parley"
+	"parley/port"
 	"parley/store/rules"
 )
 
@@ -87,7 +88,7 @@ func (s secrets) ResealTenant(ctx context.Context, tenant parley.TenantID) error
 		}
 		type hook struct {
 			id parley.SessionID
-			parley.StoredWebhook
+			port.StoredWebhook
 		}
 		all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h hook, err error) {
 			err = row.Scan((*text)(&h.id), (*text)(&h.URL), &h.Sealed)
@@ -105,8 +106,34 @@ func (s secrets) ResealTenant(ctx context.Context, tenant parley.TenantID) error
 			_, err = tx.Exec(ctx, `UPDATE webhooks SET url = $3, sealed = $4 WHERE tenant = $1 AND session = $2`,
 				text(tenant), text(h.id), text(sealed.URL), sealed.Sealed)
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return s.resealSetups(ctx, tx, tenant)
 	})
+}
+
+func (s secrets) resealSetups(ctx context.Context, tx pgx.Tx, tenant parley.TenantID) error {
+	rows, err := tx.Query(ctx, `SELECT tenant, kind, name, sealed, by, at FROM setups WHERE tenant = $1 FOR UPDATE`,
+		text(tenant))
+	if err != nil {
+		return err
+	}
+	list, err := pgx.CollectRows(rows, scanSetup)
+	for _, one := range list {
+		if s.vault.Current(one.Sealed) {
+			continue
+		}
+		if one, err = s.vault.OpenSetup(one); err != nil {
+			return err
+		}
+		one = s.vault.SealSetup(one)
+		if _, err := tx.Exec(ctx, `UPDATE setups SET sealed = $4 WHERE tenant = $1 AND kind = $2 AND name = $3`,
+			text(tenant), text(one.Kind), text(one.Name), one.Sealed); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // within does something in one transaction of a scope.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"parley"
+	"parley/port"
 	"parley/store/rules"
 	"parley/store/storetest"
 )
@@ -44,7 +44,7 @@ func TestAServerWithTheEarlierKey(t *testing.T) {
 func TestSecrets(t *testing.T) {
 	url := migrated(t)
 	storetest.Secrets(t, storetest.SecretDatabase{
-		Open: func(v rules.Vault) (parley.Store, error) {
+		Open: func(v rules.Vault) (port.Store, error) {
 			s, err := Open(context.Background(), url, WithVault(v))
 			if err != nil {
 				return nil, err

@@ -66,7 +66,7 @@ func WithVault(v rules.Vault) Option { return func(s *Store) { s.vault = v } }
 // maxWaiting bounds the batches that wait for a commit.
 const maxWaiting = 1024
 
-// Store is a parley.Store.
+// Store is a port.Store.
 type Store struct {
 	connections int
 	timeout     time.Duration

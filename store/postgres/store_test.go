@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"parley"
+	"parley/port"
 	"parley/store/postgres/pgtest"
 	"parley/store/storetest"
 )
@@ -29,7 +30,7 @@ func TestStore(t *testing.T) {
 	template := migrated(t)
 	storetest.Run(t, func(t testing.TB) storetest.Reopener {
 		url := pgtest.Copy(t, template)
-		return func(t testing.TB) parley.Store { return open(t, url) }
+		return func(t testing.TB) port.Store { return open(t, url) }
 	})
 }
 
@@ -46,6 +47,7 @@ func TestEveryStatementNamesItsTenant(t *testing.T) {
 		dueHooks:          "webhooks of every tenant are told by one",
 		countDue:          "doctor counts work, of whomever",
 		countBacklog:      "metrics count what waits, of whomever",
+		allSetups:         "a node loads the setups of every tenant; their values are sealed",
 		listTenants:       "says which tenants there are",
 		listPositions:     "a node looks for news of all tenants that are followed on it",
 		letters:           "letters are found by the node they are for, and are sealed",
@@ -57,7 +59,7 @@ func TestEveryStatementNamesItsTenant(t *testing.T) {
 }
 
 func BenchmarkAppend(b *testing.B) {
-	storetest.Bench(b, func(t testing.TB) parley.Store { return open(t, pgtest.Database(t)) })
+	storetest.Bench(b, func(t testing.TB) port.Store { return open(t, pgtest.Database(t)) })
 }
 
 func TestCorruptRows(t *testing.T) {
@@ -198,7 +200,7 @@ func TestCloseAnswersEverybody(t *testing.T) {
 
 // BenchmarkSearch is of a role that row-level security binds, as in production.
 func BenchmarkSearch(b *testing.B) {
-	storetest.BenchSearch(b, func(t testing.TB) parley.Store {
+	storetest.BenchSearch(b, func(t testing.TB) port.Store {
 		_, server := serving(t)
 		return open(t, server)
 	})

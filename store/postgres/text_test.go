@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley"
+	"parley/port"
 	"parley/store/postgres/pgtest"
 	"parley/store/storetest"
 )
@@ -33,10 +34,10 @@ func TestTextsOfAnyBytes(t *testing.T) {
 			Run: 2, Body: body})
 	}
 	b.Summary.Head = 4
-	b.Receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: id, Command: odd, First: 1, Last: 4}, By: odd,
+	b.Receipt = &port.StoredReceipt{Receipt: port.Receipt{Session: id, Command: odd, First: 1, Last: 4}, By: odd,
 		Digest: odd}
 	b.Agent = &agent
-	b.Due = &parley.DueChange{Due: parley.Due{At: t0, Reason: odd}}
+	b.Due = &port.DueChange{Due: parley.Due{At: t0, Reason: odd}}
 	mustAppend(t, s, b)
 
 	tenant := s.Tenant(acme)
@@ -55,10 +56,10 @@ func TestTextsOfAnyBytes(t *testing.T) {
 		t.Errorf("the receipt of another command was found: %v", err)
 	}
 	for _, q := range []struct {
-		parley.SessionQuery
+		port.SessionQuery
 		want int
-	}{{parley.SessionQuery{Owner: odd}, 1}, {parley.SessionQuery{Owner: other}, 0},
-		{parley.SessionQuery{Search: "\x00B"}, 1}, {parley.SessionQuery{Search: "\x00c"}, 0}} {
+	}{{port.SessionQuery{Owner: odd}, 1}, {port.SessionQuery{Owner: other}, 0},
+		{port.SessionQuery{Search: "\x00B"}, 1}, {port.SessionQuery{Search: "\x00c"}, 0}} {
 		q.Limit = 10
 		if list, err := tenant.Sessions(ctx, q.SessionQuery); err != nil || len(list) != q.want {
 			t.Errorf("%+v: %d sessions, %v; want %d", q.SessionQuery, len(list), err, q.want)

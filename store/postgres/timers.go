@@ -8,12 +8,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"parley"
+	"parley/port"
 )
 
 const timersOf = `SELECT session_key, id, run, owner, agent, source, payload::text, status, why, fire_at, created_at,
 	updated_at FROM timers WHERE tenant = $1`
 
-func (t tenant) Timers(ctx context.Context, q parley.TimerQuery) ([]parley.TimerInfo, error) {
+func (t tenant) Timers(ctx context.Context, q port.TimerQuery) ([]port.TimerInfo, error) {
 	query, args := timersOf, []any{text(t.id)}
 	and := func(condition string, arg any) {
 		args = append(args, arg)
@@ -36,7 +37,7 @@ func (t tenant) Timers(ctx context.Context, q parley.TimerQuery) ([]parley.Timer
 		order = ` ORDER BY fire_at, session_key, id LIMIT $%d`
 	}
 	and(order, q.Limit)
-	return list(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (i parley.TimerInfo, err error) {
+	return list(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (i port.TimerInfo, err error) {
 		var payload []byte
 		if err := row.Scan((*text)(&i.Session), (*int64)(&i.Timer), (*int64)(&i.Run), (*text)(&i.Owner),
 			(*text)(&i.Agent), (*text)(&i.By), &payload,
@@ -53,7 +54,7 @@ const effectsOf = `SELECT e.session_key, e.id, e.run, s.owner, e.payload::text, 
 	FROM effects e JOIN sessions s ON s.tenant = e.tenant AND s.id = e.session_key
 	WHERE e.tenant = $1 AND NOT s.deleted`
 
-func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.EffectInfo, error) {
+func (t tenant) Effects(ctx context.Context, q port.EffectQuery) ([]port.EffectInfo, error) {
 	query, args := effectsOf, []any{text(t.id)}
 	and := func(condition string, arg any) {
 		args = append(args, arg)
@@ -71,8 +72,11 @@ func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.Eff
 	if q.Status != "" {
 		and(` AND e.status = $%d`, text(q.Status))
 	}
+	if q.Type != "" {
+		and(` AND e.type = $%d`, text(q.Type))
+	}
 	and(` ORDER BY e.created_at DESC, e.session_key DESC, e.id DESC LIMIT $%d`, q.Limit)
-	return list(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (i parley.EffectInfo, err error) {
+	return list(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (i port.EffectInfo, err error) {
 		var payload []byte
 		var last *time.Time
 		if err := row.Scan((*text)(&i.Session), (*int64)(&i.Effect), (*int64)(&i.Run), (*text)(&i.Owner), &payload,
@@ -105,7 +109,7 @@ func (t tenant) SetAside(ctx context.Context, id parley.SessionID, effect parley
 }
 
 // Expire writes only if there is something to be changed.
-func (t tenant) Expire(ctx context.Context, before, at time.Time) (done parley.Expired, err error) {
+func (t tenant) Expire(ctx context.Context, before, at time.Time) (done port.Expired, err error) {
 	if done, err = t.openEffects(ctx); err != nil || done.Oldest.IsZero() || done.Oldest.After(before) &&
 		(done.Leased.IsZero() || done.Leased.After(at)) {
 		return done, err
@@ -113,7 +117,7 @@ func (t tenant) Expire(ctx context.Context, before, at time.Time) (done parley.E
 	gone, err := list(ctx, t.s, of(t.id), pgx.RowTo[int64],
 		`UPDATE effects SET status = 'failed', why = $3, updated_at = $4, leased_until = NULL
 		WHERE tenant = $1 AND status IN ('pending', 'executing') AND type <> 'webhook' AND created_at <= $2
-		RETURNING id`, text(t.id), before, parley.EffectExpired, at)
+		RETURNING id`, text(t.id), before, port.EffectExpired, at)
 	if err == nil {
 		_, err = list(ctx, t.s, of(t.id), pgx.RowTo[int64],
 			`UPDATE effects SET status = 'pending', updated_at = $2, leased_until = NULL
@@ -127,8 +131,8 @@ func (t tenant) Expire(ctx context.Context, before, at time.Time) (done parley.E
 	return done, err
 }
 
-func (t tenant) openEffects(ctx context.Context) (parley.Expired, error) {
-	done, _, err := one(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (done parley.Expired, err error) {
+func (t tenant) openEffects(ctx context.Context) (port.Expired, error) {
+	done, _, err := one(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (done port.Expired, err error) {
 		var oldest, leased *time.Time
 		err = row.Scan(&oldest, &leased)
 		if oldest != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"parley"
+	"parley/port"
 )
 
 const addUsage = `INSERT INTO usage AS u (tenant, day, owner, sessions, calls, input_tokens, output_tokens,
@@ -26,7 +27,7 @@ const (
 	storageOf    = `SELECT owner, sum(bytes)::bigint FROM sessions WHERE tenant = $1 GROUP BY owner`
 )
 
-func scanUsage(row pgx.CollectableRow) (r parley.UsageRow, err error) {
+func scanUsage(row pgx.CollectableRow) (r port.UsageRow, err error) {
 	return r, row.Scan((*text)(&r.User), &r.Day, &r.Sessions, &r.Calls, &r.Input, &r.Output, &r.Cached, &r.Written,
 		&r.CostMicros)
 }
@@ -40,7 +41,7 @@ func scanStores(row pgx.CollectableRow) (s stores, err error) {
 	return s, row.Scan((*text)(&s.owner), &s.bytes)
 }
 
-func (t tenant) Spent(ctx context.Context, day string, user parley.PrincipalID, storage bool) (all, own parley.Spent,
+func (t tenant) Spent(ctx context.Context, day string, user parley.PrincipalID, storage bool) (all, own port.Spent,
 	err error) {
 	rows, err := list(ctx, t.s, of(t.id), scanUsage, usageOf, text(t.id), day, day)
 	var stored []stores
@@ -52,7 +53,7 @@ func (t tenant) Spent(ctx context.Context, day string, user parley.PrincipalID, 
 }
 
 // spent adds up what a tenant and one of its users have used.
-func spent(rows []parley.UsageRow, stored []stores, user parley.PrincipalID) (all, own parley.Spent) {
+func spent(rows []port.UsageRow, stored []stores, user parley.PrincipalID) (all, own port.Spent) {
 	for _, r := range rows {
 		if all = all.Plus(r.Spent); r.User == user {
 			own = r.Spent
@@ -66,7 +67,7 @@ func spent(rows []parley.UsageRow, stored []stores, user parley.PrincipalID) (al
 	return all, own
 }
 
-func (t tenant) Usage(ctx context.Context, q parley.UsageQuery) ([]parley.UsageRow, error) {
+func (t tenant) Usage(ctx context.Context, q port.UsageQuery) ([]port.UsageRow, error) {
 	query, args := usageOf, []any{text(t.id), q.First, q.Last}
 	if q.User != "" {
 		query, args = query+` AND owner = $4`, append(args, text(q.User))
@@ -96,8 +97,8 @@ const (
 	endHold = `DELETE FROM holds WHERE tenant = $1 AND id = $2 RETURNING id`
 )
 
-// Reserve is of parley.Nodes. Each statement sees what was committed before it: holds are read before what was used.
-func (s *Store) Reserve(ctx context.Context, tenant parley.TenantID, q parley.Quotas, now time.Time, want parley.Hold) (
+// Reserve is of port.Nodes. Each statement sees what was committed before it: holds are read before what was used.
+func (s *Store) Reserve(ctx context.Context, tenant parley.TenantID, q port.Quotas, now time.Time, want port.Hold) (
 	id string, ok bool, err error) {
 	if err := s.refusing(); err != nil {
 		return "", false, err
@@ -105,20 +106,20 @@ func (s *Store) Reserve(ctx context.Context, tenant parley.TenantID, q parley.Qu
 	inTime, cancel := s.patience(ctx)
 	defer cancel()
 	err = pgx.BeginFunc(inTime, s.pool, func(tx pgx.Tx) error {
-		var held []parley.Hold
-		var rows []parley.UsageRow
+		var held []port.Hold
+		var rows []port.UsageRow
 		var stored []stores
 		trip := &pgx.Batch{}
 		of(tenant).enter(trip)
 		trip.Queue(lockHolds, text(tenant))
 		trip.Queue(voidHolds, text(tenant), s.lease)
 		trip.Queue(holdsOf, text(tenant)).Query(func(r pgx.Rows) (err error) {
-			held, err = pgx.CollectRows(r, func(row pgx.CollectableRow) (h parley.Hold, err error) {
+			held, err = pgx.CollectRows(r, func(row pgx.CollectableRow) (h port.Hold, err error) {
 				return h, row.Scan((*text)(&h.User), &h.Sessions, &h.Tokens, &h.Micros)
 			})
 			return err
 		})
-		day := parley.Day(now)
+		day := port.Day(now)
 		trip.Queue(usageOf, text(tenant), day, day).Query(func(r pgx.Rows) (err error) {
 			rows, err = pgx.CollectRows(r, scanUsage)
 			return err
@@ -148,7 +149,7 @@ func (s *Store) Reserve(ctx context.Context, tenant parley.TenantID, q parley.Qu
 	return id, ok && err == nil, err
 }
 
-// Settle is of parley.Nodes.
+// Settle is of port.Nodes.
 func (s *Store) Settle(ctx context.Context, tenant parley.TenantID, id string) error {
 	_, err := list(ctx, s, of(tenant), pgx.RowTo[string], endHold, text(tenant), id)
 	return err

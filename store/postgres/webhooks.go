@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"parley"
+	"parley/port"
 )
 
 const (
@@ -31,8 +32,8 @@ func (s *Store) keepWebhook(trip *pgx.Batch, w *waiting) {
 	}
 }
 
-func (t tenant) Webhook(ctx context.Context, id parley.SessionID) (parley.StoredWebhook, bool, error) {
-	return one(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (h parley.StoredWebhook, err error) {
+func (t tenant) Webhook(ctx context.Context, id parley.SessionID) (port.StoredWebhook, bool, error) {
+	return one(ctx, t.s, of(t.id), func(row pgx.CollectableRow) (h port.StoredWebhook, err error) {
 		var gone *time.Time
 		err = row.Scan((*text)(&h.URL), &h.Sealed, (*text)(&h.Hook.Target), &h.Hook.Finished, &h.Hook.Needed, &h.At,
 			&gone)
@@ -57,7 +58,7 @@ const (
 		AND tenant <> ALL($4::text[])`
 )
 
-func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.HooksBusy, limit int) (due []parley.HookDue,
+func (s *Store) DueHooks(ctx context.Context, now time.Time, except port.HooksBusy, limit int) (due []port.HookDue,
 	next time.Time, err error) {
 	targets, tenants := []text{}, []text{}
 	for _, target := range except.Targets {
@@ -66,7 +67,7 @@ func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.Hooks
 	for _, tenant := range except.Tenants {
 		tenants = append(tenants, text(tenant))
 	}
-	found, err := list(ctx, s, maintenance, func(row pgx.CollectableRow) (d parley.HookDue, err error) {
+	found, err := list(ctx, s, maintenance, func(row pgx.CollectableRow) (d port.HookDue, err error) {
 		var payload []byte
 		err = row.Scan((*text)(&d.Tenant), (*text)(&d.Session), (*int64)(&d.Effect), &payload, &d.Attempts, &d.Made,
 			&d.Next)
@@ -77,7 +78,7 @@ func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.Hooks
 	return due, next, err
 }
 
-func (s *Store) ClaimHook(ctx context.Context, d parley.HookDue, now, until time.Time) (bool, error) {
+func (s *Store) ClaimHook(ctx context.Context, d port.HookDue, now, until time.Time) (bool, error) {
 	claimed, err := list(ctx, s, of(d.Tenant), pgx.RowTo[int64],
 		`UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = $4, updated_at = $4,
 			next_attempt_at = $5
@@ -87,7 +88,7 @@ func (s *Store) ClaimHook(ctx context.Context, d parley.HookDue, now, until time
 	return len(claimed) == 1, err
 }
 
-func (s *Store) SettleHook(ctx context.Context, d parley.HookDue, until time.Time, f parley.HookFate) error {
+func (s *Store) SettleHook(ctx context.Context, d port.HookDue, until time.Time, f port.HookFate) error {
 	_, err := list(ctx, s, of(d.Tenant), pgx.RowTo[int64],
 		`UPDATE effects SET status = $4, why = $5, updated_at = $6, next_attempt_at = $7
 		WHERE tenant = $1 AND session_key = $2 AND id = $3 AND ($4 = 'completed' OR status IN ('pending', 'executing')
@@ -98,14 +99,14 @@ func (s *Store) SettleHook(ctx context.Context, d parley.HookDue, until time.Tim
 
 func (s *Store) HookGone(ctx context.Context, id parley.TenantID, whose parley.SessionID, url string,
 	at time.Time) error {
-	if !parley.IsAgentHook(whose) {
+	if !port.IsAgentHook(whose) {
 		// Two ciphertexts of one URL differ, so the one that is stored is looked up first.
 		kept, found, err := one(ctx, s, of(id), pgx.RowTo[text],
 			`SELECT url FROM webhooks WHERE tenant = $1 AND session = $2`, text(id), text(whose))
 		if err != nil || !found {
 			return err
 		}
-		h, err := s.vault.OpenHook(id, whose, parley.StoredWebhook{URL: string(kept)})
+		h, err := s.vault.OpenHook(id, whose, port.StoredWebhook{URL: string(kept)})
 		if err != nil || h.URL != url {
 			return err
 		}
@@ -114,7 +115,7 @@ func (s *Store) HookGone(ctx context.Context, id parley.TenantID, whose parley.S
 			text(id), text(whose), kept, at)
 		return err
 	}
-	url = s.vault.SealHook(id, whose, parley.StoredWebhook{URL: url}).URL
+	url = s.vault.SealHook(id, whose, port.StoredWebhook{URL: url}).URL
 	_, err := list(ctx, s, of(id), pgx.RowTo[string],
 		`INSERT INTO webhooks (tenant, session, url, sealed, target, finished, needed, set_at, gone_at)
 			VALUES ($1, $2, $3, '', '', false, false, $4, $4)

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"parley"
+	"parley/port"
 	"strconv"
 	"time"
 )
@@ -27,7 +28,7 @@ func AuditKeyOf(server []byte) AuditKey {
 // Sum is the hash of a row that follows on one with the hash before. It covers
 // everything in the row, so that no row can be changed, moved or left out
 // without the chain showing where.
-func Sum(key AuditKey, r parley.AuditRow, before string) string {
+func Sum(key AuditKey, r port.AuditRow, before string) string {
 	h := sha256.New()
 	if len(key) > 0 {
 		h = hmac.New(sha256.New, key)
@@ -41,12 +42,12 @@ func Sum(key AuditKey, r parley.AuditRow, before string) string {
 }
 
 // Chain makes rows of records that follow on a row.
-func Chain(key AuditKey, tenant parley.TenantID, no int64, hash string, records []parley.Audit) []parley.AuditRow {
-	rows := make([]parley.AuditRow, len(records))
+func Chain(key AuditKey, tenant parley.TenantID, no int64, hash string, records []parley.Audit) []port.AuditRow {
+	rows := make([]port.AuditRow, len(records))
 	for i, record := range records {
 		no++
 		record.At = record.At.UTC().Truncate(time.Microsecond)
-		rows[i] = parley.AuditRow{Tenant: tenant, No: no, Audit: record}
+		rows[i] = port.AuditRow{Tenant: tenant, No: no, Audit: record}
 		hash = Sum(key, rows[i], hash)
 		rows[i].Hash = hash
 	}
@@ -54,42 +55,92 @@ func Chain(key AuditKey, tenant parley.TenantID, no int64, hash string, records 
 }
 
 // A ChainCheck verifies a chain from its first row on, page by page. A chain may
-// begin with rows without a key. Then a parley.AuditSealed under the key must follow,
-// and from there on every row is under the key.
+// begin with rows without a key. Then a port.AuditSealed under the key must follow,
+// and from there on every row is under the key. If retention has cut the chain, its
+// first row follows on the one that the latest port.AuditTrimmed names.
 type ChainCheck struct {
 	Key AuditKey
+	Cut port.AuditCut // where the chain begins; zero: at its first row
 
 	No      int64  // of the last row
 	Hash    string // of that
-	Unkeyed int64  // rows at the beginning without a key
+	Rows    int64  // how many there were
+	Unkeyed int64  // of these, rows at the beginning without a key
 	Sealed  time.Time
 	Since   time.Time // of the first row under the key
 }
 
+// NewChainCheck makes a check of a chain that was cut where its latest AuditTrimmed says, or never.
+func NewChainCheck(key AuditKey, cut port.AuditCut) *ChainCheck {
+	return &ChainCheck{Key: key, Cut: cut, No: cut.No, Hash: cut.Hash}
+}
+
 // Add finds the first row that does not follow on those before it, and says what
 // is wrong with it; nil if all do.
-func (c *ChainCheck) Add(rows []parley.AuditRow) (*parley.AuditRow, string) {
+func (c *ChainCheck) Add(rows []port.AuditRow) (*port.AuditRow, string) {
 	for i := range rows {
 		r := &rows[i]
 		keyed := len(c.Key) > 0 && Sum(c.Key, *r, c.Hash) == r.Hash
 		plain := Sum(nil, *r, c.Hash) == r.Hash
-		first := c.Unkeyed == c.No // no row under the key was seen
+		first := c.Unkeyed == c.Rows // no row under the key was seen
 		switch {
 		case r.No != c.No+1, !keyed && !plain:
 			return r, "was changed, does not follow on the one before it, or was written under another key"
 		case plain && !first:
 			return r, "is not under the key, though the one before it is"
+		case plain && r.Action == port.AuditTrimmed && len(c.Key) > 0:
+			return r, "says that rows were deleted, and is not under the key"
 		case plain:
 			c.Unkeyed++
-		case first && c.No > 0 && r.Action != parley.AuditSealed:
-			return r, "follows on rows that are not under the key, and is no " + parley.AuditSealed
-		case first && c.No > 0:
+		case first && c.Rows > 0 && r.Action != port.AuditSealed:
+			return r, "follows on rows that are not under the key, and is no " + port.AuditSealed
+		case first && c.Rows > 0:
 			c.Sealed = r.At
 		}
 		if keyed && first {
 			c.Since = r.At
 		}
 		c.No, c.Hash = r.No, r.Hash
+		c.Rows++
 	}
 	return nil, ""
+}
+
+// CutPage bounds how many rows of an audit are deleted in one transaction.
+const CutPage = 5000
+
+// CutAudit finds the rows at the beginning of a chain that are older than a time; without any, the cut is zero. last is
+// the latest record of a cut, if any, and page the first rows of the chain. Rows that are not as they were written are
+// not deleted: what was done to them could no longer be found.
+func CutAudit(key AuditKey, last []port.AuditRow, page []port.AuditRow, before time.Time) (port.AuditCut, error) {
+	n, records := 0, 0
+	for n < len(page) && page[n].At.Before(before) {
+		if page[n].Action != port.AuditTrimmed { // a cut for nothing but earlier cuts would never end
+			records++
+		}
+		n++
+	}
+	if records == 0 {
+		return port.AuditCut{}, nil
+	}
+	if bad, why := NewChainCheck(key, LastCut(last)).Add(page[:n]); bad != nil {
+		return port.AuditCut{}, &parley.Error{Code: parley.CodeCorrupt,
+			Message: fmt.Sprintf("Row %d of the audit %s. No row was deleted.", bad.No, why),
+			Hint:    "run parley audit verify"}
+	}
+	end := page[n-1]
+	return port.AuditCut{No: end.No, Hash: end.Hash, Rows: int64(n), From: page[0].At, To: end.At}, nil
+}
+
+// LastCut is what the first of the latest records of cuts says; zero: there is none.
+func LastCut(rows []port.AuditRow) port.AuditCut {
+	if len(rows) == 0 {
+		return port.AuditCut{}
+	}
+	return rows[0].Cut()
+}
+
+// AuditHeld refuses to delete records of a tenant with a legal hold.
+func AuditHeld() error {
+	return parley.Errorf(parley.CodeConflict, "There is a legal hold. The audit is kept.")
 }

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"parley"
+	"parley/port"
 )
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -24,7 +25,7 @@ func TestAnyTamperingIsFound(t *testing.T) {
 		key := AuditKeyOf([]byte("of the server"))
 		old := rapid.IntRange(0, len(records)-1).Draw(t, "without a key")
 		if old > 0 {
-			records[old].Action = parley.AuditSealed
+			records[old].Action = port.AuditSealed
 		}
 		rows := Chain(nil, "acme", 0, "", records[:old])
 		before := ""
@@ -111,7 +112,7 @@ func TestOnlyASealVouches(t *testing.T) {
 	key := AuditKeyOf([]byte("of the server"))
 	records := []parley.Audit{{At: start, Action: "a", Metadata: []byte(`{}`)},
 		{At: start, Action: "b", Metadata: []byte(`{}`)}}
-	for action, good := range map[string]bool{"b": false, parley.AuditSealed: true} {
+	for action, good := range map[string]bool{"b": false, port.AuditSealed: true} {
 		records[1].Action = action
 		rows := Chain(nil, "acme", 0, "", records[:1])
 		rows = append(rows, Chain(key, "acme", 1, rows[0].Hash, records[1:])...)
@@ -119,5 +120,65 @@ func TestOnlyASealVouches(t *testing.T) {
 		if bad, why := check.Add(rows); (bad == nil) != good {
 			t.Errorf("%s: %v %s", action, bad, why)
 		}
+	}
+}
+
+// TestACutIsUnderTheKey: the rest of a chain verifies from where it was cut, and from nowhere else. Rows that are not
+// as they were written, or not old enough, are not cut.
+func TestACutIsUnderTheKey(t *testing.T) {
+	key := AuditKeyOf([]byte("of the server"))
+	var records []parley.Audit
+	for i := range 6 {
+		records = append(records, parley.Audit{At: start.Add(time.Duration(i) * time.Hour), Action: "a",
+			Metadata: []byte(`{}`)})
+	}
+	records[3].At = start // its clock was behind
+	rows := Chain(key, "acme", 0, "", records)
+	cut, err := CutAudit(key, nil, rows, start.Add(90*time.Minute))
+	if err != nil || cut != (port.AuditCut{No: 2, Hash: rows[1].Hash, Rows: 2, From: rows[0].At, To: rows[1].At}) {
+		t.Fatalf("%+v, %v", cut, err)
+	}
+	trimmed := Chain(key, "acme", 6, rows[5].Hash, []parley.Audit{cut.Record(start.Add(time.Hour), "")})
+	chain := append(rows[2:6:6], trimmed...)
+	verify := func(chain []port.AuditRow) bool {
+		var last []port.AuditRow
+		for _, r := range chain {
+			if r.Action == port.AuditTrimmed {
+				last = []port.AuditRow{r}
+			}
+		}
+		bad, _ := NewChainCheck(key, LastCut(last)).Add(chain)
+		return bad == nil
+	}
+	if !verify(chain) {
+		t.Error("the rest does not verify")
+	}
+	for i := range chain {
+		if i+1 < len(chain) && verify(chain[i+1:]) {
+			t.Errorf("%d more rows were cut, and nothing was found", i+1)
+		}
+	}
+	forged := cut
+	forged.No, forged.Hash = 4, rows[3].Hash
+	for _, wrong := range []AuditKey{nil, AuditKeyOf([]byte("of another server"))} {
+		last := Chain(wrong, "acme", 6, rows[5].Hash, []parley.Audit{forged.Record(start, "")})
+		if verify(append(rows[4:6:6], last...)) || verify(last) {
+			t.Error("a cut that is not under the key was believed")
+		}
+	}
+	plain := Chain(nil, "acme", forged.No, forged.Hash, []parley.Audit{forged.Record(start, "")})
+	if verify(plain) {
+		t.Error("a chain of nothing but a cut without a key was believed")
+	}
+
+	if cut, err := CutAudit(key, trimmed, chain, start.Add(9*time.Hour)); err != nil || cut.No != 7 || cut.Rows != 5 {
+		t.Errorf("the second cut: %+v, %v", cut, err)
+	}
+	if cut, err := CutAudit(key, trimmed, trimmed, start.Add(9*time.Hour)); err != nil || cut.Rows != 0 {
+		t.Errorf("a cut for the sake of a cut: %+v, %v", cut, err)
+	}
+	chain[1].At = start.Add(-time.Hour) // to have it deleted
+	if cut, err := CutAudit(key, trimmed, chain, start.Add(150*time.Minute)); parley.CodeOf(err) != parley.CodeCorrupt {
+		t.Errorf("a changed row was cut: %+v, %v", cut, err)
 	}
 }

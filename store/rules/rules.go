@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // PageBytes bounds what is read from a log at once.
@@ -12,12 +13,12 @@ const PageBytes = 1 << 20
 
 // Revocations are those of a principal, as a store keeps them: the latest time of
 // each kind, as far as it is after another.
-func Revocations(of parley.Revocation, before, sparing, after time.Time) (list []parley.Revocation) {
+func Revocations(of port.Revocation, before, sparing, after time.Time) (list []port.Revocation) {
 	if before.After(after) {
-		list = append(list, parley.Revocation{Tenant: of.Tenant, Principal: of.Principal, Before: before})
+		list = append(list, port.Revocation{Tenant: of.Tenant, Principal: of.Principal, Before: before})
 	}
 	if sparing.After(after) {
-		list = append(list, parley.Revocation{Tenant: of.Tenant, Principal: of.Principal, Before: sparing,
+		list = append(list, port.Revocation{Tenant: of.Tenant, Principal: of.Principal, Before: sparing,
 			SparesAdmins: true})
 	}
 	return list
@@ -32,7 +33,7 @@ var HookAtOnce = time.Unix(0, 0).UTC()
 const HookFar = 90 * time.Minute
 
 // HooksDue is the answer of DueHooks, of those that were found, by their times.
-func HooksDue(found []parley.HookDue, now time.Time, limit int) (due []parley.HookDue, next time.Time) {
+func HooksDue(found []port.HookDue, now time.Time, limit int) (due []port.HookDue, next time.Time) {
 	for _, d := range found {
 		at := d.Next
 		if at.After(now.Add(HookFar)) {

@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"parley"
+	"parley/port"
 )
 
 // A Term of a query: words that must follow each other.
@@ -65,7 +65,7 @@ const (
 )
 
 // PassageOf is the part of a text around the first match of a query, and its marks; false: some term is not there.
-func PassageOf(text string, terms []Term) (passage string, marks []parley.Mark, ok bool) {
+func PassageOf(text string, terms []Term) (passage string, marks []port.Mark, ok bool) {
 	var words []Word
 	for w := range Words(text) {
 		words = append(words, w)
@@ -127,9 +127,9 @@ func backRunes(text string, at, n int) int {
 }
 
 // windowOf writes the passage: white space becomes one space, and an ellipsis stands for what is left out.
-func windowOf(text string, from int, marked []bool) (string, []parley.Mark, bool) {
+func windowOf(text string, from int, marked []bool) (string, []port.Mark, bool) {
 	var b strings.Builder
-	var marks []parley.Mark
+	var marks []port.Mark
 	n, space := 0, false
 	if from > 0 {
 		b.WriteString("…")
@@ -159,7 +159,7 @@ func windowOf(text string, from int, marked []bool) (string, []parley.Mark, bool
 		case last >= 0 && marks[last].End == n:
 			marks[last].End = n + 1
 		default:
-			marks = append(marks, parley.Mark{Start: n, End: n + 1})
+			marks = append(marks, port.Mark{Start: n, End: n + 1})
 		}
 		n++
 	}

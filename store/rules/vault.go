@@ -13,10 +13,11 @@ import (
 	"strings"
 
 	"parley"
+	"parley/port"
 )
 
 // A Vault encrypts what a store must be able to read back and others must not read: the addresses and signing secrets
-// of webhooks, and the server's key. It has a ring of master keys. The first key encrypts; all of them decrypt, so that
+// of webhooks, what was set up in the console, and the server's key. It has a ring of master keys. The first key encrypts; all of them decrypt, so that
 // a key can be replaced while values of both are stored. A zero Vault has no keys and stores values as they are.
 //
 // A value is stored as text that names its key: vault:KEY:BASE64. AES-256-GCM binds it to its place.
@@ -132,15 +133,15 @@ func hookPlace(tenant parley.TenantID, session parley.SessionID, column string) 
 }
 
 // SealHook is a webhook as a store keeps it.
-func (v Vault) SealHook(tenant parley.TenantID, session parley.SessionID, h parley.StoredWebhook) parley.StoredWebhook {
+func (v Vault) SealHook(tenant parley.TenantID, session parley.SessionID, h port.StoredWebhook) port.StoredWebhook {
 	h.URL = string(v.Seal(hookPlace(tenant, session, "url"), []byte(h.URL)))
 	h.Sealed = v.Seal(hookPlace(tenant, session, "secret"), h.Sealed)
 	return h
 }
 
 // OpenHook is the webhook that a store has kept.
-func (v Vault) OpenHook(tenant parley.TenantID, session parley.SessionID, h parley.StoredWebhook) (
-	parley.StoredWebhook, error) {
+func (v Vault) OpenHook(tenant parley.TenantID, session parley.SessionID, h port.StoredWebhook) (
+	port.StoredWebhook, error) {
 	url, err := v.Open(hookPlace(tenant, session, "url"), []byte(h.URL))
 	if err != nil {
 		return h, err
@@ -148,6 +149,23 @@ func (v Vault) OpenHook(tenant parley.TenantID, session parley.SessionID, h parl
 	h.URL = string(url)
 	h.Sealed, err = v.Open(hookPlace(tenant, session, "secret"), h.Sealed)
 	return h, err
+}
+
+// setupPlace is where the value of a setup stands.
+func setupPlace(s port.Setup) string {
+	return fmt.Sprintf("setups\n%s\n%s\n%s", s.Tenant, s.Kind, s.Name)
+}
+
+// SealSetup is a setup as a store keeps it.
+func (v Vault) SealSetup(s port.Setup) port.Setup {
+	s.Sealed = v.Seal(setupPlace(s), s.Sealed)
+	return s
+}
+
+// OpenSetup is the setup that a store has kept.
+func (v Vault) OpenSetup(s port.Setup) (_ port.Setup, err error) {
+	s.Sealed, err = v.Open(setupPlace(s), s.Sealed)
+	return s, err
 }
 
 // A SecretKey is a master key that values in a database may be encrypted with.

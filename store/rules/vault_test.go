@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 func vaultWith(t *testing.T, keys ...string) Vault {
@@ -20,7 +21,7 @@ func vaultWith(t *testing.T, keys ...string) Vault {
 // TestASecretHasItsPlace: an encrypted value of one webhook is none of another one, and not that of another column.
 func TestASecretHasItsPlace(t *testing.T) {
 	v := vaultWith(t, strings.Repeat("ab", 32))
-	h := parley.StoredWebhook{URL: "https://a.example", Sealed: []byte("secret")}
+	h := port.StoredWebhook{URL: "https://a.example", Sealed: []byte("secret")}
 	kept := v.SealHook("acme", "1", h)
 	if got, err := v.OpenHook("acme", "1", kept); err != nil || got.URL != h.URL || !bytes.Equal(got.Sealed, h.Sealed) {
 		t.Errorf("%+v, %v", got, err)
@@ -28,7 +29,7 @@ func TestASecretHasItsPlace(t *testing.T) {
 	if again := v.SealHook("acme", "1", h); again.URL == kept.URL {
 		t.Error("two encryptions of one address are equal")
 	}
-	swapped := parley.StoredWebhook{URL: string(kept.Sealed), Sealed: []byte(kept.URL)}
+	swapped := port.StoredWebhook{URL: string(kept.Sealed), Sealed: []byte(kept.URL)}
 	for what, open := range map[string]func() error{
 		"another tenant":  func() error { _, err := v.OpenHook("rival", "1", kept); return err },
 		"another session": func() error { _, err := v.OpenHook("acme", "2", kept); return err },

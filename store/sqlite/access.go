@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 var (
-	_ parley.TicketStore     = (*Store)(nil)
-	_ parley.RevocationStore = (*Store)(nil)
+	_ port.TicketStore     = (*Store)(nil)
+	_ port.RevocationStore = (*Store)(nil)
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 		WHERE before > ?1 OR sparing_admins > ?1`
 )
 
-func (s *Store) PutTicket(ctx context.Context, hash parley.TicketHash, claim parley.TicketClaim,
+func (s *Store) PutTicket(ctx context.Context, hash port.TicketHash, claim port.TicketClaim,
 	expires time.Time) error {
 	body, err := json.Marshal(claim)
 	if err != nil {
@@ -54,7 +55,7 @@ func (s *Store) PutTicket(ctx context.Context, hash parley.TicketHash, claim par
 	return err
 }
 
-func (s *Store) TakeTicket(ctx context.Context, hash parley.TicketHash) (claim parley.TicketClaim, found bool,
+func (s *Store) TakeTicket(ctx context.Context, hash port.TicketHash) (claim port.TicketClaim, found bool,
 	err error) {
 	var body []byte
 	err = s.also(ctx, func(ctx context.Context, w *writer) error {
@@ -63,10 +64,10 @@ func (s *Store) TakeTicket(ctx context.Context, hash parley.TicketHash) (claim p
 		return ignore(err, sql.ErrNoRows)
 	})
 	if err != nil || !found {
-		return parley.TicketClaim{}, false, err
+		return port.TicketClaim{}, false, err
 	}
 	if err := json.Unmarshal(body, &claim); err != nil {
-		return parley.TicketClaim{}, false,
+		return port.TicketClaim{}, false,
 			&parley.Error{Code: parley.CodeCorrupt, Message: "A stored ticket cannot be read.", Err: err}
 	}
 	return claim, true, nil
@@ -85,14 +86,14 @@ func (w *writer) revoke(ctx context.Context, b *waiting) error {
 	return err
 }
 
-func (s *Store) Revocations(ctx context.Context, after time.Time) (list []parley.Revocation, err error) {
+func (s *Store) Revocations(ctx context.Context, after time.Time) (list []port.Revocation, err error) {
 	rows, err := s.read.QueryContext(ctx, listRevocations, micros(after))
 	if err != nil {
 		return nil, unavailable(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var r parley.Revocation
+		var r port.Revocation
 		var before, sparing int64
 		if err := rows.Scan(&r.Tenant, &r.Principal, &before, &sparing); err != nil {
 			return nil, unavailable(err)

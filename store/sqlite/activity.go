@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"parley"
+	"parley/port"
 )
 
 // Few rows are looked at: those that are open, and the recent ones.
@@ -15,8 +15,8 @@ const (
 		ON s.tenant = r.tenant AND s.id = r.session WHERE r.tenant = ? AND r.agent = ? AND r.started_at > ?`
 )
 
-func (t tenant) Activity(ctx context.Context, project parley.Project, agent string, after time.Time) (
-	a parley.Activity, err error) {
+func (t tenant) Activity(ctx context.Context, project port.Project, agent string, after time.Time) (
+	a port.Activity, err error) {
 	var last int64
 	query, args := ofProject(openOf, ` AND s.project`, []any{t.id, agent}, project)
 	if err = t.s.read.QueryRowContext(ctx, query, args...).Scan(&a.Open); err == nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // maxGroup bounds a commit, and so the time a batch waits for its neighbours.
@@ -14,7 +15,7 @@ const maxGroup = 256
 
 // waiting is a batch on its way into a commit, encoded by who brought it.
 type waiting struct {
-	parley.Batch
+	port.Batch
 	bodies []stored
 	size   int64 // of the bodies, in bytes
 	agent  []byte
@@ -24,7 +25,7 @@ type waiting struct {
 
 	rehearses *trouble // rehearsed before the commit, which it has for itself; nil: nothing is
 
-	result parley.Appended
+	result port.Appended
 	err    error
 	done   chan struct{}
 }
@@ -35,31 +36,31 @@ type stored struct {
 	body    []byte
 }
 
-func (s *Store) Append(ctx context.Context, b parley.Batch) (parley.Appended, error) {
+func (s *Store) Append(ctx context.Context, b port.Batch) (port.Appended, error) {
 	w := &waiting{Batch: b, bodies: make([]stored, len(b.Events)), done: make(chan struct{})}
 	for i, e := range b.Events {
 		var err error
 		if w.bodies[i].name, w.bodies[i].version, w.bodies[i].body, err = parley.EncodeBody(e.Body); err != nil {
-			return parley.Appended{}, err
+			return port.Appended{}, err
 		}
 		w.size += int64(len(w.bodies[i].body))
 	}
 	if b.Agent != nil {
 		var err error
 		if w.agent, err = json.Marshal(b.Agent); err != nil {
-			return parley.Appended{}, err
+			return port.Appended{}, err
 		}
 	}
 	return s.put(ctx, w)
 }
 
 // put brings something into a commit and waits for it.
-func (s *Store) put(ctx context.Context, w *waiting) (parley.Appended, error) {
+func (s *Store) put(ctx context.Context, w *waiting) (port.Appended, error) {
 	if s.hangs() { // what is withdrawn still takes up a place in the queue
-		return parley.Appended{}, unstorable(errHangs)
+		return port.Appended{}, unstorable(errHangs)
 	}
 	if err := s.enqueue(ctx, w); err != nil {
-		return parley.Appended{}, err
+		return port.Appended{}, err
 	}
 	// The commit is under way; only its outcome is the truth now, so ctx no
 	// longer matters.
@@ -139,7 +140,7 @@ func (s *Store) commit(group []*waiting) {
 	}
 	for _, w := range group {
 		if err != nil {
-			w.result, w.err = parley.Appended{}, unstorable(err)
+			w.result, w.err = port.Appended{}, unstorable(err)
 		}
 		close(w.done)
 	}

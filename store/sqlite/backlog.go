@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"parley"
+	"parley/port"
 )
 
 // countBacklog reads tables, and of effects an index, that have a row for what
@@ -17,16 +17,16 @@ const countBacklog = `SELECT 'due', reason, count(*) FILTER (WHERE lease <> ''),
 	WHERE status IN ('pending', 'executing') GROUP BY type`
 
 // Backlog is how much waits now.
-func (s *Store) Backlog(ctx context.Context, now time.Time) (parley.Backlog, error) {
+func (s *Store) Backlog(ctx context.Context, now time.Time) (port.Backlog, error) {
 	rows, err := s.read.QueryContext(ctx, countBacklog, micros(now))
 	if err != nil {
-		return parley.Backlog{}, unavailable(err)
+		return port.Backlog{}, unavailable(err)
 	}
 	defer rows.Close()
-	var b parley.Backlog
+	var b port.Backlog
 	for rows.Next() {
 		var what string
-		var d parley.DueDepth
+		var d port.DueDepth
 		var since int64
 		if err := rows.Scan(&what, &d.Reason, &d.Held, &d.Late, &d.Later, &since); err != nil {
 			return b, unavailable(err)

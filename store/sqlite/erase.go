@@ -3,10 +3,12 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"time"
 
 	"parley"
+	"parley/port"
 	"parley/store/rules"
 )
 
@@ -24,7 +26,7 @@ var eraseRows = []string{
 	`DELETE FROM timers WHERE tenant = ? AND session_key = ?`,
 }
 
-func (s *Store) Erase(ctx context.Context, tenant parley.TenantID, e parley.Erasure) error {
+func (s *Store) Erase(ctx context.Context, tenant parley.TenantID, e port.Erasure) error {
 	return s.alone(ctx, func(ctx context.Context) error {
 		return s.w.commit(
 			[]*waiting{{also: func(ctx context.Context, w *writer) error { return w.erase(ctx, tenant, e) }}})
@@ -32,7 +34,7 @@ func (s *Store) Erase(ctx context.Context, tenant parley.TenantID, e parley.Eras
 }
 
 // erase overwrites what it deletes with zeros. The tenant's head is written: a position is not given out again.
-func (w *writer) erase(ctx context.Context, tenant parley.TenantID, e parley.Erasure) (err error) {
+func (w *writer) erase(ctx context.Context, tenant parley.TenantID, e port.Erasure) (err error) {
 	if _, err := w.conn.ExecContext(ctx, `PRAGMA secure_delete = ON`); err != nil {
 		return err
 	}
@@ -58,6 +60,12 @@ func (w *writer) erase(ctx context.Context, tenant parley.TenantID, e parley.Era
 			return err
 		}
 	}
+	for id, title := range e.Titles {
+		if _, err := w.conn.ExecContext(ctx, `UPDATE sessions SET title = ?3 WHERE tenant = ?1 AND id = ?2`, tenant, id,
+			title); err != nil {
+			return err
+		}
+	}
 	if e.User != "" {
 		for _, text := range []string{`DELETE FROM contexts WHERE tenant = ? AND principal = ?`,
 			`DELETE FROM tickets WHERE tenant = ? AND principal = ?`,
@@ -67,11 +75,58 @@ func (w *writer) erase(ctx context.Context, tenant parley.TenantID, e parley.Era
 			}
 		}
 	}
-	return w.audit(ctx, &waiting{Batch: parley.Batch{Tenant: tenant, Audit: e.Audit}})
+	if err := w.noteErasure(ctx, tenant, e); err != nil {
+		return err
+	}
+	return w.audit(ctx, &waiting{Batch: port.Batch{Tenant: tenant, Audit: e.Audit}})
+}
+
+// noteErasure notes that an erasure has begun or ended.
+func (w *writer) noteErasure(ctx context.Context, tenant parley.TenantID, e port.Erasure) error {
+	if b := e.Begun; b != nil {
+		names, err := json.Marshal(b.Artifacts)
+		if err != nil {
+			return err
+		}
+		if _, err := w.conn.ExecContext(ctx, `INSERT INTO erasures (tenant, principal, by, at, artifacts)
+			VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (tenant, principal) DO UPDATE SET artifacts = excluded.artifacts`,
+			tenant, b.User, b.By, micros(b.At), string(names)); err != nil {
+			return err
+		}
+	}
+	if e.Ended == "" {
+		return nil
+	}
+	_, err := w.conn.ExecContext(ctx, `DELETE FROM erasures WHERE tenant = ? AND principal = ?`, tenant, e.Ended)
+	return err
+}
+
+func (t tenant) BegunErasures(ctx context.Context) (list []port.BegunErasure, err error) {
+	rows, err := t.s.read.QueryContext(ctx, `SELECT principal, by, at, artifacts FROM erasures WHERE tenant = ?
+		ORDER BY at, principal`, t.id)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var b port.BegunErasure
+		var at int64
+		var names []byte
+		if err := rows.Scan(&b.User, &b.By, &at, &names); err != nil {
+			return nil, unavailable(err)
+		}
+		b.At = fromMicros(at)
+		if err := json.Unmarshal(names, &b.Artifacts); err != nil {
+			return nil, unavailable(err)
+		}
+		list = append(list, b)
+	}
+	return list, unavailable(rows.Err())
 }
 
 // mayErase refuses to erase sessions that are under a legal hold, or were changed meanwhile.
-func (w *writer) mayErase(ctx context.Context, tenant parley.TenantID, e parley.Erasure) error {
+func (w *writer) mayErase(ctx context.Context, tenant parley.TenantID, e port.Erasure) error {
 	for _, id := range e.Touched() {
 		var held, open bool
 		var updated int64
@@ -140,11 +195,7 @@ func (w *writer) replace(ctx context.Context, tenant parley.TenantID, e parley.E
 			return err
 		}
 	}
-	if title, ok := e.Body.(parley.SessionRenamed); ok {
-		_, err = w.conn.ExecContext(ctx, `UPDATE sessions SET title = ?3 WHERE tenant = ?1 AND no = ?2`, tenant, no,
-			title.Title)
-	}
-	return err
+	return nil
 }
 
 // Rewrite writes the database anew, without what was deleted, and empties the write-ahead log. A database that would
@@ -212,14 +263,14 @@ func (s *Store) alone(ctx context.Context, do func(context.Context) error) error
 const ownedBy = `SELECT id, root, owner, agent, title, status, run, transient, deleted, head, opened_at, updated_at
 	FROM sessions WHERE tenant = ? AND owner = ? ORDER BY no`
 
-func (t tenant) Owned(ctx context.Context, owner parley.PrincipalID) (list []parley.Summary, err error) {
+func (t tenant) Owned(ctx context.Context, owner parley.PrincipalID) (list []port.Summary, err error) {
 	rows, err := t.s.read.QueryContext(ctx, ownedBy, t.id, owner)
 	if err != nil {
 		return nil, unavailable(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var m parley.Summary
+		var m port.Summary
 		var opened, updated int64
 		if err := rows.Scan(&m.ID, &m.Root, &m.Owner, &m.Agent, &m.Title, &m.Status, &m.Run, &m.Transient, &m.Deleted,
 			&m.Head, &opened, &updated); err != nil {

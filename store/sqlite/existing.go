@@ -43,10 +43,12 @@ func optionsOf(list []Option) (o options) {
 // checkExists is called before SQLite sees the file: SQLite creates a missing
 // one, and deletes a write-ahead log that lies beside an empty one.
 func (o options) checkExists(file string) error {
-	info, err := os.Stat(file)
+	info, err := statDatabase(file)
 	switch {
 	case err == nil && info.Size() > 0:
 		return nil // whether it has tables is known once it is open
+	case parley.CodeOf(err) == parley.CodeInvalid && err != nil:
+		return err
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return &parley.Error{Code: parley.CodeUnavailable, Message: "The database " + file + " cannot be read.",
 			Err:  err,
@@ -65,6 +67,17 @@ func (o options) checkExists(file string) error {
 		return Lost(filepath.Dir(file), state, o.evidence)
 	}
 	return nil
+}
+
+// statDatabase is os.Stat of a database. It refuses what is no file: SQLite would wait for what writes to a named pipe.
+func statDatabase(file string) (fs.FileInfo, error) {
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().IsRegular() {
+		return info, err
+	}
+	return nil, &parley.Error{Code: parley.CodeInvalid,
+		Message: fmt.Sprintf("The database %s is no file: its mode is %s.", file, info.Mode()),
+		Hint:    "move it away and restore a backup, or name another data folder with --data"}
 }
 
 // Lost is the error for a folder that was in use, as a file in it shows, and

@@ -14,6 +14,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"parley"
+	"parley/port"
 )
 
 // patience is how long a disk may take over a commit, and perEvent what it may
@@ -56,7 +57,7 @@ func (w *waiting) take() bool {
 
 // wait waits for the outcome of a batch that is queued, until it has waited for
 // long enough itself or the commit under way has.
-func (s *Store) wait(w *waiting) (parley.Appended, error) {
+func (s *Store) wait(w *waiting) (port.Appended, error) {
 	deadline := time.Now().Add(patience + w.patience())
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
@@ -73,9 +74,9 @@ func (s *Store) wait(w *waiting) (parley.Appended, error) {
 		}
 	}
 	if w.fate.CompareAndSwap(waits, withdrawn) {
-		return parley.Appended{}, unstorable(errHangs)
+		return port.Appended{}, unstorable(errHangs)
 	}
-	return parley.Appended{}, unstorable(fmt.Errorf("%w; what was being written may be stored later", errHangs))
+	return port.Appended{}, unstorable(fmt.Errorf("%w; what was being written may be stored later", errHangs))
 }
 
 var errHangs = fmt.Errorf("the disk has not answered for %v", patience)
@@ -194,7 +195,7 @@ func (w *writer) rehearse(batches []*waiting) error {
 	defer w.rollBack(ctx)
 	clear(w.moved)
 	for _, b := range append(batches[:len(batches):len(batches)], anyBatch()) {
-		b.result = parley.Appended{}
+		b.result = port.Appended{}
 		err := w.add(ctx, b)
 		if err == nil {
 			err = w.insertPending(ctx)
@@ -210,7 +211,7 @@ func (w *writer) rehearse(batches []*waiting) error {
 // anyBatch opens a session of a tenant that cannot exist.
 func anyBatch() *waiting {
 	const id = "rehearsal"
-	b := parley.Batch{Tenant: "-", Session: id, Epoch: 1, Summary: parley.Summary{ID: id, Root: id, Head: 1},
+	b := port.Batch{Tenant: "-", Session: id, Epoch: 1, Summary: port.Summary{ID: id, Root: id, Head: 1},
 		Events: []parley.Event{{Session: id, Seq: 1, Root: id, Body: parley.SessionOpened{}}}}
 	name, version, body, _ := parley.EncodeBody(b.Events[0].Body) // its fields are strings
 	return &waiting{Batch: b, bodies: []stored{{name, version, body}}}

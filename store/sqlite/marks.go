@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"parley"
+	"parley/port"
 )
 
 const setMarks = `INSERT INTO marks (tenant, session, principal, pinned, archived, read_at)
@@ -41,15 +42,15 @@ const (
 )
 
 // viewedSessions lists sessions with the marks of a user, and narrows the list by them.
-func viewedSessions(q parley.SessionQuery) string {
+func viewedSessions(q port.SessionQuery) string {
 	text := allViewed
 	if q.Pinned {
 		text += ` AND m.pinned = 1`
 	}
 	switch q.Archived {
-	case parley.NotArchived:
+	case port.NotArchived:
 		text += ` AND coalesce(m.archived, 0) = 0`
-	case parley.OnlyArchived:
+	case port.OnlyArchived:
 		text += ` AND m.archived = 1`
 	}
 	return text
@@ -66,18 +67,18 @@ func (m *storedMarks) with(scan func(...any) error) func(...any) error {
 	return func(into ...any) error { return scan(append(into, &m.pinned, &m.archived, &m.read, &m.ended)...) }
 }
 
-func (m *storedMarks) marks() parley.Marks {
-	return parley.MarksAt(m.pinned, m.archived, fromMicros(m.read), fromMicros(m.ended))
+func (m *storedMarks) marks() port.Marks {
+	return port.MarksAt(m.pinned, m.archived, fromMicros(m.read), fromMicros(m.ended))
 }
 
-func (t tenant) Marks(ctx context.Context, user parley.PrincipalID, id parley.SessionID) (parley.Marks, error) {
+func (t tenant) Marks(ctx context.Context, user parley.PrincipalID, id parley.SessionID) (port.Marks, error) {
 	var m storedMarks
 	err := m.with(t.s.read.QueryRowContext(ctx, `SELECT `+markColumns+` FROM sessions s
 		LEFT JOIN (SELECT session, pinned, archived, read_at FROM marks WHERE tenant = ?1 AND principal = ?2) m
 			ON m.session = s.id
 		WHERE s.tenant = ?1 AND s.id = ?3`, t.id, user, id).Scan)()
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return parley.Marks{}, unavailable(err)
+		return port.Marks{}, unavailable(err)
 	}
 	return m.marks(), nil
 }

@@ -30,8 +30,10 @@ func Versions(ctx context.Context, dir string) (has, knows int64, err error) {
 		return 0, 0, err
 	}
 	file := filepath.Join(dir, database)
-	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+	if _, err := statDatabase(file); errors.Is(err, fs.ErrNotExist) {
 		return 0, knows, nil
+	} else if err != nil {
+		return 0, knows, noDatabase(dir, err)
 	}
 	db, err := open(file, readOnly, 1)
 	if err != nil {
@@ -54,7 +56,7 @@ func Migrate(ctx context.Context, dir, holder string, options ...Option) (from, 
 }
 
 // Renew gives the database in a folder another epoch, so that every cursor
-// into what it was before is answered with resync. See parley.Store.Epoch.
+// into what it was before is answered with resync. See port.Store.Epoch.
 func Renew(ctx context.Context, dir, holder string) (epoch string, err error) {
 	err = alone(ctx, dir, holder, options{}, func(db *sql.DB, _ int64) error {
 		epoch = newEpoch()

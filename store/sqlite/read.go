@@ -13,21 +13,22 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 const dueSessions = `SELECT tenant, session, at, reason FROM due
 	WHERE lease = '' AND EXISTS (SELECT 1 FROM sessions s WHERE s.tenant = due.tenant AND s.id = due.session)
 	ORDER BY at LIMIT ? + 0`
 
-func (s *Store) DueBefore(ctx context.Context, now time.Time, limit int) ([]parley.DueSession, time.Time, error) {
+func (s *Store) DueBefore(ctx context.Context, now time.Time, limit int) ([]port.DueSession, time.Time, error) {
 	rows, err := s.read.QueryContext(ctx, dueSessions, limit+1)
 	if err != nil {
 		return nil, time.Time{}, unavailable(err)
 	}
 	defer rows.Close()
-	var due []parley.DueSession
+	var due []port.DueSession
 	for rows.Next() {
-		var d parley.DueSession
+		var d port.DueSession
 		var at int64
 		if rows.Scan(&d.Tenant, &d.Session, &at, &d.Reason) != nil {
 			continue // a damaged row is not to keep the others from being found
@@ -41,7 +42,7 @@ func (s *Store) DueBefore(ctx context.Context, now time.Time, limit int) ([]parl
 	return due, time.Time{}, unavailable(rows.Err())
 }
 
-func (s *Store) Tenant(id parley.TenantID) parley.TenantStore { return tenant{s, id} }
+func (s *Store) Tenant(id parley.TenantID) port.TenantStore { return tenant{s, id} }
 
 type tenant struct {
 	s  *Store
@@ -51,8 +52,8 @@ type tenant struct {
 const summaryColumns = `id, root, owner, agent, title, status, run, transient, deleted, head, opened_at, updated_at,
 	epoch, project`
 
-func scanSession(scan func(...any) error) (parley.Stored, error) {
-	var m parley.Stored
+func scanSession(scan func(...any) error) (port.Stored, error) {
+	var m port.Stored
 	var opened, updated int64
 	err := scan(&m.Summary.ID, &m.Summary.Root, &m.Summary.Owner, &m.Summary.Agent, &m.Summary.Title, &m.Summary.Status,
 		&m.Summary.Run, &m.Summary.Transient, &m.Summary.Deleted, &m.Summary.Head, &opened, &updated, &m.Epoch,
@@ -61,18 +62,18 @@ func scanSession(scan func(...any) error) (parley.Stored, error) {
 	return m, err
 }
 
-func (t tenant) Session(ctx context.Context, id parley.SessionID) (parley.Stored, error) {
+func (t tenant) Session(ctx context.Context, id parley.SessionID) (port.Stored, error) {
 	rows, err := t.s.read.QueryContext(ctx, `SELECT `+summaryColumns+` FROM sessions WHERE tenant = ? AND id = ?`, t.id,
 		id)
 	if err != nil {
-		return parley.Stored{}, unavailable(err)
+		return port.Stored{}, unavailable(err)
 	}
 	defer rows.Close()
 	if !rows.Next() {
 		if err := rows.Err(); err != nil {
-			return parley.Stored{}, unavailable(err)
+			return port.Stored{}, unavailable(err)
 		}
-		return parley.Stored{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
+		return port.Stored{}, parley.Errorf(parley.CodeNotFound, "There is no such session.")
 	}
 	m, err := scanSession(rows.Scan)
 	if err != nil {
@@ -81,7 +82,7 @@ func (t tenant) Session(ctx context.Context, id parley.SessionID) (parley.Stored
 	return m, nil
 }
 
-func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.Summary, error) {
+func (t tenant) Sessions(ctx context.Context, q port.SessionQuery) ([]port.Summary, error) {
 	text, args := `SELECT `+summaryColumns+` FROM sessions WHERE tenant = ?1 AND deleted = 0`, []any{t.id}
 	if q.Running {
 		text = `SELECT ` + summaryColumns +
@@ -116,7 +117,7 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 	if q.Viewer != "" {
 		scan = marks.with(scan)
 	}
-	var list []parley.Summary
+	var list []port.Summary
 	for rows.Next() {
 		m, err := scanSession(scan)
 		if err != nil {
@@ -129,7 +130,7 @@ func (t tenant) Sessions(ctx context.Context, q parley.SessionQuery) ([]parley.S
 }
 
 // ofProject narrows a query to the sessions of a project.
-func ofProject(query, column string, args []any, p parley.Project) (string, []any) {
+func ofProject(query, column string, args []any, p port.Project) (string, []any) {
 	keys := p.Keys()
 	if len(keys) == 0 {
 		return query, args
@@ -303,9 +304,9 @@ func (t tenant) Snapshot(ctx context.Context, id parley.SessionID) (s parley.Sna
 	return s, err == nil, unavailable(err)
 }
 
-func (t tenant) Receipt(ctx context.Context, id parley.SessionID, command parley.CommandID) (parley.StoredReceipt, bool,
+func (t tenant) Receipt(ctx context.Context, id parley.SessionID, command parley.CommandID) (port.StoredReceipt, bool,
 	error) {
-	r := parley.StoredReceipt{Receipt: parley.Receipt{Session: id, Command: command}}
+	r := port.StoredReceipt{Receipt: port.Receipt{Session: id, Command: command}}
 	err := t.s.read.QueryRowContext(ctx,
 		`SELECT by, digest, first, last FROM receipts WHERE tenant = ? AND session = ? AND command = ?`, t.id, id,
 		command).
@@ -332,14 +333,14 @@ func (t tenant) Definition(ctx context.Context, digest string) (a parley.Agent, 
 	return a, nil
 }
 
-func (t tenant) Context(ctx context.Context, agent string, user parley.PrincipalID) (parley.UserContext, bool, error) {
-	c := parley.UserContext{Agent: agent, User: user}
+func (t tenant) Context(ctx context.Context, agent string, user parley.PrincipalID) (port.UserContext, bool, error) {
+	c := port.UserContext{Agent: agent, User: user}
 	var at int64
 	err := t.s.read.QueryRowContext(ctx,
 		`SELECT body, at FROM contexts WHERE tenant = ? AND agent = ? AND principal = ?`, t.id, agent, user).Scan(
 		&c.Text, &at)
 	if errors.Is(err, sql.ErrNoRows) {
-		return parley.UserContext{}, false, nil
+		return port.UserContext{}, false, nil
 	}
 	c.At = fromMicros(at)
 	return c, err == nil, unavailable(err)

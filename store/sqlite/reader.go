@@ -15,6 +15,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"parley"
+	"parley/port"
 )
 
 // A Reader reads a store that another process may be writing. It does not take
@@ -61,13 +62,16 @@ func usable(ctx context.Context, db *sql.DB) (epoch string, err error) {
 
 func openToRead(dir, options string, conns int) (*sql.DB, error) {
 	file := filepath.Join(dir, database)
-	if _, err := os.Stat(file); err != nil {
+	if _, err := statDatabase(file); err != nil {
 		return nil, noDatabase(dir, err)
 	}
 	return open(file, options, conns)
 }
 
 func noDatabase(dir string, err error) error {
+	if _, ok := errors.AsType[*parley.Error](err); ok {
+		return err
+	}
 	e := &parley.Error{Code: parley.CodeUnavailable, Message: "The data folder " + dir + " cannot be read.", Err: err,
 		Hint: "see who may read it"}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,8 +81,8 @@ func noDatabase(dir string, err error) error {
 	return e
 }
 
-func (r *Reader) Epoch() string                                { return r.s.epoch }
-func (r *Reader) Tenant(id parley.TenantID) parley.TenantStore { return r.s.Tenant(id) }
+func (r *Reader) Epoch() string                              { return r.s.epoch }
+func (r *Reader) Tenant(id parley.TenantID) port.TenantStore { return r.s.Tenant(id) }
 func (r *Reader) Tenants(ctx context.Context) ([]parley.TenantID, error) {
 	return r.s.Tenants(ctx)
 }

@@ -10,19 +10,20 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 	"parley/store/storetest"
 )
 
 // input is a batch that appends one large input to a session, and opens it first.
-func input(id parley.SessionID, after parley.Seq) parley.Batch {
+func input(id parley.SessionID, after parley.Seq) port.Batch {
 	var body parley.EventBody = parley.InputReceived{Content: strings.Repeat("x", 10_000), Busy: parley.Queue}
 	if after == 0 {
 		body = parley.SessionOpened{Owner: "ann"}
 	}
 	at := time.Unix(1_700_000_000, 0).UTC()
-	return parley.Batch{Tenant: "acme", Session: id, Epoch: 1, After: after,
+	return port.Batch{Tenant: "acme", Session: id, Epoch: 1, After: after,
 		Events:  []parley.Event{{Session: id, Seq: after + 1, Root: id, At: at, Body: body}},
-		Summary: parley.Summary{ID: id, Root: id, Owner: "ann", Head: after + 1, OpenedAt: at, UpdatedAt: at}}
+		Summary: port.Summary{ID: id, Root: id, Owner: "ann", Head: after + 1, OpenedAt: at, UpdatedAt: at}}
 }
 
 func opened(t *testing.T, dir string) *Store {
@@ -35,7 +36,7 @@ func opened(t *testing.T, dir string) *Store {
 	return s
 }
 
-func appended(t *testing.T, s *Store, b parley.Batch) {
+func appended(t *testing.T, s *Store, b port.Batch) {
 	t.Helper()
 	if res, err := s.Append(context.Background(), b); err != nil || res.Fenced {
 		t.Fatalf("append after %d: %+v, %v", b.After, res, err)

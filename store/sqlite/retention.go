@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 const (
@@ -27,7 +28,7 @@ func (w *writer) hold(ctx context.Context, b *waiting) (err error) {
 	return err
 }
 
-func (t tenant) LegalHolds(ctx context.Context) (list parley.LegalHolds, err error) {
+func (t tenant) LegalHolds(ctx context.Context) (list port.LegalHolds, err error) {
 	rows, err := t.s.read.QueryContext(ctx, `SELECT kind, id, reason, by, at FROM legal_holds WHERE tenant = ?
 		ORDER BY at, kind, id`, t.id)
 	if err != nil {
@@ -35,7 +36,7 @@ func (t tenant) LegalHolds(ctx context.Context) (list parley.LegalHolds, err err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var h parley.LegalHold
+		var h port.LegalHold
 		var at int64
 		if err := rows.Scan(&h.Kind, &h.ID, &h.Reason, &h.By, &at); err != nil {
 			return nil, unavailable(err)
@@ -56,14 +57,14 @@ const oldSessions = `SELECT r.id, r.owner, r.updated_at, c.id, c.bytes, c.run <>
 	ORDER BY r.id, c.id = r.id, c.id`
 
 func (t tenant) Old(ctx context.Context, before time.Time, after parley.SessionID, limit int) (
-	list []parley.OldSession, err error) {
+	list []port.OldSession, err error) {
 	rows, err := t.s.read.QueryContext(ctx, oldSessions, t.id, after, micros(before), limit, parley.TenantSession)
 	if err != nil {
 		return nil, unavailable(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var s parley.OldSession
+		var s port.OldSession
 		var member parley.SessionID
 		var updated, bytes int64
 		var open, owed bool
@@ -71,7 +72,7 @@ func (t tenant) Old(ctx context.Context, before time.Time, after parley.SessionI
 			return nil, unavailable(err)
 		}
 		s.UpdatedAt = fromMicros(updated)
-		list = parley.AddMember(list, s, member, bytes, open, owed)
+		list = port.AddMember(list, s, member, bytes, open, owed)
 	}
 	return list, unavailable(rows.Err())
 }

@@ -6,6 +6,7 @@ import (
 	"parley/store/rules"
 
 	"parley"
+	"parley/port"
 )
 
 // rowStatements keep the rows of runs and cards.
@@ -92,7 +93,7 @@ func (w *rowStatements) keep(ctx context.Context, b *waiting, e parley.Event) (e
 	case parley.EffectClosed:
 		_, err = w.dropEffect.ExecContext(ctx, row.Why, micros(e.At), b.Tenant, b.Session, row.Effect)
 	case parley.UsageAdded:
-		_, err = w.addUsage.ExecContext(ctx, b.Tenant, parley.Day(e.At), b.Summary.Owner, row.Sessions, row.Calls,
+		_, err = w.addUsage.ExecContext(ctx, b.Tenant, port.Day(e.At), b.Summary.Owner, row.Sessions, row.Calls,
 			row.Input, row.Output, row.Cached, row.Written, row.CostMicros)
 	case parley.RowsGone:
 		for _, forget := range []*command{w.forgetRuns, w.forgetCards, w.forgetTimers, w.dropWebhook, w.forgetSaid,
@@ -121,7 +122,7 @@ const (
 		` AND r.parent_session = ? AND r.parent_run = ?`
 )
 
-func (t tenant) Runs(ctx context.Context, q parley.RunQuery) ([]parley.RunInfo, error) {
+func (t tenant) Runs(ctx context.Context, q port.RunQuery) ([]port.RunInfo, error) {
 	text, args, order := runsOf, []any{t.id}, ` ORDER BY r.started_at DESC, r.session DESC, r.run DESC LIMIT ? + 0`
 	switch {
 	case q.Parent != nil:
@@ -154,9 +155,9 @@ func (t tenant) Runs(ctx context.Context, q parley.RunQuery) ([]parley.RunInfo, 
 		return nil, unavailable(err)
 	}
 	defer rows.Close()
-	var list []parley.RunInfo
+	var list []port.RunInfo
 	for rows.Next() {
-		var r parley.RunInfo
+		var r port.RunInfo
 		var parent sql.NullString
 		var o parley.Origin
 		var started, ended int64
@@ -191,7 +192,7 @@ const plansOf = `SELECT c.kind, c.session, s.root, s.project, c.run, c.seq, c.ca
 		CROSS JOIN events e ON e.tenant = c.tenant AND e.session = s.no AND e.seq = c.seq
 	WHERE c.tenant = ?`
 
-func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInfo, error) {
+func (t tenant) Cards(ctx context.Context, q port.CardQuery) ([]port.CardInfo, error) {
 	text, args, order := cardsOf, []any{t.id}, ` ORDER BY c.asked_at, c.session, c.seq LIMIT ? + 0`
 	if q.Kind == parley.CardPlan {
 		text = plansOf
@@ -216,9 +217,9 @@ func (t tenant) Cards(ctx context.Context, q parley.CardQuery) ([]parley.CardInf
 		return nil, unavailable(err)
 	}
 	defer rows.Close()
-	var list []parley.CardInfo
+	var list []port.CardInfo
 	for bytes := rules.PageBytes; bytes > 0 && rows.Next(); {
-		var c parley.CardInfo
+		var c port.CardInfo
 		var asked int64
 		var card, call stored
 		if err := rows.Scan(&c.Kind, &c.Session, &c.Root, &c.Project, &c.Run, &c.Seq, &c.Call, &c.Owner, &asked,

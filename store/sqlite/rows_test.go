@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/dialect/dialecttest"
+	"parley/port"
 	"parley/store/storetest"
 )
 
@@ -43,9 +44,10 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 			`ALTER TABLE effects DROP COLUMN leased_until`, `ALTER TABLE effects DROP COLUMN why`,
 			`ALTER TABLE revocations DROP COLUMN sparing_admins`, `ALTER TABLE sessions DROP COLUMN project`,
 			`DROP TABLE said`, `DROP TABLE marks`, `ALTER TABLE store DROP COLUMN unsearched`,
-			`DROP TABLE releases`, `DROP TABLE legal_holds`, `DROP INDEX sessions_children`, `DROP TABLE usage`,
+			`DROP TABLE erasures`, `DROP TABLE releases`, `DROP TABLE legal_holds`, `DROP INDEX sessions_children`, `DROP TABLE usage`,
 			`ALTER TABLE sessions DROP COLUMN bytes`,
 			`DROP INDEX sessions_listed`, `DROP INDEX sessions_owned`, `DROP TABLE secret_keys`,
+			`DROP TABLE setups`, `DROP INDEX audit_session`,
 			`ALTER TABLE sessions RENAME COLUMN recent TO hour`,
 			`CREATE INDEX sessions_recent ON sessions (tenant, hour DESC)`,
 			`DELETE FROM goose_db_version WHERE version_id >= 6`,
@@ -75,52 +77,52 @@ func TestListsUseIndexes(t *testing.T) {
 	}
 	defer s.Close()
 	acme := s.Tenant("acme")
-	runs := func(index string, q parley.RunQuery) {
+	runs := func(index string, q port.RunQuery) {
 		t.Helper()
 		if _, err := acme.Runs(ctx, q); err != nil {
 			t.Fatal(err)
 		}
 		planned(t, s, index)
 	}
-	runs("runs_recent (tenant=?)", parley.RunQuery{})
-	runs("runs_recent (tenant=? AND started_at<?)", parley.RunQuery{Before: time.Now()})
-	runs("runs_owned (tenant=? AND owner=?)", parley.RunQuery{Owner: "ann"})
-	runs("runs_open (tenant=?)", parley.RunQuery{Open: true})
-	runs("runs_open (tenant=?)", parley.RunQuery{Open: true, Owner: "ann"})
-	runs("runs_open (tenant=? AND session=?)", parley.RunQuery{Open: true, Session: storetest.ID(1)})
-	runs("PRIMARY KEY (tenant=? AND session=?)", parley.RunQuery{Session: storetest.ID(1)})
-	runs("PRIMARY KEY (tenant=? AND session=?)", parley.RunQuery{Session: storetest.ID(1), Owner: "ann"})
-	runs("PRIMARY KEY (tenant=? AND session=? AND run=?)", parley.RunQuery{Session: storetest.ID(1), Run: 3})
+	runs("runs_recent (tenant=?)", port.RunQuery{})
+	runs("runs_recent (tenant=? AND started_at<?)", port.RunQuery{Before: time.Now()})
+	runs("runs_owned (tenant=? AND owner=?)", port.RunQuery{Owner: "ann"})
+	runs("runs_open (tenant=?)", port.RunQuery{Open: true})
+	runs("runs_open (tenant=?)", port.RunQuery{Open: true, Owner: "ann"})
+	runs("runs_open (tenant=? AND session=?)", port.RunQuery{Open: true, Session: storetest.ID(1)})
+	runs("PRIMARY KEY (tenant=? AND session=?)", port.RunQuery{Session: storetest.ID(1)})
+	runs("PRIMARY KEY (tenant=? AND session=?)", port.RunQuery{Session: storetest.ID(1), Owner: "ann"})
+	runs("PRIMARY KEY (tenant=? AND session=? AND run=?)", port.RunQuery{Session: storetest.ID(1), Run: 3})
 	runs("runs_children (tenant=? AND parent_session=? AND parent_run=?)",
-		parley.RunQuery{Parent: &parley.Origin{Session: storetest.ID(1), Run: 3}})
+		port.RunQuery{Parent: &parley.Origin{Session: storetest.ID(1), Run: 3}})
 	runs("runs_children (tenant=? AND parent_session=? AND parent_run=?)",
-		parley.RunQuery{Parent: &parley.Origin{Session: storetest.ID(1), Run: 3}, Owner: "ann", Open: true})
-	cards := func(index string, q parley.CardQuery) {
+		port.RunQuery{Parent: &parley.Origin{Session: storetest.ID(1), Run: 3}, Owner: "ann", Open: true})
+	cards := func(index string, q port.CardQuery) {
 		t.Helper()
 		if _, err := acme.Cards(ctx, q); err != nil {
 			t.Fatal(err)
 		}
 		planned(t, s, index, "events_seq (session=? AND seq=?)")
 	}
-	cards("cards_asked (tenant=?)", parley.CardQuery{})
-	cards("cards_asked (tenant=?)", parley.CardQuery{Kind: parley.CardApproval})
-	cards("cards_owned (tenant=? AND owner=?)", parley.CardQuery{Owner: "ann"})
-	cards("PRIMARY KEY (tenant=? AND session=?)", parley.CardQuery{Session: storetest.ID(1)})
-	cards("cards_asked (tenant=?)", parley.CardQuery{Root: storetest.ID(1)})
-	for index, q := range map[string]parley.SessionQuery{
+	cards("cards_asked (tenant=?)", port.CardQuery{})
+	cards("cards_asked (tenant=?)", port.CardQuery{Kind: parley.CardApproval})
+	cards("cards_owned (tenant=? AND owner=?)", port.CardQuery{Owner: "ann"})
+	cards("PRIMARY KEY (tenant=? AND session=?)", port.CardQuery{Session: storetest.ID(1)})
+	cards("cards_asked (tenant=?)", port.CardQuery{Root: storetest.ID(1)})
+	for index, q := range map[string]port.SessionQuery{
 		"sessions_listed (tenant=?)": {}, "sessions_owned (tenant=? AND owner=?)": {Owner: "ann"}} {
 		if _, err := acme.Sessions(ctx, q); err != nil {
 			t.Fatal(err)
 		}
 		planned(t, s, index, "USE TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY")
 	}
-	if _, err := acme.Sessions(ctx, parley.SessionQuery{Viewer: "ann"}); err != nil {
+	if _, err := acme.Sessions(ctx, port.SessionQuery{Viewer: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	planned(t, s, "sessions_listed (tenant=?)", "SEARCH marks USING PRIMARY KEY (tenant=? AND session=? AND "+
 		"principal=?)",
 		"USE TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY")
-	if _, err := acme.Sessions(ctx, parley.SessionQuery{Running: true, Owner: "ann"}); err != nil {
+	if _, err := acme.Sessions(ctx, port.SessionQuery{Running: true, Owner: "ann"}); err != nil {
 		t.Fatal(err)
 	}
 	planned(t, s, "runs_open (tenant=?)", "sqlite_autoindex_sessions_1 (tenant=? AND id=?)")
@@ -134,19 +136,19 @@ func TestListsUseIndexes(t *testing.T) {
 			return err
 		},
 		"effects_recent (tenant=?)": func() error {
-			_, err := acme.Effects(ctx, parley.EffectQuery{})
+			_, err := acme.Effects(ctx, port.EffectQuery{})
 			return err
 		},
 		"timers_due (tenant=? AND status=?)": func() error {
-			_, err := acme.Timers(ctx, parley.TimerQuery{Status: parley.TimerPending})
+			_, err := acme.Timers(ctx, port.TimerQuery{Status: parley.TimerPending})
 			return err
 		},
 		"timers_latest (tenant=?)": func() error {
-			_, err := acme.Timers(ctx, parley.TimerQuery{})
+			_, err := acme.Timers(ctx, port.TimerQuery{})
 			return err
 		},
 		"timers_owned (tenant=? AND owner=?)": func() error {
-			_, err := acme.Timers(ctx, parley.TimerQuery{Owner: "ann"})
+			_, err := acme.Timers(ctx, port.TimerQuery{Owner: "ann"})
 			return err
 		},
 	} {

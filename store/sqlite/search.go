@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"parley"
+	"parley/port"
 	"parley/store/rules"
 )
 
@@ -29,7 +30,7 @@ type saidText struct {
 
 // hear notes what an event says, for the index.
 func (w *writer) hear(b *waiting, session int64, e parley.Event) {
-	if words := rules.IndexText(e.Said()); words != "" {
+	if words := rules.IndexText(port.SearchText(e)); words != "" {
 		w.said = append(w.said, saidText{b.Tenant, session, e.Seq, whose(b.Tenant, b.Summary.Owner), words})
 	}
 }
@@ -71,7 +72,7 @@ const (
 	newestFirst = ` ORDER BY said.rowid DESC LIMIT ? + 0`
 )
 
-func (t tenant) Search(ctx context.Context, q parley.SearchQuery) (found parley.Found, err error) {
+func (t tenant) Search(ctx context.Context, q port.SearchQuery) (found port.Found, err error) {
 	var unsearched int64
 	if err := t.s.read.QueryRowContext(ctx, `SELECT unsearched FROM store`).Scan(&unsearched); err != nil {
 		return found, unavailable(err)
@@ -102,7 +103,7 @@ func (t tenant) Search(ctx context.Context, q parley.SearchQuery) (found parley.
 			found.Next = last
 			break
 		}
-		p := parley.Passage{}
+		p := port.Passage{}
 		var at int64
 		var body stored
 		if err := rows.Scan(&p.Session, &p.Title, &p.Owner, &p.Seq, &p.Position, &at, &body.name, &body.version,
@@ -116,8 +117,8 @@ func (t tenant) Search(ctx context.Context, q parley.SearchQuery) (found parley.
 			continue // the trouble of its session alone
 		}
 		var ok bool
-		if p.Text, p.Marks, ok = rules.PassageOf(event.Said(), terms); ok {
-			p.From = event.SpeakerOf()
+		if p.Text, p.Marks, ok = rules.PassageOf(port.SearchText(event), terms); ok {
+			p.From = port.SpeakerOf(event)
 			found.Passages = append(found.Passages, p)
 		}
 	}
@@ -177,7 +178,7 @@ func (w *writer) earlierTexts(ctx context.Context, after, upto int64) (list []sa
 			continue // the trouble of its session alone
 		}
 		t.whose = whose(t.tenant, owner)
-		t.words = rules.IndexText(parley.Event{Session: id, Root: id, Body: body}.Said())
+		t.words = rules.IndexText(port.SearchText(parley.Event{Session: id, Root: id, Body: body}))
 		if t.words != "" {
 			list = append(list, t)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"parley"
+	"parley/port"
 	"parley/store/rules"
 )
 
@@ -71,19 +72,23 @@ func (s secrets) NoteKey(ctx context.Context, id string) error {
 	})
 }
 
-// rewriteHooks writes the rows of all webhooks anew. Pages of a table have free
+// rewriteSecrets writes the rows of all webhooks and setups anew. Pages of a table have free
 // parts with what stood there before rows were moved; SQLite clears the pages of a
 // table that is emptied, if secure_delete is on.
-var rewriteHooks = []string{
+var rewriteSecrets = []string{
 	`CREATE TEMP TABLE kept AS SELECT * FROM webhooks`,
 	`DELETE FROM webhooks`,
 	`INSERT INTO webhooks SELECT * FROM kept`,
+	`DROP TABLE kept`,
+	`CREATE TEMP TABLE kept AS SELECT * FROM setups`,
+	`DELETE FROM setups`,
+	`INSERT INTO setups SELECT * FROM kept`,
 	`DROP TABLE kept`,
 }
 
 func (s secrets) WholeKey(ctx context.Context, id string) error {
 	return s.inOne(ctx, func(tx *sql.Tx) error {
-		for _, statement := range rewriteHooks {
+		for _, statement := range rewriteSecrets {
 			if _, err := tx.ExecContext(ctx, statement); err != nil {
 				return err
 			}
@@ -119,10 +124,10 @@ func (s secrets) ResealTenant(ctx context.Context, tenant parley.TenantID) error
 			return err
 		}
 		defer rows.Close()
-		old := map[parley.SessionID]parley.StoredWebhook{}
+		old := map[parley.SessionID]port.StoredWebhook{}
 		for rows.Next() {
 			var id parley.SessionID
-			var h parley.StoredWebhook
+			var h port.StoredWebhook
 			if err := rows.Scan(&id, &h.URL, &h.Sealed); err != nil {
 				return err
 			}
@@ -143,8 +148,30 @@ func (s secrets) ResealTenant(ctx context.Context, tenant parley.TenantID) error
 				return err
 			}
 		}
-		return nil
+		return s.resealSetups(ctx, tx, tenant)
 	})
+}
+
+func (s secrets) resealSetups(ctx context.Context, tx *sql.Tx, tenant parley.TenantID) error {
+	rows, err := tx.QueryContext(ctx, `SELECT tenant, kind, name, sealed, by, at FROM setups WHERE tenant = ?`, tenant)
+	if err != nil {
+		return err
+	}
+	list, err := scanSetups(rows)
+	for _, one := range list {
+		if s.vault.Current(one.Sealed) {
+			continue
+		}
+		if one, err = s.vault.OpenSetup(one); err != nil {
+			return err
+		}
+		one = s.vault.SealSetup(one)
+		if _, err := tx.ExecContext(ctx, `UPDATE setups SET sealed = ? WHERE tenant = ? AND kind = ? AND name = ?`,
+			one.Sealed, tenant, one.Kind, one.Name); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // inOne does something in one transaction.

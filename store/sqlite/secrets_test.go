@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 	"parley/store/rules"
 	"parley/store/storetest"
 )
@@ -17,7 +18,7 @@ import (
 func TestSecrets(t *testing.T) {
 	dir := storetest.Dir(t)
 	storetest.Secrets(t, storetest.SecretDatabase{
-		Open: func(v rules.Vault) (parley.Store, error) {
+		Open: func(v rules.Vault) (port.Store, error) {
 			s, err := Open(context.Background(), dir, "a test", WithVault(v))
 			if err != nil {
 				return nil, err
@@ -52,11 +53,11 @@ func TestSecretsLeaveTheFiles(t *testing.T) {
 	}
 	s := opened()
 	for i := range 200 {
-		b := parley.Batch{Tenant: "acme", Session: storetest.ID(i), Epoch: 1,
+		b := port.Batch{Tenant: "acme", Session: storetest.ID(i), Epoch: 1,
 			Events: []parley.Event{{Session: storetest.ID(i),
 				Seq: 1, Root: storetest.ID(i), At: time.Unix(1, 0), By: "ann",
 				Body: parley.SessionOpened{Owner: "ann"}}}}
-		b.Webhook = &parley.StoredWebhook{URL: fmt.Sprintf("https://a.example/%d/hidden-word", i),
+		b.Webhook = &port.StoredWebhook{URL: fmt.Sprintf("https://a.example/%d/hidden-word", i),
 			Sealed: []byte("hidden-bytes"), Hook: parley.HookOf("a.example:443", nil), At: time.Unix(1, 0)}
 		if _, err := s.Append(ctx, b); err != nil {
 			t.Fatal(err)

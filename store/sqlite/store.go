@@ -26,7 +26,7 @@ import (
 	"parley/store/rules"
 )
 
-// Store is a parley.Store.
+// Store is a port.Store.
 type Store struct {
 	lock  *folderLock
 	epoch string

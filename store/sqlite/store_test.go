@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley"
+	"parley/port"
 	"parley/store/storetest"
 )
 
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestStore(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) storetest.Reopener {
 		dir := storetest.Dir(t)
-		return func(t testing.TB) parley.Store {
+		return func(t testing.TB) port.Store {
 			s, err := Open(context.Background(), dir, "a test")
 			if err != nil {
 				t.Fatal(err)
@@ -43,22 +44,26 @@ func TestMigrationsAreDescribed(t *testing.T) { storetest.Migrations(t, migratio
 
 func TestEveryStatementNamesItsTenant(t *testing.T) {
 	storetest.Statements(t, source, migrations, map[string]string{
-		takeTicket:      "who brings a ticket is not known before it is taken; its hash names one",
-		listRevocations: "every server heeds those of every tenant",
-		dueSessions:     "the scheduler looks for work of every tenant",
-		countDue:        "doctor counts work, of whomever",
-		countBacklog:    "metrics count what waits, of whomever",
-		dueHooks:        "webhooks of every tenant are told by one",
-		freeHooks:       "as freeLeases",
-		freeLeases:      "leases are of processes, and whoever starts is the only one",
-		countSnapshots:  "upgrade-check counts those of all tenants",
-		rewriteHooks[0]: "all webhooks are written anew once they are encrypted",
-		rewriteHooks[1]: "as rewriteHooks[0]",
-		rewriteHooks[2]: "as rewriteHooks[0]",
-		sessionsCutOff:  "a backup is verified as a whole",
-		listTenants:     "says which tenants there are",
-		earlierSaid:     "earlier messages are indexed in the order of their events; each under its tenant",
-		behindTenants:   "retention is the server's; what it deletes it deletes tenant by tenant",
+		takeTicket:        "who brings a ticket is not known before it is taken; its hash names one",
+		listRevocations:   "every server heeds those of every tenant",
+		dueSessions:       "the scheduler looks for work of every tenant",
+		countDue:          "doctor counts work, of whomever",
+		countBacklog:      "metrics count what waits, of whomever",
+		dueHooks:          "webhooks of every tenant are told by one",
+		freeHooks:         "as freeLeases",
+		freeLeases:        "leases are of processes, and whoever starts is the only one",
+		countSnapshots:    "upgrade-check counts those of all tenants",
+		rewriteSecrets[0]: "all webhooks are written anew once they are encrypted",
+		rewriteSecrets[1]: "as rewriteSecrets[0]",
+		rewriteSecrets[2]: "as rewriteSecrets[0]",
+		rewriteSecrets[4]: "all setups are written anew once they are encrypted",
+		rewriteSecrets[5]: "as rewriteSecrets[4]",
+		rewriteSecrets[6]: "as rewriteSecrets[4]",
+		allSetups:         "the server loads the setups of every tenant; their values are sealed",
+		sessionsCutOff:    "a backup is verified as a whole",
+		listTenants:       "says which tenants there are",
+		earlierSaid:       "earlier messages are indexed in the order of their events; each under its tenant",
+		behindTenants:     "retention is the server's; what it deletes it deletes tenant by tenant",
 	})
 }
 
@@ -147,7 +152,7 @@ func TestCorruptRows(t *testing.T) {
 	s := open()
 	for i := range 3 {
 		id := storetest.ID(i)
-		b := parley.Batch{Tenant: "acme", Session: id, Epoch: 1, Summary: parley.Summary{ID: id, Root: id, Head: 2},
+		b := port.Batch{Tenant: "acme", Session: id, Epoch: 1, Summary: port.Summary{ID: id, Root: id, Head: 2},
 			Events: []parley.Event{
 				{Session: id, Seq: 1, Root: id, Body: parley.SessionOpened{Owner: "ann"}},
 				{Session: id, Seq: 2, Root: id, Body: parley.SessionRenamed{Title: "x"}},
@@ -251,7 +256,7 @@ func TestAnOldDatabaseIsBroughtUpToDate(t *testing.T) {
 	}
 	st, err := acme.Session(ctx, child)
 	if err != nil || st.Epoch != 5 ||
-		st.Summary != (parley.Summary{ID: child, Root: root, Owner: "ann", Agent: "helper", Title: "second",
+		st.Summary != (port.Summary{ID: child, Root: root, Owner: "ann", Agent: "helper", Title: "second",
 			Status: "running", Run: 3,
 			Transient: true, Head: 1, OpenedAt: time.UnixMicro(8).UTC(), UpdatedAt: time.UnixMicro(8).UTC()}) {
 		t.Errorf("%+v, %v", st, err)
@@ -271,7 +276,7 @@ func TestAnOldDatabaseIsBroughtUpToDate(t *testing.T) {
 }
 
 func BenchmarkAppend(b *testing.B) {
-	storetest.Bench(b, func(t testing.TB) parley.Store {
+	storetest.Bench(b, func(t testing.TB) port.Store {
 		s, err := Open(context.Background(), t.TempDir(), "a benchmark")
 		if err != nil {
 			t.Fatal(err)
@@ -281,7 +286,7 @@ func BenchmarkAppend(b *testing.B) {
 }
 
 func BenchmarkList(b *testing.B) {
-	storetest.BenchLists(b, func(t testing.TB) parley.Store {
+	storetest.BenchLists(b, func(t testing.TB) port.Store {
 		s, err := Open(context.Background(), t.TempDir(), "a benchmark")
 		if err != nil {
 			t.Fatal(err)
@@ -400,7 +405,7 @@ func TestACommandSeesTheBatchesBeforeIt(t *testing.T) {
 }
 
 func BenchmarkSearch(b *testing.B) {
-	storetest.BenchSearch(b, func(t testing.TB) parley.Store {
+	storetest.BenchSearch(b, func(t testing.TB) port.Store {
 		s, err := Open(context.Background(), t.TempDir(), "a benchmark")
 		if err != nil {
 			t.Fatal(err)

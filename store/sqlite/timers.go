@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 const timersOf = `SELECT session_key, id, run, owner, agent, source, payload, status, why, fire_at, created_at,
 	updated_at FROM timers WHERE tenant = ?`
 
-func (t tenant) Timers(ctx context.Context, q parley.TimerQuery) ([]parley.TimerInfo, error) {
+func (t tenant) Timers(ctx context.Context, q port.TimerQuery) ([]port.TimerInfo, error) {
 	text, args := timersOf, []any{t.id}
 	and := func(condition string, arg any) { text, args = text+condition, append(args, arg) }
 	if q.Owner != "" {
@@ -36,9 +37,9 @@ func (t tenant) Timers(ctx context.Context, q parley.TimerQuery) ([]parley.Timer
 		return nil, unavailable(err)
 	}
 	defer rows.Close()
-	var list []parley.TimerInfo
+	var list []port.TimerInfo
 	for rows.Next() {
-		var i parley.TimerInfo
+		var i port.TimerInfo
 		var payload []byte
 		var fire, created, updated int64
 		if err := rows.Scan(&i.Session, &i.Timer, &i.Run, &i.Owner, &i.Agent, &i.By, &payload, &i.Status, &i.Why, &fire,
@@ -58,7 +59,7 @@ const effectsOf = `SELECT e.session_key, e.id, e.run, s.owner, e.payload, e.stat
 	FROM effects e CROSS JOIN sessions s ON s.tenant = e.tenant AND s.id = e.session_key
 	WHERE e.tenant = ? AND s.deleted = 0`
 
-func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.EffectInfo, error) {
+func (t tenant) Effects(ctx context.Context, q port.EffectQuery) ([]port.EffectInfo, error) {
 	text, args := effectsOf, []any{t.id}
 	and := func(condition string, arg any) { text, args = text+condition, append(args, arg) }
 	if q.Owner != "" {
@@ -73,15 +74,18 @@ func (t tenant) Effects(ctx context.Context, q parley.EffectQuery) ([]parley.Eff
 	if q.Status != "" {
 		and(` AND e.status = ?`, q.Status)
 	}
+	if q.Type != "" {
+		and(` AND e.type = ?`, q.Type)
+	}
 	and(` ORDER BY e.created_at DESC, e.session_key DESC, e.id DESC LIMIT ? + 0`, q.Limit)
 	rows, err := t.s.read.QueryContext(ctx, text, args...)
 	if err != nil {
 		return nil, unavailable(err)
 	}
 	defer rows.Close()
-	var list []parley.EffectInfo
+	var list []port.EffectInfo
 	for rows.Next() {
-		var i parley.EffectInfo
+		var i port.EffectInfo
 		var payload []byte
 		var last sql.NullInt64
 		var created, updated int64
@@ -123,7 +127,7 @@ const openEffects = `SELECT min(created_at), min(leased_until) FROM effects INDE
 	WHERE tenant = ? AND status IN ('pending', 'executing') AND type <> 'webhook'`
 
 // Expire writes only if there is something to be changed.
-func (t tenant) Expire(ctx context.Context, before, at time.Time) (done parley.Expired, err error) {
+func (t tenant) Expire(ctx context.Context, before, at time.Time) (done port.Expired, err error) {
 	var oldest, leased sql.NullInt64
 	if err := t.s.read.QueryRowContext(ctx, openEffects, t.id).Scan(&oldest, &leased); err != nil {
 		return done, unavailable(err)
@@ -134,7 +138,7 @@ func (t tenant) Expire(ctx context.Context, before, at time.Time) (done parley.E
 				`UPDATE effects INDEXED BY effects_open SET status = 'failed', why = ?, updated_at = ?, leased_until =
 					NULL
 				WHERE tenant = ? AND status IN ('pending', 'executing') AND type <> 'webhook'
-				AND created_at <= ?`, parley.EffectExpired, micros(at), t.id, micros(before))
+				AND created_at <= ?`, port.EffectExpired, micros(at), t.id, micros(before))
 			if err != nil {
 				return err
 			}

@@ -16,7 +16,7 @@ import (
 // It writes nothing and does not take the folder's lock.
 func PlanUpgrade(ctx context.Context, dir string) (plan rules.UpgradePlan, err error) {
 	file := filepath.Join(dir, database)
-	info, err := os.Stat(file)
+	info, err := statDatabase(file)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0 {
 		return rules.NewUpgradePlan(0, migrations, "migrations")
 	}

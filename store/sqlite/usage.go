@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"parley"
+	"parley/port"
 )
 
 const addUsage = `INSERT INTO usage (tenant, day, owner, sessions, calls, input_tokens, output_tokens, cached_tokens,
@@ -21,7 +22,7 @@ const (
 	storageOf    = `SELECT owner, sum(bytes) FROM sessions WHERE tenant = ? GROUP BY owner`
 )
 
-func (t tenant) Spent(ctx context.Context, day string, user parley.PrincipalID, storage bool) (all, own parley.Spent,
+func (t tenant) Spent(ctx context.Context, day string, user parley.PrincipalID, storage bool) (all, own port.Spent,
 	err error) {
 	rows, err := t.s.read.QueryContext(ctx, spentOf, t.id, day)
 	if err != nil {
@@ -30,7 +31,7 @@ func (t tenant) Spent(ctx context.Context, day string, user parley.PrincipalID, 
 	defer rows.Close()
 	for rows.Next() {
 		var owner parley.PrincipalID
-		var s parley.Spent
+		var s port.Spent
 		if err := rows.Scan(&owner, &s.Sessions, &s.Calls, &s.Input, &s.Output, &s.Cached, &s.Written,
 			&s.CostMicros); err != nil {
 			return all, own, unavailable(err)
@@ -51,7 +52,7 @@ func (t tenant) Spent(ctx context.Context, day string, user parley.PrincipalID, 
 	return all, own, err
 }
 
-func (t tenant) Usage(ctx context.Context, q parley.UsageQuery) (list []parley.UsageRow, err error) {
+func (t tenant) Usage(ctx context.Context, q port.UsageQuery) (list []port.UsageRow, err error) {
 	text, args := usageOf, []any{t.id, q.First, q.Last}
 	if q.User != "" {
 		text, args = text+` AND owner = ?`, append(args, q.User)
@@ -62,7 +63,7 @@ func (t tenant) Usage(ctx context.Context, q parley.UsageQuery) (list []parley.U
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var r parley.UsageRow
+		var r port.UsageRow
 		if err := rows.Scan(&r.User, &r.Day, &r.Sessions, &r.Calls, &r.Input, &r.Output, &r.Cached, &r.Written,
 			&r.CostMicros); err != nil {
 			return nil, unavailable(err)

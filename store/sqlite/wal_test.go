@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 	"parley/store/storetest"
 )
 
 // large is a batch of about 100 KiB.
-func large(id parley.SessionID, after parley.Seq) parley.Batch {
+func large(id parley.SessionID, after parley.Seq) port.Batch {
 	b := input(id, after)
 	if after > 0 {
 		b.Events[0].Body = parley.InputReceived{Content: strings.Repeat("x", 100<<10), Busy: parley.Queue}

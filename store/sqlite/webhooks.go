@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // hookStatements keep webhooks.
@@ -38,7 +39,7 @@ func (w *writer) webhook(ctx context.Context, b *waiting) (err error) {
 	return err
 }
 
-func (t tenant) Webhook(ctx context.Context, id parley.SessionID) (h parley.StoredWebhook, ok bool, err error) {
+func (t tenant) Webhook(ctx context.Context, id parley.SessionID) (h port.StoredWebhook, ok bool, err error) {
 	var set, gone int64
 	err = t.s.read.QueryRowContext(ctx,
 		`SELECT url, sealed, target, finished, needed, set_at, gone_at FROM webhooks WHERE tenant = ? AND session = ?`,
@@ -69,7 +70,7 @@ const (
 		AND tenant NOT IN (SELECT value FROM json_each(?4))`
 )
 
-func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.HooksBusy, limit int) (due []parley.HookDue,
+func (s *Store) DueHooks(ctx context.Context, now time.Time, except port.HooksBusy, limit int) (due []port.HookDue,
 	next time.Time, err error) {
 	targets, err := json.Marshal(append([]string{}, except.Targets...))
 	if err != nil {
@@ -85,9 +86,9 @@ func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.Hooks
 		return nil, time.Time{}, unavailable(err)
 	}
 	defer rows.Close()
-	var found []parley.HookDue
+	var found []port.HookDue
 	for rows.Next() {
-		var d parley.HookDue
+		var d port.HookDue
 		var payload []byte
 		var made, at int64
 		if err := rows.Scan(&d.Tenant, &d.Session, &d.Effect, &payload, &d.Attempts, &made, &at); err != nil {
@@ -100,7 +101,7 @@ func (s *Store) DueHooks(ctx context.Context, now time.Time, except parley.Hooks
 	return due, next, unavailable(rows.Err())
 }
 
-func (s *Store) ClaimHook(ctx context.Context, d parley.HookDue, now, until time.Time) (claimed bool, err error) {
+func (s *Store) ClaimHook(ctx context.Context, d port.HookDue, now, until time.Time) (claimed bool, err error) {
 	err = s.also(ctx, func(ctx context.Context, w *writer) error {
 		res, err := w.conn.ExecContext(ctx,
 			`UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = ?1, updated_at = ?1,
@@ -118,7 +119,7 @@ func (s *Store) ClaimHook(ctx context.Context, d parley.HookDue, now, until time
 	return claimed, err
 }
 
-func (s *Store) SettleHook(ctx context.Context, d parley.HookDue, until time.Time, f parley.HookFate) error {
+func (s *Store) SettleHook(ctx context.Context, d port.HookDue, until time.Time, f port.HookFate) error {
 	return s.also(ctx, func(ctx context.Context, w *writer) error {
 		_, err := w.conn.ExecContext(ctx,
 			`UPDATE effects SET status = ?1, why = ?2, updated_at = ?3, next_attempt_at = ?4
@@ -132,7 +133,7 @@ func (s *Store) SettleHook(ctx context.Context, d parley.HookDue, until time.Tim
 func (s *Store) HookGone(ctx context.Context, id parley.TenantID, whose parley.SessionID, url string,
 	at time.Time) error {
 	return s.also(ctx, func(ctx context.Context, w *writer) error {
-		var kept parley.StoredWebhook
+		var kept port.StoredWebhook
 		err := w.conn.QueryRowContext(ctx, `SELECT url FROM webhooks WHERE tenant = ? AND session = ?`, id, whose).Scan(
 			&kept.URL)
 		if err == nil {
@@ -145,10 +146,10 @@ func (s *Store) HookGone(ctx context.Context, id parley.TenantID, whose parley.S
 			return err
 		case err != nil && !errors.Is(err, sql.ErrNoRows):
 			return err
-		case !parley.IsAgentHook(whose):
+		case !port.IsAgentHook(whose):
 			return nil
 		}
-		url := w.vault.SealHook(id, whose, parley.StoredWebhook{URL: url}).URL
+		url := w.vault.SealHook(id, whose, port.StoredWebhook{URL: url}).URL
 		_, err = w.conn.ExecContext(ctx,
 			`INSERT INTO webhooks (tenant, session, url, sealed, target, finished, needed, set_at, gone_at)
 				VALUES (?1, ?2, ?3, '', '', 0, 0, ?4, ?4)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // writer holds the connection and the statements of the write goroutine.
@@ -59,8 +60,8 @@ type sessionKey struct {
 // and touch no index.
 type sessionRow struct {
 	no      int64
-	summary parley.Summary // without what every append changes
-	recent  int64          // the second of the last change, by which lists are sorted first
+	summary port.Summary // without what every append changes
+	recent  int64        // the second of the last change, by which lists are sorted first
 }
 
 // maxRows bounds what is remembered.
@@ -257,7 +258,7 @@ func (w *writer) context(ctx context.Context, b *waiting) error {
 
 func (w *writer) add(ctx context.Context, b *waiting) error {
 	if b.Session == "" {
-		return errors.Join(w.context(ctx, b), w.marks(ctx, b), w.hold(ctx, b), w.revoke(ctx, b), w.audit(ctx, b))
+		return errors.Join(w.context(ctx, b), w.marks(ctx, b), w.hold(ctx, b), w.setup(ctx, b), w.revoke(ctx, b), w.audit(ctx, b))
 	}
 	no, err := w.move(ctx, b)
 	if err != nil {

@@ -13,24 +13,25 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
-func claimOf(tenant parley.TenantID, id parley.PrincipalID, until time.Time) parley.TicketClaim {
-	return parley.TicketClaim{Agent: "helper", Origin: "https://a.example", Until: until, Identity: parley.Identity{
-		Principal: parley.Principal{ID: id, Tenant: tenant, Roles: []parley.UserRole{parley.RoleReadOnly, "é\u0000"}},
+func claimOf(tenant parley.TenantID, id parley.PrincipalID, until time.Time) port.TicketClaim {
+	return port.TicketClaim{Agent: "helper", Origin: "https://a.example", Until: until, Identity: port.Identity{
+		Principal: port.Principal{ID: id, Tenant: tenant, Roles: []parley.UserRole{parley.RoleReadOnly, "é\u0000"}},
 		Issued:    t0, Expires: t0.Add(time.Hour), TokenID: "t-1"}}
 }
 
-func hashOf(ticket string) parley.TicketHash { return sha256.Sum256([]byte(ticket)) }
+func hashOf(ticket string) port.TicketHash { return sha256.Sum256([]byte(ticket)) }
 
-func (f *fixture) putTicket(ticket string, claim parley.TicketClaim) {
+func (f *fixture) putTicket(ticket string, claim port.TicketClaim) {
 	f.t.Helper()
 	if err := f.access().PutTicket(context.Background(), hashOf(ticket), claim, claim.Until); err != nil {
 		f.t.Fatal(err)
 	}
 }
 
-func (f *fixture) takeTicket(ticket string) (parley.TicketClaim, bool) {
+func (f *fixture) takeTicket(ticket string) (port.TicketClaim, bool) {
 	f.t.Helper()
 	claim, found, err := f.access().TakeTicket(context.Background(), hashOf(ticket))
 	if err != nil {
@@ -45,7 +46,7 @@ func ticketsAreTakenOnce(t *testing.T, f *fixture) {
 	f.putTicket("one", ann)
 	f.putTicket("two", bob)
 	f.reopen()
-	for ticket, want := range map[string]parley.TicketClaim{"one": ann, "two": bob} {
+	for ticket, want := range map[string]port.TicketClaim{"one": ann, "two": bob} {
 		if got, found := f.takeTicket(ticket); !found || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, %+v\nwant %+v", ticket, found, got, want)
 		}
@@ -104,7 +105,7 @@ func ticketsAreForgotten(t *testing.T, f *fixture) {
 
 func revocations(t *testing.T, f *fixture) {
 	ctx := context.Background()
-	for _, r := range []parley.Revocation{
+	for _, r := range []port.Revocation{
 		{Tenant: tenant, Principal: "ann", Before: t0.Add(time.Minute)},
 		{Tenant: tenant, Principal: "ann", Before: t0}, // says less than the first
 		{Tenant: tenant, Principal: "bob", Before: t0},
@@ -113,13 +114,13 @@ func revocations(t *testing.T, f *fixture) {
 		{Tenant: tenant, Principal: "bob", Before: t0.Add(time.Minute), SparesAdmins: true},
 		{Tenant: tenant, Principal: "bob", Before: t0.Add(time.Second), SparesAdmins: true},
 	} {
-		f.append(parley.Batch{Tenant: r.Tenant, Revocation: &r, Audit: []parley.Audit{record("revoked")}})
+		f.append(port.Batch{Tenant: r.Tenant, Revocation: &r, Audit: []parley.Audit{record("revoked")}})
 	}
 	if n := len(f.chain(tenant)); n != 5 {
 		t.Errorf("%d revocations are on record", n)
 	}
 	f.reopen()
-	for after, want := range map[time.Time][]parley.Revocation{
+	for after, want := range map[time.Time][]port.Revocation{
 		t0.Add(-time.Microsecond): {{Tenant: tenant, Principal: "ann", Before: t0.Add(time.Minute)},
 			{Tenant: tenant, Principal: "bob", Before: t0},
 			{Tenant: tenant, Principal: "bob", Before: t0.Add(time.Minute), SparesAdmins: true},
@@ -130,7 +131,7 @@ func revocations(t *testing.T, f *fixture) {
 		t0.Add(2 * time.Hour): nil,
 	} {
 		got, err := f.access().Revocations(ctx, after)
-		slices.SortStableFunc(got, func(a, b parley.Revocation) int {
+		slices.SortStableFunc(got, func(a, b port.Revocation) int {
 			return strings.Compare(string(a.Tenant+"/")+string(a.Principal), string(b.Tenant+"/")+string(b.Principal))
 		})
 		if err != nil || !slices.Equal(got, want) {

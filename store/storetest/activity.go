@@ -5,41 +5,41 @@ import (
 	"testing"
 	"time"
 
-	"parley"
+	"parley/port"
 )
 
 // activityOfAgents: an agent is at work while one of its runs is open, in any
 // session, and was last when the last of them ended.
 func activityOfAgents(t *testing.T, f *fixture) {
 	began := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
-	is := func(agent string, after time.Time, want parley.Activity) {
+	is := func(agent string, after time.Time, want port.Activity) {
 		t.Helper()
-		got, err := f.Store.Tenant(tenant).Activity(context.Background(), parley.Project{}, agent, after)
+		got, err := f.Store.Tenant(tenant).Activity(context.Background(), port.Project{}, agent, after)
 		if err != nil || got.Open != want.Open || !got.Last.Equal(want.Last) {
 			t.Errorf("%s: %+v, %v; want %+v", agent, got, err, want)
 		}
 	}
 	long := began.Add(-time.Hour)
-	is("helper", long, parley.Activity{})
+	is("helper", long, port.Activity{})
 	first := f.born(ID(1), "ann", began, nil)
 	first.say("one")
-	is("helper", long, parley.Activity{Open: true})
-	is("helper", began.Add(time.Hour), parley.Activity{Open: true}) // whenever it began
+	is("helper", long, port.Activity{Open: true})
+	is("helper", began.Add(time.Hour), port.Activity{Open: true}) // whenever it began
 	for _, other := range []string{"other", "a", "helper2"} {
-		is(other, long, parley.Activity{})
+		is(other, long, port.Activity{})
 	}
 	second := f.born(ID(2), "bob", began.Add(time.Minute), nil)
 	second.say("two")
 	second.model()
 	ended := second.at
-	is("helper", long, parley.Activity{Open: true, Last: ended})
+	is("helper", long, port.Activity{Open: true, Last: ended})
 	first.model() // before the second one
-	is("helper", long, parley.Activity{Last: ended})
-	is("a", long, parley.Activity{})
-	is("helper", ended, parley.Activity{}) // none began after that
-	if got, err := f.Store.Tenant("rival").Activity(context.Background(), parley.Project{},
+	is("helper", long, port.Activity{Last: ended})
+	is("a", long, port.Activity{})
+	is("helper", ended, port.Activity{}) // none began after that
+	if got, err := f.Store.Tenant("rival").Activity(context.Background(), port.Project{},
 		"helper", long); err != nil ||
-		got != (parley.Activity{}) {
+		got != (port.Activity{}) {
 		t.Errorf("another tenant's: %+v, %v", got, err)
 	}
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"parley"
+	"parley/port"
 )
 
 // observed is what a store tells of itself to who operates it.
 type observed interface {
-	Backlog(context.Context, time.Time) (parley.Backlog, error)
+	Backlog(context.Context, time.Time) (port.Backlog, error)
 	Observe(func(batches int, took time.Duration))
 }
 
@@ -30,7 +31,7 @@ func backlogIsCounted(t *testing.T, f *fixture) {
 	})
 	due := func(i int, tenant parley.TenantID, at time.Time, reason string, held bool) {
 		b := batch(ID(i), 0, 1)
-		b.Tenant, b.Due = tenant, &parley.DueChange{Due: parley.Due{At: at, Reason: reason}, Held: held}
+		b.Tenant, b.Due = tenant, &port.DueChange{Due: parley.Due{At: at, Reason: reason}, Held: held}
 		f.mustAppend(b)
 	}
 	due(1, tenant, t0, "run", true)
@@ -51,13 +52,13 @@ func backlogIsCounted(t *testing.T, f *fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := parley.Backlog{Due: []parley.DueDepth{
+	want := port.Backlog{Due: []port.DueDepth{
 		{Reason: "card", Held: 1, Later: 1},
 		{Reason: "run", Held: 1, Late: 2, Since: t0.Add(-time.Hour)},
-	}, Cards: []parley.Depth{{Kind: "approval", Count: 1, Since: waits.Events[2].At}},
-		Effects: []parley.Depth{{Kind: "send_message", Count: 1, Since: waits.Events[3].At}}}
+	}, Cards: []port.Depth{{Kind: "approval", Count: 1, Since: waits.Events[2].At}},
+		Effects: []port.Depth{{Kind: "send_message", Count: 1, Since: waits.Events[3].At}}}
 	if diff := cmp.Diff(want, got,
-		cmpopts.SortSlices(func(a, b parley.DueDepth) bool { return a.Reason < b.Reason })); diff != "" {
+		cmpopts.SortSlices(func(a, b port.DueDepth) bool { return a.Reason < b.Reason })); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // Bench measures appends of one event each by so many sessions at once. Where
@@ -63,7 +64,7 @@ func BenchLists(b *testing.B, open Reopener) {
 			})
 		}
 		wg.Wait()
-		for name, q := range map[string]parley.SessionQuery{"all": {Limit: 50}, "owner": {Limit: 50, Owner: "bob"}} {
+		for name, q := range map[string]port.SessionQuery{"all": {Limit: 50}, "owner": {Limit: 50, Owner: "bob"}} {
 			b.Run(fmt.Sprintf("%s/sessions=%d", name, sessions), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

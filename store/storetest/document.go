@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley"
+	"parley/port"
 )
 
 // Document 002, "Inspect Pending Effects": what a person asks the database.
@@ -24,7 +25,7 @@ SELECT * FROM effects WHERE status = 'failed' ORDER BY created_at DESC LIMIT 10;
 
 // Documented asks an empty store what the thread chat protocol has people ask. ask gives the
 // rows that a statement finds, by the names of their columns.
-func Documented(t *testing.T, store parley.Store, ask func(statement string) []map[string]any) {
+func Documented(t *testing.T, store port.Store, ask func(statement string) []map[string]any) {
 	ctx := context.Background()
 	f := &fixture{t: t, Store: store}
 	logs := store.Tenant(tenant)
@@ -46,7 +47,7 @@ func Documented(t *testing.T, store parley.Store, ask func(statement string) []m
 		}
 		switch i {
 		case 2, 4:
-			err = logs.SetAside(ctx, ID(i), owed[0].Effect, parley.EffectPoisoned, l.at)
+			err = logs.SetAside(ctx, ID(i), owed[0].Effect, port.EffectPoisoned, l.at)
 		case 3:
 			err = logs.Delivered(ctx, ID(i), l.at, run)
 		}

@@ -5,15 +5,16 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // MissingEnd expects that a reader of a log whose last rows are lost is told so.
 // remove deletes a session's events after a seq behind the store's back.
-func MissingEnd(t *testing.T, s parley.Store, remove func(id parley.SessionID, after parley.Seq)) {
+func MissingEnd(t *testing.T, s port.Store, remove func(id parley.SessionID, after parley.Seq)) {
 	ctx := context.Background()
 	for i := range 2 {
 		id := ID(i)
-		b := parley.Batch{Tenant: tenant, Session: id, Epoch: 1, Summary: parley.Summary{ID: id, Root: id, Head: 4}}
+		b := port.Batch{Tenant: tenant, Session: id, Epoch: 1, Summary: port.Summary{ID: id, Root: id, Head: 4}}
 		for seq := parley.Seq(1); seq <= 4; seq++ {
 			var body parley.EventBody = parley.SessionRenamed{Title: "x"}
 			if seq == 1 {

@@ -2,11 +2,13 @@ package storetest
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
 
 	"parley"
+	"parley/port"
 	"parley/store/rules"
 )
 
@@ -22,7 +24,7 @@ func erasedSessionsLeaveNothing(t *testing.T, f *fixture) {
 	ann := f.born(ID(1), "ann", t0.Add(time.Minute), nil)
 	ann.say("r1")
 	ann.model(ann.asks(parley.VerdictAsk))
-	if _, err := f.Append(ctx, parley.Batch{Tenant: tenant, Context: &parley.UserContext{Agent: "helper", User: "ann",
+	if _, err := f.Append(ctx, port.Batch{Tenant: tenant, Context: &port.UserContext{Agent: "helper", User: "ann",
 		Text: "my name is ann", At: t0}}); err != nil {
 		t.Fatal(err)
 	}
@@ -33,13 +35,13 @@ func erasedSessionsLeaveNothing(t *testing.T, f *fixture) {
 	said := slices.IndexFunc(f.log(ID(2)),
 		func(e parley.Event) bool { _, ok := e.Body.(parley.InputReceived); return ok })
 	replaced := f.log(ID(2))[said]
-	replaced.Body, _ = parley.WithoutWords(replaced.Body)
+	replaced.Body, _ = port.WithoutWords(replaced.Body)
 	owned, err := logs.Owned(ctx, "ann")
 	if err != nil || len(owned) != 1 || owned[0].ID != ID(1) {
 		t.Fatal(owned, err)
 	}
-	report := parley.ErasureReport{User: "ann", Sessions: 1}
-	err = f.Erase(ctx, tenant, parley.Erasure{Sessions: []parley.SessionID{ID(1)}, Events: []parley.Event{replaced},
+	report := port.ErasureReport{User: "ann", Sessions: 1}
+	err = f.Erase(ctx, tenant, port.Erasure{Sessions: []parley.SessionID{ID(1)}, Events: []parley.Event{replaced},
 		User: "ann", Audit: []parley.Audit{report.Record(t0, "admin")}})
 	if parley.CodeOf(err) == parley.CodeForbidden && err != nil { // a role that may only serve
 		if _, err := logs.Session(ctx, ID(1)); err != nil {
@@ -58,7 +60,7 @@ func erasedSessionsLeaveNothing(t *testing.T, f *fixture) {
 	if err != nil || slices.ContainsFunc(events, func(e parley.Event) bool { return e.Session != ID(2) }) {
 		t.Error("events are left:", events, err)
 	}
-	if runs, cards := f.runs(parley.RunQuery{}), f.cards(parley.CardQuery{}); len(runs) != 1 || len(cards) != 0 {
+	if runs, cards := f.runs(port.RunQuery{}), f.cards(port.CardQuery{}); len(runs) != 1 || len(cards) != 0 {
 		t.Error("rows are left:", runs, cards)
 	}
 	if _, there, err := logs.Context(ctx, "helper", "ann"); there || err != nil {
@@ -72,8 +74,8 @@ func erasedSessionsLeaveNothing(t *testing.T, f *fixture) {
 	}
 	late := parley.Event{Session: ID(2), Seq: bob.state.Head + 1, Root: ID(2), At: bob.at,
 		Body: parley.SessionReopened{}}
-	b := parley.Batch{Tenant: tenant, Session: ID(2), Epoch: 1, After: bob.state.Head, Events: []parley.Event{late},
-		Summary: parley.Fold(bob.state, late).Summary()}
+	b := port.Batch{Tenant: tenant, Session: ID(2), Epoch: 1, After: bob.state.Head, Events: []parley.Event{late},
+		Summary: port.SummaryOf(parley.Fold(bob.state, late))}
 	if res, err := f.Append(ctx, b); err != nil || !res.Fenced {
 		t.Error("who has read the words before may go on writing:", res, err)
 	}
@@ -88,10 +90,34 @@ func erasedSessionsLeaveNothing(t *testing.T, f *fixture) {
 		rows[len(rows)-1].Action != "user.erased" {
 		t.Error(rows, wrong, why, err)
 	}
+	names := port.BegunErasure{User: "ann", By: "admin", At: t0, Artifacts: []string{"a.txt"}}
+	first := port.BegunErasure{User: "ann", By: "admin", At: t0, Artifacts: []string{}}
+	later := names
+	later.By, later.At = "other", t0.Add(time.Hour)
+	bobs := port.BegunErasure{User: "bob", By: "admin", At: t0.Add(time.Minute), Artifacts: []string{}}
+	for _, e := range []port.Erasure{{Begun: &first}, {Begun: &bobs}, {Begun: &later}} {
+		if err := f.Erase(ctx, tenant, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := logs.BegunErasures(ctx); err != nil || !reflect.DeepEqual(got,
+		[]port.BegunErasure{names, bobs}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := f.Erase(ctx, tenant, port.Erasure{Ended: "ann"}); err != nil {
+		t.Fatal(err)
+	}
 	if done, err := f.Rewrite(ctx, true); !done || err != nil {
 		t.Error("the files are not rewritten:", err)
 	}
 	f.reopen()
+	if got, err := f.Tenant(tenant).BegunErasures(ctx); err != nil || !reflect.DeepEqual(got,
+		[]port.BegunErasure{bobs}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if got, err := f.Tenant("rival").BegunErasures(ctx); err != nil || len(got) > 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
 	if _, err := f.Tenant(tenant).Events(ctx, ID(2), 0, 100); err != nil {
 		t.Error(err)
 	}

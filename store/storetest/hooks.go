@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // hooked is a session of a tenant with a webhook, which is owed n messages.
@@ -16,7 +17,7 @@ func (f *fixture) hooked(tenant parley.TenantID, id parley.SessionID, target str
 	f.t.Helper()
 	b := batch(id, 0, 2+n)
 	b.Tenant, b.Events[1].Body = tenant, parley.RunStarted{}
-	b.Webhook = &parley.StoredWebhook{URL: "https://" + target + "/x", Sealed: []byte("sealed"),
+	b.Webhook = &port.StoredWebhook{URL: "https://" + target + "/x", Sealed: []byte("sealed"),
 		Hook: parley.Hook{Target: target, Needed: true}, At: t0}
 	for i := range n {
 		b.Events[2+i].Body = parley.EffectEnqueued{Type: parley.Webhook,
@@ -30,12 +31,12 @@ func (f *fixture) hooked(tenant parley.TenantID, id parley.SessionID, target str
 type owedHooks struct {
 	*fixture
 	ctx context.Context
-	parley.HookStore
+	port.HookStore
 }
 
-func (o *owedHooks) due(now time.Time, limit int, except ...string) ([]parley.HookDue, time.Time) {
+func (o *owedHooks) due(now time.Time, limit int, except ...string) ([]port.HookDue, time.Time) {
 	o.t.Helper()
-	list, next, err := o.DueHooks(o.ctx, now, parley.HooksBusy{Targets: except}, limit)
+	list, next, err := o.DueHooks(o.ctx, now, port.HooksBusy{Targets: except}, limit)
 	if err != nil {
 		o.t.Fatal(err)
 	}
@@ -48,14 +49,14 @@ func (o *owedHooks) due(now time.Time, limit int, except ...string) ([]parley.Ho
 func webhooksAreToldOnce(t *testing.T, f *fixture) {
 	f.hooked(tenant, ID(1), "a.example:443", 3)
 	f.hooked("rival", ID(1), "b.example:443", 1)
-	o, now := &owedHooks{f, context.Background(), f.Store.(parley.HookStore)}, t0.Add(time.Hour)
+	o, now := &owedHooks{f, context.Background(), f.Store.(port.HookStore)}, t0.Add(time.Hour)
 	d := o.claimed(o.found(now), now)
 	o.settled(d, now)
 	o.areNoBookmarks(now)
 }
 
 // found checks what is due, and returns one of it.
-func (o *owedHooks) found(now time.Time) parley.HookDue {
+func (o *owedHooks) found(now time.Time) port.HookDue {
 	t := o.t
 	t.Helper()
 	all, next := o.due(now, 10)
@@ -67,7 +68,7 @@ func (o *owedHooks) found(now time.Time) parley.HookDue {
 			t.Error("not soonest first")
 		}
 	}
-	d := all[slices.IndexFunc(all, func(d parley.HookDue) bool { return d.Tenant == tenant && d.Effect == 3 })]
+	d := all[slices.IndexFunc(all, func(d port.HookDue) bool { return d.Tenant == tenant && d.Effect == 3 })]
 	if !d.Next.Equal(rules.HookAtOnce) || !d.Made.After(t0) || d.Attempts != 0 || d.Run != 2 || d.About != 2 ||
 		d.Event != parley.HookNeeded || d.Effect != 3 || d.HookPromise.Session != ID(1) {
 		t.Errorf("%+v", d)
@@ -78,7 +79,7 @@ func (o *owedHooks) found(now time.Time) parley.HookDue {
 	if some, _ := o.due(now, 10, "a.example:443", "c.example:443"); len(some) != 1 || some[0].Tenant != "rival" {
 		t.Errorf("%+v", some)
 	}
-	if some, _, err := o.DueHooks(o.ctx, now, parley.HooksBusy{Tenants: []parley.TenantID{"nobody", tenant}},
+	if some, _, err := o.DueHooks(o.ctx, now, port.HooksBusy{Tenants: []parley.TenantID{"nobody", tenant}},
 		10); err != nil || len(some) != 1 || some[0].Tenant != "rival" {
 		t.Errorf("%+v, %v", some, err)
 	}
@@ -90,7 +91,7 @@ func (o *owedHooks) found(now time.Time) parley.HookDue {
 }
 
 // claimed has many claim what is due, of whom one gets it.
-func (o *owedHooks) claimed(d parley.HookDue, now time.Time) parley.HookDue {
+func (o *owedHooks) claimed(d port.HookDue, now time.Time) port.HookDue {
 	t := o.t
 	t.Helper()
 	until := now.Add(time.Minute)
@@ -129,10 +130,10 @@ func (o *owedHooks) claimed(d parley.HookDue, now time.Time) parley.HookDue {
 }
 
 // settled: who has lost the claim says nothing; who told it always does.
-func (o *owedHooks) settled(d parley.HookDue, now time.Time) {
+func (o *owedHooks) settled(d port.HookDue, now time.Time) {
 	t := o.t
 	t.Helper()
-	settle := func(until time.Time, fate parley.HookFate) {
+	settle := func(until time.Time, fate port.HookFate) {
 		t.Helper()
 		if err := o.SettleHook(o.ctx, d, until, fate); err != nil {
 			t.Fatal(err)
@@ -140,20 +141,20 @@ func (o *owedHooks) settled(d parley.HookDue, now time.Time) {
 	}
 	status := func() string {
 		t.Helper()
-		list, err := o.Tenant(d.Tenant).Effects(o.ctx, parley.EffectQuery{Session: d.Session, Effect: d.Effect,
+		list, err := o.Tenant(d.Tenant).Effects(o.ctx, port.EffectQuery{Session: d.Session, Effect: d.Effect,
 			Limit: 1})
 		if err != nil || len(list) != 1 {
 			t.Fatalf("%+v, %v", list, err)
 		}
 		return fmt.Sprint(list[0].Status, " ", list[0].Why, " ", list[0].Attempts, " ", list[0].Hook.Target)
 	}
-	settle(now.Add(time.Minute-time.Second), parley.HookFate{Status: parley.EffectFailed, Why: "late", At: now,
+	settle(now.Add(time.Minute-time.Second), port.HookFate{Status: port.EffectFailed, Why: "late", At: now,
 		Next: now})
 	if got := status(); got != "executing  1 a.example:443" {
 		t.Error(got)
 	}
 	again := now.Add(time.Hour)
-	settle(d.Next, parley.HookFate{Status: parley.EffectPending, Why: "busy", At: now, Next: again})
+	settle(d.Next, port.HookFate{Status: port.EffectPending, Why: "busy", At: now, Next: again})
 	if got := status(); got != "pending busy 1 a.example:443" {
 		t.Error(got)
 	}
@@ -174,7 +175,7 @@ func (o *owedHooks) settled(d parley.HookDue, now time.Time) {
 			t.Errorf("at %v: %+v, then %v; want %d, then %v", c.now, some, next, c.listed, c.next)
 		}
 	}
-	settle(now.Add(time.Minute), parley.HookFate{Status: parley.EffectCompleted, At: now, Next: now})
+	settle(now.Add(time.Minute), port.HookFate{Status: port.EffectCompleted, At: now, Next: now})
 	if got := status(); got != "completed  1 a.example:443" {
 		t.Error(got)
 	}
@@ -193,7 +194,7 @@ func (o *owedHooks) areNoBookmarks(now time.Time) {
 	if err := o.Tenant(tenant).Delivered(o.ctx, ID(1), now, 2); err != nil {
 		t.Fatal(err)
 	}
-	if done, err := o.Tenant(tenant).Expire(o.ctx, again, again); err != nil || done != (parley.Expired{}) {
+	if done, err := o.Tenant(tenant).Expire(o.ctx, again, again); err != nil || done != (port.Expired{}) {
 		t.Errorf("%+v, %v", done, err)
 	}
 	if some, _ := o.due(again, 10); len(some) != 3 {
@@ -204,7 +205,7 @@ func (o *owedHooks) areNoBookmarks(now time.Time) {
 // webhooksAreKept until they are replaced, taken away, or the session is deleted;
 // and each is one tenant's.
 func webhooksAreKept(t *testing.T, f *fixture) {
-	ctx, store := context.Background(), f.Store.(parley.HookStore)
+	ctx, store := context.Background(), f.Store.(port.HookStore)
 	get := func(tenant parley.TenantID, id parley.SessionID) string {
 		t.Helper()
 		h, ok, err := f.Tenant(tenant).Webhook(ctx, id)
@@ -234,16 +235,16 @@ func webhooksAreKept(t *testing.T, f *fixture) {
 		t.Errorf("a session that never had one has %+v, %v", h, err)
 	}
 	f.reopen()
-	store = f.Store.(parley.HookStore)
+	store = f.Store.(port.HookStore)
 	set := batch(ID(1), 2, 1)
-	set.Webhook = &parley.StoredWebhook{URL: "https://c.example", Sealed: []byte("other"),
+	set.Webhook = &port.StoredWebhook{URL: "https://c.example", Sealed: []byte("other"),
 		Hook: parley.HookOf("c.example:443", nil), At: t0.Add(time.Hour)}
 	f.mustAppend(set)
 	if got := get(tenant, ID(1)); got != "true https://c.example other [run_finished person_needed] 1h0m0s false" {
 		t.Error(got)
 	}
 	fenced := batch(ID(1), 2, 1)
-	fenced.Webhook = &parley.StoredWebhook{}
+	fenced.Webhook = &port.StoredWebhook{}
 	if res := f.append(fenced); !res.Fenced ||
 		get(tenant, ID(1)) != "true https://c.example other [run_finished person_needed] 1h0m0s false" {
 		t.Error(res, get(tenant, ID(1)))
@@ -258,19 +259,19 @@ func webhooksAreKept(t *testing.T, f *fixture) {
 		t.Error(got)
 	}
 	away := batch(ID(1), 2, 1)
-	away.Tenant, away.Webhook = "rival", &parley.StoredWebhook{}
+	away.Tenant, away.Webhook = "rival", &port.StoredWebhook{}
 	f.mustAppend(away)
 	if _, ok, err := f.Tenant("rival").Webhook(ctx, ID(1)); ok || err != nil {
 		t.Error("what was taken away is there, ", err)
 	}
 	// An agent's is its file's, until nobody wants it.
 	for range 2 {
-		if err := store.HookGone(ctx, tenant, parley.AgentHook("coder"), "https://d.example",
+		if err := store.HookGone(ctx, tenant, port.AgentHook("coder"), "https://d.example",
 			t0.Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if h, ok, err := f.Tenant(tenant).Webhook(ctx, parley.AgentHook("coder")); !ok || err != nil ||
+	if h, ok, err := f.Tenant(tenant).Webhook(ctx, port.AgentHook("coder")); !ok || err != nil ||
 		h.URL != "https://d.example" || !h.Gone.Equal(t0.Add(time.Hour)) {
 		t.Errorf("%+v %v %v", h, ok, err)
 	}

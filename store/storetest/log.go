@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 func appendIsReadBackExactly(t *testing.T, f *fixture) {
@@ -225,7 +226,7 @@ func positionsOrderATenant(t *testing.T, f *fixture) {
 func tenantsAreApart(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	b := batch(ID(1), 0, 2)
-	b.Receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: ID(1), Command: "c1", First: 1, Last: 2},
+	b.Receipt = &port.StoredReceipt{Receipt: port.Receipt{Session: ID(1), Command: "c1", First: 1, Last: 2},
 		Digest: "d"}
 	b.Agent = &parley.Agent{Name: "helper"}
 	want := f.mustAppend(b)
@@ -245,7 +246,7 @@ func tenantsAreApart(t *testing.T, f *fixture) {
 			t.Errorf("another tenant's tree %q: %v, %v", root, events, err)
 		}
 	}
-	if list, err := other.Sessions(ctx, parley.SessionQuery{Limit: 10, Transient: true}); err != nil || len(list) > 0 {
+	if list, err := other.Sessions(ctx, port.SessionQuery{Limit: 10, Transient: true}); err != nil || len(list) > 0 {
 		t.Errorf("another tenant's sessions: %v, %v", list, err)
 	}
 	if _, ok, err := other.Receipt(ctx, ID(1), "c1"); ok || err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // marksOfUsers: each user has marks of their own, which narrow lists, and go with the session.
@@ -20,13 +21,13 @@ func marksOfUsers(t *testing.T, f *fixture) {
 		lives[i].say("hello")
 		lives[i].model()
 	}
-	f.append(parley.Batch{Tenant: "rival", Marks: &parley.MarkChange{User: "ann", Session: ID(1), Pinned: &yes}})
-	set := func(user parley.PrincipalID, session int, change parley.MarkChange) {
+	f.append(port.Batch{Tenant: "rival", Marks: &port.MarkChange{User: "ann", Session: ID(1), Pinned: &yes}})
+	set := func(user parley.PrincipalID, session int, change port.MarkChange) {
 		t.Helper()
 		change.User, change.Session = user, ID(session)
-		f.append(parley.Batch{Tenant: tenant, Marks: &change})
+		f.append(port.Batch{Tenant: tenant, Marks: &change})
 	}
-	list := func(user parley.PrincipalID, q parley.SessionQuery) string {
+	list := func(user parley.PrincipalID, q port.SessionQuery) string {
 		t.Helper()
 		q.Viewer, q.Limit = user, 10
 		found, err := f.Tenant(tenant).Sessions(ctx, q)
@@ -59,37 +60,37 @@ func marksOfUsers(t *testing.T, f *fixture) {
 			t.Errorf("%s: %s, want %s", what, got, want)
 		}
 	}
-	check("nothing is marked", list("ann", parley.SessionQuery{}), "[1 2 3 4]")
-	set("ann", 1, parley.MarkChange{Pinned: &yes, ReadAt: t0})
-	set("ann", 2, parley.MarkChange{Archived: &yes})
-	set("ann", 3, parley.MarkChange{ReadAt: t0.Add(time.Hour)})
-	set("bob", 3, parley.MarkChange{Pinned: &yes})
-	set("bob", 9, parley.MarkChange{Pinned: &yes}) // there is none
-	check("ann's", list("ann", parley.SessionQuery{}), "[1pu 3 4]")
-	check("ann's, all", list("ann", parley.SessionQuery{Archived: parley.AlsoArchived}), "[1pu 2a 3 4]")
-	check("ann's archive", list("ann", parley.SessionQuery{Archived: parley.OnlyArchived}), "[2a]")
-	check("ann's pinned", list("ann", parley.SessionQuery{Pinned: true, Owner: "ann"}), "[1pu]")
-	check("bob's", list("bob", parley.SessionQuery{}), "[1 2 3p 4]")
-	check("without a viewer", list("", parley.SessionQuery{}), "[1 2 3 4]")
+	check("nothing is marked", list("ann", port.SessionQuery{}), "[1 2 3 4]")
+	set("ann", 1, port.MarkChange{Pinned: &yes, ReadAt: t0})
+	set("ann", 2, port.MarkChange{Archived: &yes})
+	set("ann", 3, port.MarkChange{ReadAt: t0.Add(time.Hour)})
+	set("bob", 3, port.MarkChange{Pinned: &yes})
+	set("bob", 9, port.MarkChange{Pinned: &yes}) // there is none
+	check("ann's", list("ann", port.SessionQuery{}), "[1pu 3 4]")
+	check("ann's, all", list("ann", port.SessionQuery{Archived: port.AlsoArchived}), "[1pu 2a 3 4]")
+	check("ann's archive", list("ann", port.SessionQuery{Archived: port.OnlyArchived}), "[2a]")
+	check("ann's pinned", list("ann", port.SessionQuery{Pinned: true, Owner: "ann"}), "[1pu]")
+	check("bob's", list("bob", port.SessionQuery{}), "[1 2 3p 4]")
+	check("without a viewer", list("", port.SessionQuery{}), "[1 2 3 4]")
 
 	// What is not said does not change, and nobody has read less than before.
-	set("ann", 1, parley.MarkChange{ReadAt: t0.Add(time.Hour)})
-	set("ann", 1, parley.MarkChange{ReadAt: t0.Add(time.Minute)})
-	set("ann", 2, parley.MarkChange{Archived: &no})
-	check("read", list("ann", parley.SessionQuery{}), "[1p 2 3 4]")
+	set("ann", 1, port.MarkChange{ReadAt: t0.Add(time.Hour)})
+	set("ann", 1, port.MarkChange{ReadAt: t0.Add(time.Minute)})
+	set("ann", 2, port.MarkChange{Archived: &no})
+	check("read", list("ann", port.SessionQuery{}), "[1p 2 3 4]")
 	lives[3].at = t0.Add(2 * time.Hour)
 	lives[3].say("again")
 	lives[3].model()
-	check("a later answer", list("ann", parley.SessionQuery{}), "[1p 2 3u 4]")
+	check("a later answer", list("ann", port.SessionQuery{}), "[1p 2 3u 4]")
 	f.reopen()
-	check("after a restart", list("ann", parley.SessionQuery{}), "[1p 2 3u 4]")
+	check("after a restart", list("ann", port.SessionQuery{}), "[1p 2 3u 4]")
 
 	ends := batch(ID(1), lives[1].state.Head, 0)
 	ends.Events = []parley.Event{{Session: ID(1), Seq: ends.After + 1, Root: ID(1), At: t0, Body: parley.SessionDeleted{}}}
 	ends.Summary.Head, ends.Summary.Deleted = ends.After+1, true
 	f.mustAppend(ends)
-	set("ann", 1, parley.MarkChange{Pinned: &yes})
-	if m, err := f.Tenant(tenant).Marks(ctx, "ann", ID(1)); err != nil || m != (parley.Marks{}) {
+	set("ann", 1, port.MarkChange{Pinned: &yes})
+	if m, err := f.Tenant(tenant).Marks(ctx, "ann", ID(1)); err != nil || m != (port.Marks{}) {
 		t.Errorf("of a deleted session: %+v, %v", m, err)
 	}
 }

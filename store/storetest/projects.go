@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // listsOfProjects: sessions, runs and the activity of agents are found by project.
 // Sessions that name none are of the tenant's first.
 func listsOfProjects(t *testing.T, f *fixture) {
 	ctx, began := context.Background(), time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
-	first, second := parley.NewProject("/first", "first"), parley.NewProject("/second\x00", "second")
+	first, second := port.NewProject("/first", "first"), port.NewProject("/second\x00", "second")
 	first.First = true
 	for i, root := range []string{"", first.Root, second.Root} {
 		l := &life{f: f, state: parley.NewState(tenant, ID(i+1)), at: began}
@@ -29,24 +30,24 @@ func listsOfProjects(t *testing.T, f *fixture) {
 	}
 	logs := f.Store.Tenant(tenant)
 	for _, c := range []struct {
-		project parley.Project
+		project port.Project
 		want    []parley.SessionID
 		open    bool
 	}{
-		{parley.Project{}, []parley.SessionID{ID(1), ID(2), ID(3)}, true},
+		{port.Project{}, []parley.SessionID{ID(1), ID(2), ID(3)}, true},
 		{first, []parley.SessionID{ID(1), ID(2)}, true},
 		{second, []parley.SessionID{ID(3)}, false},
-		{parley.NewProject("/third", ""), nil, false},
+		{port.NewProject("/third", ""), nil, false},
 	} {
 		var sessions, runs []parley.SessionID
-		list, err := logs.Sessions(ctx, parley.SessionQuery{Project: c.project, Limit: 10})
+		list, err := logs.Sessions(ctx, port.SessionQuery{Project: c.project, Limit: 10})
 		for _, m := range list {
 			sessions = append(sessions, m.ID)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := logs.Runs(ctx, parley.RunQuery{Project: c.project, Limit: 10})
+		found, err := logs.Runs(ctx, port.RunQuery{Project: c.project, Limit: 10})
 		for _, r := range found {
 			runs = append(runs, r.Session)
 			if r.Session == ID(3) && r.Project != second.Root {
@@ -61,7 +62,7 @@ func listsOfProjects(t *testing.T, f *fixture) {
 		if a, err := logs.Activity(ctx, c.project, "helper", began.Add(-time.Hour)); err != nil || a.Open != c.open {
 			t.Errorf("%s: %+v, %v", c.project.Root, a, err)
 		}
-		if _, err := logs.Cards(ctx, parley.CardQuery{Project: c.project, Limit: 10}); err != nil {
+		if _, err := logs.Cards(ctx, port.CardQuery{Project: c.project, Limit: 10}); err != nil {
 			t.Errorf("%s: %v", c.project.Root, err)
 		}
 	}

@@ -6,33 +6,34 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // A Reader reads a store that another process may be writing.
 type Reader interface {
 	Epoch() string
-	Tenant(parley.TenantID) parley.TenantStore
+	Tenant(parley.TenantID) port.TenantStore
 	Due(ctx context.Context, now time.Time) (free, held int, since time.Time, err error)
 }
 
 // ReaderSees checks that a reader of an empty store sees what is committed, and
 // cannot write.
-func ReaderSees(t *testing.T, s parley.Store, r Reader) {
+func ReaderSees(t *testing.T, s port.Store, r Reader) {
 	t.Helper()
 	ctx := context.Background()
 	if r.Epoch() != s.Epoch() {
 		t.Errorf("epoch %s, of the store %s", r.Epoch(), s.Epoch())
 	}
 	now := time.Now().Truncate(time.Microsecond)
-	for i, due := range []*parley.DueChange{
+	for i, due := range []*port.DueChange{
 		nil,
 		{Due: parley.Due{At: now.Add(time.Hour), Reason: "card"}},
 		{Due: parley.Due{At: now.Add(-time.Minute), Reason: "run"}},
 		{Due: parley.Due{At: now.Add(-time.Hour), Reason: "run"}, Held: true},
 	} {
 		id := ID(i)
-		if _, err := s.Append(ctx, parley.Batch{Tenant: "acme", Session: id, Epoch: 1,
-			Summary: parley.Summary{ID: id, Root: id, Head: 1}, Due: due,
+		if _, err := s.Append(ctx, port.Batch{Tenant: "acme", Session: id, Epoch: 1,
+			Summary: port.Summary{ID: id, Root: id, Head: 1}, Due: due,
 			Events: []parley.Event{{Session: id, Seq: 1, Root: id, At: now,
 				Body: parley.SessionOpened{Owner: "ann"}}}}); err != nil {
 			t.Fatal(err)

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // oldSessionsAreListed with their sub-agents and what they are still needed for. Legal holds are kept with them: no
 // erasure and no Trim passes one.
 func oldSessionsAreListed(t *testing.T, f *fixture) {
 	ctx := context.Background()
-	plain := func(id parley.SessionID, owner parley.PrincipalID, more ...parley.EventBody) parley.Batch {
+	plain := func(id parley.SessionID, owner parley.PrincipalID, more ...parley.EventBody) port.Batch {
 		b := spoken(id, owner, "hello")
 		b.Summary.Run = 0
 		for _, body := range more {
@@ -32,7 +33,7 @@ func oldSessionsAreListed(t *testing.T, f *fixture) {
 	open.Summary.Run = 2
 	late := plain(ID(6), "bob")
 	late.Summary.UpdatedAt = t0.Add(time.Hour)
-	for _, b := range []parley.Batch{plain(ID(1), "ann"), child, plain(ID(3), "ann", parley.TimerSet{At: t0}), open,
+	for _, b := range []port.Batch{plain(ID(1), "ann"), child, plain(ID(3), "ann", parley.TimerSet{At: t0}), open,
 		plain(ID(5), "bob", parley.EffectEnqueued{Type: "x"}), late, plain(parley.TenantSession, "")} {
 		f.append(b)
 	}
@@ -67,23 +68,23 @@ func oldSessionsAreListed(t *testing.T, f *fixture) {
 		t.Error(others, err)
 	}
 
-	hold := func(of parley.TenantID, kind parley.HoldKind, id string, release bool) {
+	hold := func(of parley.TenantID, kind port.HoldKind, id string, release bool) {
 		t.Helper()
-		f.append(parley.Batch{Tenant: of, Hold: &parley.HoldChange{Release: release,
-			LegalHold: parley.LegalHold{Kind: kind, ID: id, Reason: "case", By: "admin", At: t0}}})
+		f.append(port.Batch{Tenant: of, Hold: &port.HoldChange{Release: release,
+			LegalHold: port.LegalHold{Kind: kind, ID: id, Reason: "case", By: "admin", At: t0}}})
 	}
-	hold("rival", parley.HoldUser, "ann", false)
-	hold(tenant, parley.HoldSession, string(ID(1)), false)
-	hold(tenant, parley.HoldUser, "bob", false)
+	hold("rival", port.HoldUser, "ann", false)
+	hold(tenant, port.HoldSession, string(ID(1)), false)
+	hold(tenant, port.HoldUser, "bob", false)
 	f.reopen()
 	holds, err := f.Tenant(tenant).LegalHolds(ctx)
-	if err != nil || !slices.Equal(holds, parley.LegalHolds{
-		{Kind: parley.HoldSession, ID: string(ID(1)), Reason: "case", By: "admin", At: t0},
-		{Kind: parley.HoldUser, ID: "bob", Reason: "case", By: "admin", At: t0}}) {
+	if err != nil || !slices.Equal(holds, port.LegalHolds{
+		{Kind: port.HoldSession, ID: string(ID(1)), Reason: "case", By: "admin", At: t0},
+		{Kind: port.HoldUser, ID: "bob", Reason: "case", By: "admin", At: t0}}) {
 		t.Errorf("%+v, %v", holds, err)
 	}
 	erase := func(before time.Time, ids ...parley.SessionID) parley.Code {
-		err := f.Erase(ctx, tenant, parley.Erasure{Sessions: ids, Before: before})
+		err := f.Erase(ctx, tenant, port.Erasure{Sessions: ids, Before: before})
 		if err == nil {
 			return ""
 		}
@@ -98,7 +99,7 @@ func oldSessionsAreListed(t *testing.T, f *fixture) {
 			t.Errorf("it was answered %q", refused)
 		}
 	}
-	hold(tenant, parley.HoldSession, string(ID(1)), true)
+	hold(tenant, port.HoldSession, string(ID(1)), true)
 	if code := erase(before, ID(2), ID(1)); code != "" {
 		t.Error(code)
 	}
@@ -122,7 +123,7 @@ func chunksUnderAHoldStay(t *testing.T, f *fixture) {
 		}
 		f.append(b)
 	}
-	f.append(parley.Batch{Tenant: tenant, Hold: &parley.HoldChange{LegalHold: parley.LegalHold{Kind: parley.HoldUser,
+	f.append(port.Batch{Tenant: tenant, Hold: &port.HoldChange{LegalHold: port.LegalHold{Kind: port.HoldUser,
 		ID: "bob", Reason: "case", At: t0}}})
 	if n, err := f.Tenant(tenant).OldChunks(ctx, t0.Add(time.Hour)); n != 1 || err != nil {
 		t.Errorf("%d chunks are old, %v", n, err)

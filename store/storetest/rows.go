@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 func receipts(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	b := batch(ID(1), 0, 2)
-	want := parley.StoredReceipt{Receipt: parley.Receipt{Session: ID(1), Command: "c1", First: 1, Last: 2},
+	want := port.StoredReceipt{Receipt: port.Receipt{Session: ID(1), Command: "c1", First: 1, Last: 2},
 		Digest: "abc", By: "ann"}
 	b.Receipt = &want
 	f.mustAppend(b)
@@ -32,7 +33,7 @@ func receipts(t *testing.T, f *fixture) {
 		}
 	}
 	fenced := batch(ID(1), 9, 1)
-	fenced.Receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: ID(1), Command: "c3"}}
+	fenced.Receipt = &port.StoredReceipt{Receipt: port.Receipt{Session: ID(1), Command: "c3"}}
 	f.append(fenced)
 	if _, ok, _ := f.Tenant(tenant).Receipt(ctx, ID(1), "c3"); ok {
 		t.Error("a fenced append left its receipt")
@@ -43,7 +44,7 @@ func receipts(t *testing.T, f *fixture) {
 func aFailedBatchLeavesNothing(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	b := batch(ID(1), 0, 1)
-	b.Receipt = &parley.StoredReceipt{Receipt: parley.Receipt{Session: ID(1), Command: "c1", First: 1, Last: 1}}
+	b.Receipt = &port.StoredReceipt{Receipt: port.Receipt{Session: ID(1), Command: "c1", First: 1, Last: 1}}
 	f.mustAppend(b)
 	var wg sync.WaitGroup
 	for i := range 20 {
@@ -89,7 +90,7 @@ func dueRows(t *testing.T, f *fixture) {
 	}
 	for i := range 4 {
 		b := batch(ID(i), 0, 1)
-		b.Due = &parley.DueChange{Due: parley.Due{At: t0.Add(time.Duration(i) * time.Minute), Reason: "card"}}
+		b.Due = &port.DueChange{Due: parley.Due{At: t0.Add(time.Duration(i) * time.Minute), Reason: "card"}}
 		f.mustAppend(b)
 	}
 	check(t0.Add(-time.Second), 10, t0)
@@ -98,28 +99,28 @@ func dueRows(t *testing.T, f *fixture) {
 	check(t0.Add(time.Hour), 10, time.Time{}, ID(0), ID(1), ID(2), ID(3))
 
 	hold := batch(ID(0), 1, 0)
-	hold.Due = &parley.DueChange{Due: parley.Due{At: t0, Reason: "run"}, Held: true}
+	hold.Due = &port.DueChange{Due: parley.Due{At: t0, Reason: "run"}, Held: true}
 	f.mustAppend(hold)
 	clr := batch(ID(1), 1, 1)
-	clr.Due = &parley.DueChange{Clear: true}
+	clr.Due = &port.DueChange{Clear: true}
 	f.mustAppend(clr)
 	f.mustAppend(batch(ID(2), 1, 1)) // leaves its row alone
 	check(t0.Add(time.Hour), 10, time.Time{}, ID(2), ID(3))
 
 	fenced := batch(ID(3), 9, 0)
-	fenced.Due = &parley.DueChange{Clear: true}
+	fenced.Due = &port.DueChange{Clear: true}
 	f.append(fenced)
 	check(t0.Add(time.Hour), 10, time.Time{}, ID(2), ID(3))
 
 	release := batch(ID(0), 1, 0)
-	release.Due = &parley.DueChange{Due: parley.Due{At: t0, Reason: "card"}}
+	release.Due = &port.DueChange{Due: parley.Due{At: t0, Reason: "card"}}
 	f.mustAppend(release)
 	check(t0.Add(time.Hour), 10, time.Time{}, ID(0), ID(2), ID(3))
 }
 
 func dueRowsAfterReopening(t *testing.T, f *fixture) {
 	b := batch(ID(1), 0, 1)
-	b.Due = &parley.DueChange{Due: parley.Due{At: t0, Reason: "run"}, Held: true}
+	b.Due = &port.DueChange{Due: parley.Due{At: t0, Reason: "run"}, Held: true}
 	f.mustAppend(b)
 	if due, _, err := f.DueBefore(context.Background(), t0, 10); err != nil || len(due) > 0 {
 		t.Errorf("a held row is due: %v, %v", due, err)
@@ -231,11 +232,11 @@ func bookmarks(t *testing.T, f *fixture) {
 
 func listsOfSessions(t *testing.T, f *fixture) {
 	ctx := context.Background()
-	for i, change := range []func(*parley.Summary){
-		func(m *parley.Summary) { m.Title, m.Run = "100% sure_thing", 0 },
-		func(m *parley.Summary) { m.Owner, m.Run = "bob", 0 },
-		func(m *parley.Summary) { m.Transient, m.Run, m.Root = true, 1, ID(0) },
-		func(m *parley.Summary) { m.Deleted, m.Run = true, 1 },
+	for i, change := range []func(*port.Summary){
+		func(m *port.Summary) { m.Title, m.Run = "100% sure_thing", 0 },
+		func(m *port.Summary) { m.Owner, m.Run = "bob", 0 },
+		func(m *port.Summary) { m.Transient, m.Run, m.Root = true, 1, ID(0) },
+		func(m *port.Summary) { m.Deleted, m.Run = true, 1 },
 	} {
 		b := batch(ID(i), 0, 1)
 		if change(&b.Summary); b.Summary.Run != 0 {
@@ -247,21 +248,21 @@ func listsOfSessions(t *testing.T, f *fixture) {
 		f.mustAppend(b)
 	}
 	for _, test := range []struct {
-		q    parley.SessionQuery
+		q    port.SessionQuery
 		want []parley.SessionID
 	}{
-		{parley.SessionQuery{Limit: 10}, []parley.SessionID{ID(1), ID(0)}},
-		{parley.SessionQuery{Limit: 1}, []parley.SessionID{ID(1)}},
-		{parley.SessionQuery{Limit: 10, Transient: true}, []parley.SessionID{ID(2), ID(1), ID(0)}},
-		{parley.SessionQuery{Limit: 10, Owner: "bob"}, []parley.SessionID{ID(1)}},
-		{parley.SessionQuery{Limit: 10, Transient: true, Running: true}, []parley.SessionID{ID(2)}},
-		{parley.SessionQuery{Limit: 10, Running: true}, nil},
-		{parley.SessionQuery{Limit: 10, Transient: true, Root: ID(0)}, []parley.SessionID{ID(2), ID(0)}},
-		{parley.SessionQuery{Limit: 10, Transient: true, Root: ID(0), Running: true}, []parley.SessionID{ID(2)}},
-		{parley.SessionQuery{Limit: 10, Transient: true, Root: ID(2)}, nil},
-		{parley.SessionQuery{Limit: 10, Search: "SURE"}, []parley.SessionID{ID(0)}},
-		{parley.SessionQuery{Limit: 10, Search: "%"}, []parley.SessionID{ID(0)}},
-		{parley.SessionQuery{Limit: 10, Search: "sure thing"}, nil},
+		{port.SessionQuery{Limit: 10}, []parley.SessionID{ID(1), ID(0)}},
+		{port.SessionQuery{Limit: 1}, []parley.SessionID{ID(1)}},
+		{port.SessionQuery{Limit: 10, Transient: true}, []parley.SessionID{ID(2), ID(1), ID(0)}},
+		{port.SessionQuery{Limit: 10, Owner: "bob"}, []parley.SessionID{ID(1)}},
+		{port.SessionQuery{Limit: 10, Transient: true, Running: true}, []parley.SessionID{ID(2)}},
+		{port.SessionQuery{Limit: 10, Running: true}, nil},
+		{port.SessionQuery{Limit: 10, Transient: true, Root: ID(0)}, []parley.SessionID{ID(2), ID(0)}},
+		{port.SessionQuery{Limit: 10, Transient: true, Root: ID(0), Running: true}, []parley.SessionID{ID(2)}},
+		{port.SessionQuery{Limit: 10, Transient: true, Root: ID(2)}, nil},
+		{port.SessionQuery{Limit: 10, Search: "SURE"}, []parley.SessionID{ID(0)}},
+		{port.SessionQuery{Limit: 10, Search: "%"}, []parley.SessionID{ID(0)}},
+		{port.SessionQuery{Limit: 10, Search: "sure thing"}, nil},
 	} {
 		list, err := f.Tenant(tenant).Sessions(ctx, test.q)
 		if err != nil {

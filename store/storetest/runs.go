@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // A life is a session that is decided as the engine does it, one batch at a
@@ -37,8 +38,8 @@ func (l *life) append(events []parley.Event) {
 	for _, e := range events {
 		l.state = parley.Fold(l.state, e)
 	}
-	l.f.mustAppend(parley.Batch{Tenant: tenant, Session: l.state.ID, Epoch: 1, After: after, Events: events,
-		Summary: l.state.Summary(), Parent: l.state.Parent})
+	l.f.mustAppend(port.Batch{Tenant: tenant, Session: l.state.ID, Epoch: 1, After: after, Events: events,
+		Summary: port.SummaryOf(l.state), Parent: l.state.Parent})
 }
 
 // take commits what something leads to, and how the log goes on from there.
@@ -94,7 +95,7 @@ func (l *life) asks(kind parley.VerdictKind) parley.CallAsked {
 			Questions: []parley.Question{{Question: "Which?", Options: []parley.Option{{Label: "this"}}}}}}
 }
 
-func (f *fixture) runs(q parley.RunQuery) []parley.RunInfo {
+func (f *fixture) runs(q port.RunQuery) []port.RunInfo {
 	f.t.Helper()
 	if q.Limit == 0 {
 		q.Limit = 100
@@ -106,7 +107,7 @@ func (f *fixture) runs(q parley.RunQuery) []parley.RunInfo {
 	return list
 }
 
-func (f *fixture) cards(q parley.CardQuery) []parley.CardInfo {
+func (f *fixture) cards(q port.CardQuery) []port.CardInfo {
 	f.t.Helper()
 	if q.Limit == 0 {
 		q.Limit = 100
@@ -122,9 +123,9 @@ func (f *fixture) cards(q parley.CardQuery) []parley.CardInfo {
 func runsAreRows(t *testing.T, f *fixture) {
 	ann := f.born(ID(1), "ann", t0, nil)
 	ann.say("r1")
-	first := parley.RunInfo{Session: ID(1), Root: ID(1), Run: ann.state.Run.ID, Agent: "helper", Owner: "ann",
+	first := port.RunInfo{Session: ID(1), Root: ID(1), Run: ann.state.Run.ID, Agent: "helper", Owner: "ann",
 		Request: "r1", StartedAt: ann.at}
-	same := func(what string, got []parley.RunInfo, want ...parley.RunInfo) {
+	same := func(what string, got []port.RunInfo, want ...port.RunInfo) {
 		t.Helper()
 		if len(got) == 0 && len(want) == 0 {
 			return
@@ -133,17 +134,17 @@ func runsAreRows(t *testing.T, f *fixture) {
 			t.Errorf("%s:\n got %+v\nwant %+v", what, got, want)
 		}
 	}
-	same("a run that goes on", f.runs(parley.RunQuery{}), first)
+	same("a run that goes on", f.runs(port.RunQuery{}), first)
 	ann.model(ann.asks(parley.VerdictAsk))
 	first.Waiting = true
-	same("one that waits", f.runs(parley.RunQuery{}), first)
+	same("one that waits", f.runs(port.RunQuery{}), first)
 
 	parent := &parley.Origin{Session: ID(1), Run: first.Run, Call: ann.state.Run.Calls[0].ID, Depth: 1}
 	bob := f.born(ID(2), "bob", t0.Add(time.Minute), parent)
 	bob.say("r2")
-	child := parley.RunInfo{Session: ID(2), Root: ID(1), Run: bob.state.Run.ID, Agent: "helper", Owner: "bob",
+	child := port.RunInfo{Session: ID(2), Root: ID(1), Run: bob.state.Run.ID, Agent: "helper", Owner: "bob",
 		Parent: parent, Request: "r2", StartedAt: bob.at}
-	same("two", f.runs(parley.RunQuery{}), child, first)
+	same("two", f.runs(port.RunQuery{}), child, first)
 
 	ann.do(parley.DecideApproval{Card: ann.state.Run.Calls[0].Card, Decision: parley.AllowOnce})
 	ann.tool(ann.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded, Result: "done"})
@@ -154,38 +155,38 @@ func runsAreRows(t *testing.T, f *fixture) {
 	ann.say("r3")
 	ann.take(parley.Report{At: ann.at, Run: ann.state.Run.ID, Turn: ann.state.Run.Turn.ID,
 		Body: parley.ModelFailed{Code: parley.CodeModel, Message: "It \x00 would not."}})
-	failed := parley.RunInfo{Session: ID(1), Root: ID(1), Run: f.runs(parley.RunQuery{Limit: 1})[0].Run,
+	failed := port.RunInfo{Session: ID(1), Root: ID(1), Run: f.runs(port.RunQuery{Limit: 1})[0].Run,
 		Agent: "helper", Owner: "ann", Request: "r3", Outcome: parley.Failed,
 		Code: parley.CodeModel, Message: "It \x00 would not.", StartedAt: ann.at, EndedAt: ann.at}
 
 	f.reopen()
 	for what, c := range map[string]struct {
-		q    parley.RunQuery
-		want []parley.RunInfo
+		q    port.RunQuery
+		want []port.RunInfo
 	}{
-		"all":               {parley.RunQuery{}, []parley.RunInfo{failed, child, first}},
-		"the newest":        {parley.RunQuery{Limit: 2}, []parley.RunInfo{failed, child}},
-		"older ones":        {parley.RunQuery{Before: child.StartedAt}, []parley.RunInfo{first}},
-		"one's own":         {parley.RunQuery{Owner: "ann"}, []parley.RunInfo{failed, first}},
-		"own older ones":    {parley.RunQuery{Owner: "ann", Before: failed.StartedAt}, []parley.RunInfo{first}},
-		"open ones":         {parley.RunQuery{Open: true}, []parley.RunInfo{child}},
-		"own open ones":     {parley.RunQuery{Owner: "ann", Open: true}, nil},
-		"of a session":      {parley.RunQuery{Session: ID(1)}, []parley.RunInfo{failed, first}},
-		"open of a session": {parley.RunQuery{Session: ID(2), Open: true}, []parley.RunInfo{child}},
-		"another's session": {parley.RunQuery{Session: ID(1), Owner: "bob"}, nil},
-		"one":               {parley.RunQuery{Session: ID(1), Run: first.Run}, []parley.RunInfo{first}},
-		"none":              {parley.RunQuery{Session: ID(2), Run: first.Run + 1}, nil},
-		"children": {parley.RunQuery{Parent: &parley.Origin{Session: ID(1), Run: first.Run}},
-			[]parley.RunInfo{child}},
-		"children of none":   {parley.RunQuery{Parent: &parley.Origin{Session: ID(1), Run: failed.Run}}, nil},
-		"of an agent":        {parley.RunQuery{Agent: "helper", Owner: "ann"}, []parley.RunInfo{failed, first}},
-		"of another agent":   {parley.RunQuery{Agent: "help"}, nil},
-		"nobody's":           {parley.RunQuery{Owner: "eve"}, nil},
-		"of no such session": {parley.RunQuery{Session: ID(9)}, nil},
+		"all":               {port.RunQuery{}, []port.RunInfo{failed, child, first}},
+		"the newest":        {port.RunQuery{Limit: 2}, []port.RunInfo{failed, child}},
+		"older ones":        {port.RunQuery{Before: child.StartedAt}, []port.RunInfo{first}},
+		"one's own":         {port.RunQuery{Owner: "ann"}, []port.RunInfo{failed, first}},
+		"own older ones":    {port.RunQuery{Owner: "ann", Before: failed.StartedAt}, []port.RunInfo{first}},
+		"open ones":         {port.RunQuery{Open: true}, []port.RunInfo{child}},
+		"own open ones":     {port.RunQuery{Owner: "ann", Open: true}, nil},
+		"of a session":      {port.RunQuery{Session: ID(1)}, []port.RunInfo{failed, first}},
+		"open of a session": {port.RunQuery{Session: ID(2), Open: true}, []port.RunInfo{child}},
+		"another's session": {port.RunQuery{Session: ID(1), Owner: "bob"}, nil},
+		"one":               {port.RunQuery{Session: ID(1), Run: first.Run}, []port.RunInfo{first}},
+		"none":              {port.RunQuery{Session: ID(2), Run: first.Run + 1}, nil},
+		"children": {port.RunQuery{Parent: &parley.Origin{Session: ID(1), Run: first.Run}},
+			[]port.RunInfo{child}},
+		"children of none":   {port.RunQuery{Parent: &parley.Origin{Session: ID(1), Run: failed.Run}}, nil},
+		"of an agent":        {port.RunQuery{Agent: "helper", Owner: "ann"}, []port.RunInfo{failed, first}},
+		"of another agent":   {port.RunQuery{Agent: "help"}, nil},
+		"nobody's":           {port.RunQuery{Owner: "eve"}, nil},
+		"of no such session": {port.RunQuery{Session: ID(9)}, nil},
 	} {
 		same(what, f.runs(c.q), c.want...)
 	}
-	if list, err := f.Tenant("rival").Runs(context.Background(), parley.RunQuery{Limit: 10}); err != nil ||
+	if list, err := f.Tenant("rival").Runs(context.Background(), port.RunQuery{Limit: 10}); err != nil ||
 		len(list) > 0 {
 		t.Errorf("another tenant: %+v, %v", list, err)
 	}
@@ -195,9 +196,9 @@ func runsAreRows(t *testing.T, f *fixture) {
 	if !f.append(fenced).Fenced {
 		t.Fatal("not fenced")
 	}
-	same("after a fenced append", f.runs(parley.RunQuery{}), failed, child, first)
+	same("after a fenced append", f.runs(port.RunQuery{}), failed, child, first)
 	bob.do(parley.DeleteSession{})
-	same("after a session was deleted", f.runs(parley.RunQuery{}), failed, first)
+	same("after a session was deleted", f.runs(port.RunQuery{}), failed, first)
 }
 
 // cardsAreRows: what waits for a person is there for as long as it waits.
@@ -208,8 +209,8 @@ func cardsAreRows(t *testing.T, f *fixture) {
 	ann.model(ann.asks(parley.VerdictAsk), ann.asks(parley.VerdictCard), ann.asks(parley.VerdictRun))
 	bob.model(bob.asks(parley.VerdictAsk))
 	call := func(i int) parley.Call { return ann.state.Run.Calls[i] }
-	card := func(kind parley.CardKind, seq parley.Seq, c parley.Call) parley.CardInfo {
-		info := parley.CardInfo{Kind: kind, Session: ID(1), Root: ID(1), Run: ann.state.Run.ID, Seq: seq, Call: c.ID,
+	card := func(kind parley.CardKind, seq parley.Seq, c parley.Call) port.CardInfo {
+		info := port.CardInfo{Kind: kind, Session: ID(1), Root: ID(1), Run: ann.state.Run.ID, Seq: seq, Call: c.ID,
 			Agent: "helper", Owner: "ann",
 			Tool: "tool", Arguments: `{"x":"é"}`, AskedAt: ann.at, Expires: c.Expires,
 			Position: f.log(ID(1))[seq-1].Position}
@@ -223,7 +224,7 @@ func cardsAreRows(t *testing.T, f *fixture) {
 	}
 	approval := card(parley.CardApproval, parley.Seq(call(0).Card), call(0))
 	question := card(parley.CardQuestion, parley.Seq(call(1).Card), call(1))
-	theirs := f.cards(parley.CardQuery{Owner: "bob"})
+	theirs := f.cards(port.CardQuery{Owner: "bob"})
 	if len(theirs) != 1 || theirs[0].Session != ID(2) || theirs[0].Kind != parley.CardApproval {
 		t.Fatalf("%+v", theirs)
 	}
@@ -233,49 +234,49 @@ func cardsAreRows(t *testing.T, f *fixture) {
 	lost.Expires = time.Time{}
 
 	f.reopen()
-	same := func(what string, q parley.CardQuery, want ...parley.CardInfo) {
+	same := func(what string, q port.CardQuery, want ...port.CardInfo) {
 		t.Helper()
 		if got := f.cards(q); len(got)+len(want) > 0 && !reflect.DeepEqual(got, want) {
 			t.Errorf("%s:\n got %+v\nwant %+v", what, got, want)
 		}
 	}
-	same("all, longest first", parley.CardQuery{}, approval, question, theirs[0], lost)
-	same("some", parley.CardQuery{Limit: 2}, approval, question)
-	same("one's own", parley.CardQuery{Owner: "ann"}, approval, question, lost)
-	same("approvals", parley.CardQuery{Kind: parley.CardApproval}, approval, theirs[0])
-	same("own questions", parley.CardQuery{Owner: "ann", Kind: parley.CardQuestion}, question)
-	same("calls", parley.CardQuery{Kind: parley.CardCall}, lost)
-	same("of a session", parley.CardQuery{Session: ID(2)}, theirs[0])
-	same("of another's session", parley.CardQuery{Session: ID(2), Owner: "ann"})
-	same("of a tree", parley.CardQuery{Root: ID(1)}, approval, question, lost)
-	same("of another's tree", parley.CardQuery{Root: ID(2), Owner: "ann"})
-	if list, err := f.Tenant("rival").Cards(context.Background(), parley.CardQuery{Limit: 10}); err != nil ||
+	same("all, longest first", port.CardQuery{}, approval, question, theirs[0], lost)
+	same("some", port.CardQuery{Limit: 2}, approval, question)
+	same("one's own", port.CardQuery{Owner: "ann"}, approval, question, lost)
+	same("approvals", port.CardQuery{Kind: parley.CardApproval}, approval, theirs[0])
+	same("own questions", port.CardQuery{Owner: "ann", Kind: parley.CardQuestion}, question)
+	same("calls", port.CardQuery{Kind: parley.CardCall}, lost)
+	same("of a session", port.CardQuery{Session: ID(2)}, theirs[0])
+	same("of another's session", port.CardQuery{Session: ID(2), Owner: "ann"})
+	same("of a tree", port.CardQuery{Root: ID(1)}, approval, question, lost)
+	same("of another's tree", port.CardQuery{Root: ID(2), Owner: "ann"})
+	if list, err := f.Tenant("rival").Cards(context.Background(), port.CardQuery{Limit: 10}); err != nil ||
 		len(list) > 0 {
 		t.Errorf("another tenant: %+v, %v", list, err)
 	}
 
 	ann.do(parley.DecideApproval{Card: parley.CardID(approval.Seq), Decision: parley.Deny})
-	same("after a decision", parley.CardQuery{Owner: "ann"}, question, lost)
+	same("after a decision", port.CardQuery{Owner: "ann"}, question, lost)
 	ann.do(parley.AnswerQuestion{Card: parley.CardID(question.Seq), Answers: [][]string{{"this"}}})
-	same("after an answer", parley.CardQuery{Owner: "ann"}, lost)
+	same("after an answer", port.CardQuery{Owner: "ann"}, lost)
 	ann.do(parley.ResolveToolCall{Call: lost.Call, Resolution: parley.MarkDone})
-	same("after a resolution", parley.CardQuery{}, theirs[0])
+	same("after a resolution", port.CardQuery{}, theirs[0])
 	ann.model(ann.asks(parley.VerdictAsk), ann.asks(parley.VerdictRun))
 	ann.take(parley.Report{At: ann.at, Body: parley.Recover{}})
-	if got := f.cards(parley.CardQuery{Session: ID(1)}); len(got) != 2 {
+	if got := f.cards(port.CardQuery{Session: ID(1)}); len(got) != 2 {
 		t.Errorf("%+v", got)
 	}
 	ann.do(parley.CancelRun{})
-	same("after a cancel", parley.CardQuery{}, theirs[0])
+	same("after a cancel", port.CardQuery{}, theirs[0])
 	bob.do(parley.DeleteSession{})
-	same("after a session was deleted", parley.CardQuery{})
+	same("after a session was deleted", port.CardQuery{})
 
 	// What is shown of them is bounded, as pages of a log are.
 	ann.say("r3")
 	large := ann.asks(parley.VerdictAsk)
 	large.Verdict.Show = string(make([]byte, rules.PageBytes/4))
 	ann.model(large, large, large, large, large, large)
-	if got := f.cards(parley.CardQuery{}); len(got) == 0 || len(got) == 6 {
+	if got := f.cards(port.CardQuery{}); len(got) == 0 || len(got) == 6 {
 		t.Errorf("%d large cards are shown at once", len(got))
 	}
 }
@@ -291,7 +292,7 @@ func plansAreRows(t *testing.T, f *fixture) {
 		l.model(call)
 		l.model()
 	}
-	titles := func(q parley.CardQuery) (list []string) {
+	titles := func(q port.CardQuery) (list []string) {
 		t.Helper()
 		for _, c := range f.cards(q) {
 			if c.Plan == nil || c.Agent != "helper" || c.Root != c.Session || c.Kind != parley.CardPlan {
@@ -301,8 +302,8 @@ func plansAreRows(t *testing.T, f *fixture) {
 		}
 		return list
 	}
-	plans := parley.CardQuery{Kind: parley.CardPlan}
-	same := func(what string, q parley.CardQuery, want ...string) {
+	plans := port.CardQuery{Kind: parley.CardPlan}
+	same := func(what string, q port.CardQuery, want ...string) {
 		t.Helper()
 		if got := titles(q); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, not %q", what, got, want)
@@ -312,9 +313,9 @@ func plansAreRows(t *testing.T, f *fixture) {
 	propose(bob, "two")
 	f.reopen()
 	same("all", plans, "ann: one", "bob: two")
-	same("one's own", parley.CardQuery{Kind: parley.CardPlan, Owner: "bob"}, "bob: two")
-	same("of a session", parley.CardQuery{Kind: parley.CardPlan, Session: ID(1)}, "ann: one")
-	if cards := f.cards(parley.CardQuery{}); len(cards) > 0 {
+	same("one's own", port.CardQuery{Kind: parley.CardPlan, Owner: "bob"}, "bob: two")
+	same("of a session", port.CardQuery{Kind: parley.CardPlan, Session: ID(1)}, "ann: one")
+	if cards := f.cards(port.CardQuery{}); len(cards) > 0 {
 		t.Errorf("plans are listed as cards of runs: %+v", cards)
 	}
 	propose(ann, "another")
@@ -346,7 +347,7 @@ func untilSomethingWaits(log []parley.Event) []parley.Event {
 // Rederived has a store forget its rows of runs and cards and learn them anew from
 // what is stored, as an upgrade does, and says whether they are the same. It
 // appends logs of random sessions first.
-func Rederived(t *testing.T, store parley.Store, logs [][]parley.Event, relearn func()) {
+func Rederived(t *testing.T, store port.Store, logs [][]parley.Event, relearn func()) {
 	t.Helper()
 	ctx := context.Background()
 	for i, log := range logs {
@@ -365,24 +366,24 @@ func Rederived(t *testing.T, store parley.Store, logs [][]parley.Event, relearn 
 			}
 			state = parley.Fold(state, log[j])
 		}
-		res, err := store.Append(ctx, parley.Batch{Tenant: tenant, Session: ID(i), Epoch: 1, Events: log,
-			Summary: state.Summary(), Parent: state.Parent})
+		res, err := store.Append(ctx, port.Batch{Tenant: tenant, Session: ID(i), Epoch: 1, Events: log,
+			Summary: port.SummaryOf(state), Parent: state.Parent})
 		if err != nil || res.Fenced {
 			t.Fatal(res, err)
 		}
 	}
-	rows := func() (runs []parley.RunInfo, cards []parley.CardInfo) {
-		runs, err := store.Tenant(tenant).Runs(ctx, parley.RunQuery{Limit: 1 << 20})
+	rows := func() (runs []port.RunInfo, cards []port.CardInfo) {
+		runs, err := store.Tenant(tenant).Runs(ctx, port.RunQuery{Limit: 1 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if cards, err = store.Tenant(tenant).Cards(ctx, parley.CardQuery{Limit: 1 << 20}); err != nil {
+		if cards, err = store.Tenant(tenant).Cards(ctx, port.CardQuery{Limit: 1 << 20}); err != nil {
 			t.Fatal(err)
 		}
 		return runs, cards
 	}
-	used := func() []parley.UsageRow {
-		list, err := store.Tenant(tenant).Usage(ctx, parley.UsageQuery{First: "0000", Last: "9999", Limit: 1 << 20})
+	used := func() []port.UsageRow {
+		list, err := store.Tenant(tenant).Usage(ctx, port.UsageQuery{First: "0000", Last: "9999", Limit: 1 << 20})
 		if err != nil || len(list) == 0 {
 			t.Fatal(list, err)
 		}

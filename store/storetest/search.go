@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // spoken makes a batch that opens a session and says some texts, the first one by a person, and so on in turn.
-func spoken(id parley.SessionID, owner parley.PrincipalID, texts ...string) parley.Batch {
+func spoken(id parley.SessionID, owner parley.PrincipalID, texts ...string) port.Batch {
 	b := batch(id, 0, 1)
 	b.Summary.Owner, b.Summary.Title = owner, "About "+string(id[len(id)-2:])
 	for i, text := range texts {
@@ -30,7 +31,7 @@ func spoken(id parley.SessionID, owner parley.PrincipalID, texts ...string) parl
 	return b
 }
 
-func (f *fixture) search(q parley.SearchQuery) parley.Found {
+func (f *fixture) search(q port.SearchQuery) port.Found {
 	f.t.Helper()
 	if q.Limit == 0 {
 		q.Limit = 50
@@ -43,7 +44,7 @@ func (f *fixture) search(q parley.SearchQuery) parley.Found {
 }
 
 // marked writes a passage with its marks in brackets.
-func marked(p parley.Passage) string {
+func marked(p port.Passage) string {
 	text := []rune(p.Text)
 	for _, m := range slices.Backward(p.Marks) {
 		text = slices.Insert(text, m.End, ']')
@@ -100,16 +101,16 @@ func searchFindsWords(t *testing.T, f *fixture) {
 		{"fine full", 7, "[ﬁne] [ＦＵＬＬ] width"},
 		{strings.Repeat("x", 200), 7, "[" + strings.Repeat("x", 300) + "]"},
 	} {
-		found := f.search(parley.SearchQuery{Text: c.query})
+		found := f.search(port.SearchQuery{Text: c.query})
 		switch {
 		case c.text < 0 && len(found.Passages) == 0:
 		case c.text < 0 || len(found.Passages) != 1:
 			t.Errorf("%q finds %+v", c.query, found.Passages)
 		default:
 			p, seq := found.Passages[0], parley.Seq(c.text+2)
-			from := parley.FromPerson
+			from := port.FromPerson
 			if c.text%2 == 1 {
-				from = parley.FromAgent
+				from = port.FromAgent
 			}
 			if p.Seq != seq || p.Session != ID(1) || p.Title != "About 01" || p.Owner != "ann" || p.From != from ||
 				!p.At.Equal(t0.Add(time.Duration(seq)*time.Second)) || !strings.Contains(marked(p), c.marks) {
@@ -155,18 +156,18 @@ func searchIsNarrowed(t *testing.T, f *fixture) {
 		t.Error("not fenced")
 	}
 
-	first := parley.NewProject("/first", "first")
+	first := port.NewProject("/first", "first")
 	first.First = true
 	for _, c := range []struct {
-		q    parley.SearchQuery
+		q    port.SearchQuery
 		want []string
 	}{
-		{parley.SearchQuery{}, []string{"5 a needle in an answer", "2 a needle", "1 a needle"}},
-		{parley.SearchQuery{Owner: "ann"}, []string{"5 a needle in an answer", "1 a needle"}},
-		{parley.SearchQuery{Owner: "bob"}, []string{"2 a needle"}},
-		{parley.SearchQuery{Owner: "nobody"}, nil},
-		{parley.SearchQuery{Project: parley.NewProject("/second", "")}, []string{"5 a needle in an answer"}},
-		{parley.SearchQuery{Project: first}, []string{"2 a needle", "1 a needle"}},
+		{port.SearchQuery{}, []string{"5 a needle in an answer", "2 a needle", "1 a needle"}},
+		{port.SearchQuery{Owner: "ann"}, []string{"5 a needle in an answer", "1 a needle"}},
+		{port.SearchQuery{Owner: "bob"}, []string{"2 a needle"}},
+		{port.SearchQuery{Owner: "nobody"}, nil},
+		{port.SearchQuery{Project: port.NewProject("/second", "")}, []string{"5 a needle in an answer"}},
+		{port.SearchQuery{Project: first}, []string{"2 a needle", "1 a needle"}},
 	} {
 		c.q.Text = "needle"
 		var got []string
@@ -177,7 +178,7 @@ func searchIsNarrowed(t *testing.T, f *fixture) {
 			t.Errorf("%+v: %q, want %q", c.q, got, c.want)
 		}
 	}
-	found, err := f.Tenant("rival").Search(context.Background(), parley.SearchQuery{Text: "needle", Limit: 9})
+	found, err := f.Tenant("rival").Search(context.Background(), port.SearchQuery{Text: "needle", Limit: 9})
 	if err != nil || len(found.Passages) != 1 || found.Passages[0].Text != "a needle of theirs" {
 		t.Errorf("%+v, %v", found, err)
 	}
@@ -195,13 +196,13 @@ func everySearchIsAnswered(t *testing.T, f *fixture) {
 		`! secret`, `<-> secret`, `secret:A`, `secret` + "\x00", `\'secret`, "{}", "[a-z]", "%", "_", "𝕊ecret", "🙂", "…",
 		`" OR secret`, `secret" OR "`, `plain OR secret`, `words} : secret`, "\u2028", strings.Repeat(`"a `, 300),
 		strings.Repeat("secret ", 40), strings.Repeat("z", 4000), "ﷺ", "½", "⑴", "٣"} {
-		for _, p := range f.search(parley.SearchQuery{Text: query}).Passages {
+		for _, p := range f.search(port.SearchQuery{Text: query}).Passages {
 			if strings.Contains(p.Text, "secret") {
 				t.Errorf("%q finds what another tenant has said", query)
 			}
 		}
 	}
-	if got := f.search(parley.SearchQuery{Text: "NOT AND OR NEAR"}).Passages; len(got) != 1 || got[0].Seq != 3 {
+	if got := f.search(port.SearchQuery{Text: "NOT AND OR NEAR"}).Passages; len(got) != 1 || got[0].Seq != 3 {
 		t.Errorf("words of a query language are no words: %+v", got)
 	}
 }
@@ -220,7 +221,7 @@ func searchForgetsDeletedSessions(t *testing.T, f *fixture) {
 	ends.Summary.Deleted = true
 	f.mustAppend(ends)
 	for range 2 {
-		if got := f.search(parley.SearchQuery{Text: "needle"}).Passages; len(got) != 1 || got[0].Session != ID(2) {
+		if got := f.search(port.SearchQuery{Text: "needle"}).Passages; len(got) != 1 || got[0].Session != ID(2) {
 			t.Errorf("after the deletion: %+v", got)
 		}
 		f.reopen()
@@ -238,7 +239,7 @@ func searchHasPages(t *testing.T, f *fixture) {
 	f.mustAppend(spoken(ID(3), "ann", strings.Repeat("long ", 200_000)+"needle 25", "needle 26",
 		strings.Repeat("long ", 200_000)+"needle 27", "needle 28"))
 	var got []string
-	q := parley.SearchQuery{Text: "needle", Limit: 10}
+	q := port.SearchQuery{Text: "needle", Limit: 10}
 	for page := 0; page == 0 || q.Before > 0; page++ {
 		if page > 10 {
 			t.Fatal("pages without end")
@@ -261,7 +262,7 @@ func searchHasPages(t *testing.T, f *fixture) {
 		t.Errorf("%q", got)
 	}
 	for _, before := range []parley.Position{1, 2, -1, 1 << 62} {
-		if n := len(f.search(parley.SearchQuery{Text: "needle", Before: before}).Passages); n != 0 && before < 3 && before > 0 ||
+		if n := len(f.search(port.SearchQuery{Text: "needle", Before: before}).Passages); n != 0 && before < 3 && before > 0 ||
 			n == 0 && (before < 0 || before > 3) {
 			t.Errorf("%d before %d", n, before)
 		}
@@ -269,7 +270,7 @@ func searchHasPages(t *testing.T, f *fixture) {
 }
 
 // DeletedLeaveTheIndex: no row of the index is left of a session that was deleted. count counts the rows.
-func DeletedLeaveTheIndex(t *testing.T, store parley.Store, count func() int) {
+func DeletedLeaveTheIndex(t *testing.T, store port.Store, count func() int) {
 	f := &fixture{t: t, Store: store}
 	b := spoken(ID(1), "ann", "one", "two", "three")
 	f.mustAppend(b)
@@ -288,7 +289,7 @@ func DeletedLeaveTheIndex(t *testing.T, store parley.Store, count func() int) {
 
 // EarlierIsSearched: what an earlier release has appended is found after the background pass, and a search says until
 // then that something may be missing. forget makes the store one of an earlier release.
-func EarlierIsSearched(t *testing.T, store parley.Store, forget func()) {
+func EarlierIsSearched(t *testing.T, store port.Store, forget func()) {
 	ctx := context.Background()
 	f := &fixture{t: t, Store: store}
 	for i := range 6 {
@@ -310,7 +311,7 @@ func EarlierIsSearched(t *testing.T, store parley.Store, forget func()) {
 	f.mustAppend(deleted)
 	forget()
 	f.mustAppend(spoken(ID(8), "ann", "later"))
-	if found := f.search(parley.SearchQuery{Text: "later"}); len(found.Passages) != 1 || !found.Indexing {
+	if found := f.search(port.SearchQuery{Text: "later"}); len(found.Passages) != 1 || !found.Indexing {
 		t.Errorf("before the pass: %+v", found)
 	}
 	total := 0
@@ -326,7 +327,7 @@ func EarlierIsSearched(t *testing.T, store parley.Store, forget func()) {
 		}
 	}
 	for _, tn := range []parley.TenantID{tenant, "rival"} {
-		found, err := store.Tenant(tn).Search(ctx, parley.SearchQuery{Text: "earlier", Limit: 50})
+		found, err := store.Tenant(tn).Search(ctx, port.SearchQuery{Text: "earlier", Limit: 50})
 		if err != nil || found.Indexing || len(found.Passages) != 6 || total != 12 {
 			t.Errorf("%s: %d passages, %d messages, %v, %v", tn, len(found.Passages), total, found.Indexing, err)
 		}
@@ -368,7 +369,7 @@ func BenchSearch(b *testing.B, open Reopener) {
 	for _, query := range []string{"number500", "conversation", `"that a person"`, "absent", "t e s w"} {
 		b.Run(strings.ReplaceAll(query, " ", "_"), func(b *testing.B) {
 			for b.Loop() {
-				if _, err := store.Tenant(tenant).Search(context.Background(), parley.SearchQuery{Text: query, Limit: 20,
+				if _, err := store.Tenant(tenant).Search(context.Background(), port.SearchQuery{Text: query, Limit: 20,
 					Owner: "ann"}); err != nil {
 					b.Fatal(err)
 				}

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 	"parley/store/rules"
 )
 
 // A SecretDatabase is one database that is opened again and again.
 type SecretDatabase struct {
-	Open func(rules.Vault) (parley.Store, error)
+	Open func(rules.Vault) (port.Store, error)
 	// Beneath is what Vault.Reseal works on, while no store is open.
 	Beneath func(rules.Vault) (db rules.SecretStore, done func())
 }
@@ -60,11 +61,11 @@ func (c *cutStore) WholeKey(ctx context.Context, id string) error {
 }
 
 // SetWebhook opens session 1 of tenant acme with a webhook.
-func SetWebhook(t *testing.T, s parley.Store, url string) {
+func SetWebhook(t *testing.T, s port.Store, url string) {
 	t.Helper()
 	b := batch(ID(1), 0, 1)
 	b.Tenant = "acme"
-	b.Webhook = &parley.StoredWebhook{URL: url, Sealed: []byte("sealed"), Hook: parley.HookOf("a.example:443", nil), At: t0}
+	b.Webhook = &port.StoredWebhook{URL: url, Sealed: []byte("sealed"), Hook: parley.HookOf("a.example:443", nil), At: t0}
 	(&fixture{t: t, Store: s}).mustAppend(b)
 }
 
@@ -77,7 +78,7 @@ func Secrets(t *testing.T, db SecretDatabase) {
 	id1, id2 := k1.Keys()[0], k2.Keys()[0]
 
 	// reads opens the database and checks that everything can be read.
-	reads := func(v rules.Vault, more func(parley.Store)) {
+	reads := func(v rules.Vault, more func(port.Store)) {
 		t.Helper()
 		s, err := db.Open(v)
 		if err != nil {
@@ -88,6 +89,15 @@ func Secrets(t *testing.T, db SecretDatabase) {
 			if err != nil || !ok && more == nil || ok && (h.URL != "https://a.example/"+string(tenant) ||
 				string(h.Sealed) != "sealed") {
 				t.Errorf("tenant %s has %+v, %v, %v", tenant, h, ok, err)
+			}
+		}
+		setups, err := s.Setups(ctx)
+		if err != nil || more == nil && len(setups) != len(tenants) {
+			t.Errorf("there are %d setups, %v", len(setups), err)
+		}
+		for _, one := range setups {
+			if string(one.Sealed) != "key of "+string(one.Tenant) {
+				t.Errorf("tenant %s has the setup %s", one.Tenant, one.Sealed)
 			}
 		}
 		if more != nil {
@@ -117,14 +127,16 @@ func Secrets(t *testing.T, db SecretDatabase) {
 	}
 
 	// Secrets that are stored without a key are read, and encrypted when there is a key.
-	reads(rules.Vault{}, func(s parley.Store) {
+	reads(rules.Vault{}, func(s port.Store) {
 		f := &fixture{t: t, Store: s}
 		for _, tenant := range tenants {
 			b := batch(ID(1), 0, 1)
 			b.Tenant = tenant
-			b.Webhook = &parley.StoredWebhook{URL: "https://a.example/" + string(tenant), Sealed: []byte("sealed"),
+			b.Webhook = &port.StoredWebhook{URL: "https://a.example/" + string(tenant), Sealed: []byte("sealed"),
 				Hook: parley.HookOf("a.example:443", nil), At: t0}
 			f.mustAppend(b)
+			f.mustAppend(port.Batch{Tenant: tenant, Setup: &port.Setup{Kind: port.SetupModel, Name: "openai",
+				Sealed: []byte("key of " + tenant), By: "ann", At: t0}})
 		}
 	})
 	reads(rules.Vault{}, nil)
@@ -144,8 +156,8 @@ func Secrets(t *testing.T, db SecretDatabase) {
 	reads(both, nil)
 	refuses(k1, id2)
 	refuses(rules.Vault{}, id2)
-	reads(k2, func(s parley.Store) {
-		hooks := s.(parley.HookStore)
+	reads(k2, func(s port.Store) {
+		hooks := s.(port.HookStore)
 		for url, gone := range map[string]bool{"https://a.example/other": false, "https://a.example/acme": true} {
 			if err := hooks.HookGone(ctx, "acme", ID(1), url, t0.Add(time.Hour)); err != nil {
 				t.Error(err)

@@ -1,4 +1,4 @@
-// Package storetest proves that a parley.Store keeps its promises. Every store
+// Package storetest proves that a port.Store keeps its promises. Every store
 // runs this one suite.
 package storetest
 
@@ -12,11 +12,12 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // Reopener opens the store under test. Calling it again, after Close, opens the
 // same data anew.
-type Reopener func(testing.TB) parley.Store
+type Reopener func(testing.TB) port.Store
 
 // Run runs the suite. fresh gives each test a store of its own.
 func Run(t *testing.T, fresh func(testing.TB) Reopener) {
@@ -71,6 +72,10 @@ func Run(t *testing.T, fresh func(testing.TB) Reopener) {
 		{"TrimmedPiecesAreMissedByNobody", trimmedPiecesAreMissedByNobody},
 		{"AuditIsAChain", auditIsAChain},
 		{"AuditIsFiltered", auditIsFiltered},
+		{"AuditIsCut", auditIsCut},
+		{"SetupsAreKept", setupsAreKept},
+		{"UsersAreListed", usersAreListed},
+		{"WebhooksAreListed", webhooksAreListed},
 		{"TicketsAreTakenOnce", ticketsAreTakenOnce},
 		{"TicketsAreForgotten", ticketsAreForgotten},
 		{"Revocations", revocations},
@@ -92,14 +97,14 @@ var t0 = time.Date(2026, 3, 1, 9, 0, 0, 123456000, time.UTC)
 type fixture struct {
 	t    *testing.T
 	open Reopener
-	parley.Store
+	port.Store
 	before int64 // how many processes have had the store before
 }
 
 // Everything a store keeps besides logs.
 type accessStore interface {
-	parley.TicketStore
-	parley.RevocationStore
+	port.TicketStore
+	port.RevocationStore
 	KeyAudit(rules.AuditKey)
 }
 
@@ -121,8 +126,8 @@ func ID(n int) parley.SessionID {
 
 // batch makes a batch of n inputs after a seq; the first event of a session
 // opens it.
-func batch(id parley.SessionID, after parley.Seq, n int) parley.Batch {
-	b := parley.Batch{Tenant: tenant, Session: id, Epoch: 1, After: after}
+func batch(id parley.SessionID, after parley.Seq, n int) port.Batch {
+	b := port.Batch{Tenant: tenant, Session: id, Epoch: 1, After: after}
 	for i := range n {
 		seq := after + 1 + parley.Seq(i)
 		var body parley.EventBody = parley.InputReceived{Content: fmt.Sprint("input ", seq), Busy: parley.Queue}
@@ -132,7 +137,7 @@ func batch(id parley.SessionID, after parley.Seq, n int) parley.Batch {
 		b.Events = append(b.Events, parley.Event{Session: id, Seq: seq, Root: id,
 			At: t0.Add(time.Duration(seq) * time.Millisecond), By: "ann", Body: body})
 	}
-	b.Summary = parley.Summary{ID: id, Root: id, Owner: "ann", Agent: "helper", Title: "a title",
+	b.Summary = port.Summary{ID: id, Root: id, Owner: "ann", Agent: "helper", Title: "a title",
 		Status: parley.StatusIdle, Run: 3,
 		Head: after + parley.Seq(n), OpenedAt: t0, UpdatedAt: t0.Add(time.Duration(after) * time.Second)}
 	return b
@@ -140,7 +145,7 @@ func batch(id parley.SessionID, after parley.Seq, n int) parley.Batch {
 
 // append appends a batch, under an epoch of the process that has the store now: a process that takes a session from
 // another one raises its epoch.
-func (f *fixture) append(b parley.Batch) parley.Appended {
+func (f *fixture) append(b port.Batch) port.Appended {
 	f.t.Helper()
 	if b.Session != "" {
 		b.Epoch += f.before
@@ -152,7 +157,7 @@ func (f *fixture) append(b parley.Batch) parley.Appended {
 	return res
 }
 
-func (f *fixture) mustAppend(b parley.Batch) []parley.Event {
+func (f *fixture) mustAppend(b port.Batch) []parley.Event {
 	f.t.Helper()
 	res := f.append(b)
 	if res.Fenced {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley"
+	"parley/port"
 )
 
 // timersAreRows: what a log says of its timers is found without reading it.
@@ -30,7 +31,7 @@ func timersAreRows(t *testing.T, f *fixture) {
 	other.model(set(time.Hour, ""))
 	other.model()
 
-	check := func(q parley.TimerQuery, want ...string) []parley.TimerInfo {
+	check := func(q port.TimerQuery, want ...string) []port.TimerInfo {
 		t.Helper()
 		q.Limit = 10
 		list, err := f.Tenant(tenant).Timers(ctx, q)
@@ -47,21 +48,21 @@ func timersAreRows(t *testing.T, f *fixture) {
 		return list
 	}
 	f.reopen()
-	all := check(parley.TimerQuery{Status: parley.TimerPending}, "ann one pending ", "ann three\u2028 pending ",
+	all := check(port.TimerQuery{Status: parley.TimerPending}, "ann one pending ", "ann three\u2028 pending ",
 		"bob  pending ", "ann two pending ")
-	check(parley.TimerQuery{}, "ann two pending ", "bob  pending ", "ann three\u2028 pending ", "ann one pending ")
-	want := parley.TimerInfo{ID: parley.Ref(ID(1), parley.Seq(all[0].Timer)), Session: ID(1), Timer: all[0].Timer,
+	check(port.TimerQuery{}, "ann two pending ", "bob  pending ", "ann three\u2028 pending ", "ann one pending ")
+	want := port.TimerInfo{ID: parley.Ref(ID(1), parley.Seq(all[0].Timer)), Session: ID(1), Timer: all[0].Timer,
 		Run: run, Agent: "helper", Owner: "ann", By: "tool",
 		Reason: "be\x1acause é", Message: "one", Status: parley.TimerPending, FireAt: at.Add(time.Minute),
 		CreatedAt: at, UpdatedAt: at}
 	if diff := cmp.Diff(want, all[0]); diff != "" {
 		t.Error(diff)
 	}
-	check(parley.TimerQuery{Owner: "bob"}, "bob  pending ")
-	check(parley.TimerQuery{Session: ID(1), Timer: all[1].Timer}, "ann three\u2028 pending ")
-	check(parley.TimerQuery{Session: ID(1), Timer: 99})
-	check(parley.TimerQuery{Session: ID(1), Status: parley.TimerGone})
-	if list, err := f.Tenant("rival").Timers(ctx, parley.TimerQuery{Limit: 10}); err != nil || len(list) > 0 {
+	check(port.TimerQuery{Owner: "bob"}, "bob  pending ")
+	check(port.TimerQuery{Session: ID(1), Timer: all[1].Timer}, "ann three\u2028 pending ")
+	check(port.TimerQuery{Session: ID(1), Timer: 99})
+	check(port.TimerQuery{Session: ID(1), Status: parley.TimerGone})
+	if list, err := f.Tenant("rival").Timers(ctx, port.TimerQuery{Limit: 10}); err != nil || len(list) > 0 {
 		t.Errorf("of another tenant: %v, %v", list, err)
 	}
 
@@ -74,28 +75,28 @@ func timersAreRows(t *testing.T, f *fixture) {
 	l.model()
 	l.at = l.at.Add(time.Second)
 	fire(all[1].Timer)
-	check(parley.TimerQuery{Session: ID(1)}, "ann two pending ", "ann three\u2028 pending cooldown",
+	check(port.TimerQuery{Session: ID(1)}, "ann two pending ", "ann three\u2028 pending cooldown",
 		"ann one promoted ")
 	l.do(parley.SubmitInput{Content: "more", Agent: agent, Deliver: true, Request: "r2"})
-	check(parley.TimerQuery{Session: ID(1)}, "ann two cancelled user_message", "ann three\u2028 cancelled user_message",
+	check(port.TimerQuery{Session: ID(1)}, "ann two cancelled user_message", "ann three\u2028 cancelled user_message",
 		"ann one promoted ")
-	check(parley.TimerQuery{Session: ID(1), Status: parley.TimerGone}, "ann two cancelled user_message",
+	check(port.TimerQuery{Session: ID(1), Status: parley.TimerGone}, "ann two cancelled user_message",
 		"ann three\u2028 cancelled user_message")
 
 	// The same message took back what was owed unasked, and nothing else.
-	effects, err := f.Tenant(tenant).Effects(ctx, parley.EffectQuery{Limit: 10})
+	effects, err := f.Tenant(tenant).Effects(ctx, port.EffectQuery{Limit: 10})
 	if err != nil || len(effects) != 2 {
 		t.Fatalf("%+v, %v", effects, err)
 	}
-	if e := effects[0]; e.Status != parley.EffectPending || e.Request != "r2" || e.Owner != "ann" || e.Attempts != 0 {
+	if e := effects[0]; e.Status != port.EffectPending || e.Request != "r2" || e.Owner != "ann" || e.Attempts != 0 {
 		t.Errorf("%+v", e)
 	}
-	if e := effects[1]; e.Status != parley.EffectGone || e.Why != string("user_message") {
+	if e := effects[1]; e.Status != port.EffectGone || e.Why != string("user_message") {
 		t.Errorf("%+v", e)
 	}
 	l.do(parley.DeleteSession{})
-	check(parley.TimerQuery{}, "bob  pending ")
-	if list, err := f.Tenant(tenant).Effects(ctx, parley.EffectQuery{Limit: 10}); err != nil || len(list) > 0 {
+	check(port.TimerQuery{}, "bob  pending ")
+	if list, err := f.Tenant(tenant).Effects(ctx, port.EffectQuery{Limit: 10}); err != nil || len(list) > 0 {
 		t.Errorf("of a deleted session: %v, %v", list, err)
 	}
 }
@@ -109,9 +110,9 @@ func (f *fixture) owes(id parley.SessionID, opened time.Time) (ended time.Time) 
 }
 
 // effect is the one effect of a session.
-func (f *fixture) effect(id parley.SessionID) parley.EffectInfo {
+func (f *fixture) effect(id parley.SessionID) port.EffectInfo {
 	f.t.Helper()
-	list, err := f.Tenant(tenant).Effects(context.Background(), parley.EffectQuery{Session: id, Limit: 10})
+	list, err := f.Tenant(tenant).Effects(context.Background(), port.EffectQuery{Session: id, Limit: 10})
 	if err != nil || len(list) != 1 {
 		f.t.Fatalf("%+v, %v", list, err)
 	}
@@ -147,7 +148,7 @@ func effectsAreDeliveredOrFail(t *testing.T, f *fixture) {
 	if err := logs.Delivered(ctx, ID(2), at, 3); err != nil {
 		t.Fatal(err)
 	}
-	if e := effects(ID(1)); e.Attempts != 2 || e.Status != parley.EffectExecuting || !e.LastAttemptAt.Equal(at) ||
+	if e := effects(ID(1)); e.Attempts != 2 || e.Status != port.EffectExecuting || !e.LastAttemptAt.Equal(at) ||
 		!e.CreatedAt.Equal(made) {
 		t.Errorf("%+v, made %v", e, made)
 	}
@@ -156,11 +157,11 @@ func effectsAreDeliveredOrFail(t *testing.T, f *fixture) {
 			CreatedAt: owed[0].CreatedAt}) || owed[0].CreatedAt.IsZero() {
 		t.Errorf("what is executing is owed: %+v, %v", owed, err)
 	}
-	if e := effects(ID(2)); e.Attempts != 1 || e.Status != parley.EffectCompleted || !e.LastAttemptAt.Equal(at) {
+	if e := effects(ID(2)); e.Attempts != 1 || e.Status != port.EffectCompleted || !e.LastAttemptAt.Equal(at) {
 		t.Errorf("%+v", e)
 	}
 	if err := logs.Attempted(ctx, ID(2), effects(ID(2)).Effect, at, lease); err != nil ||
-		effects(ID(2)).Status != parley.EffectCompleted {
+		effects(ID(2)).Status != port.EffectCompleted {
 		t.Errorf("what was delivered is executing: %+v, %v", effects(ID(2)), err)
 	}
 
@@ -169,11 +170,11 @@ func effectsAreDeliveredOrFail(t *testing.T, f *fixture) {
 	logs = f.Tenant(tenant)
 	for _, c := range []struct {
 		at     time.Time
-		status parley.EffectStatus
+		status port.EffectStatus
 		leased time.Time
-	}{{lease.Add(-time.Microsecond), parley.EffectExecuting, lease}, {lease, parley.EffectPending, time.Time{}}} {
+	}{{lease.Add(-time.Microsecond), port.EffectExecuting, lease}, {lease, port.EffectPending, time.Time{}}} {
 		done, err := logs.Expire(ctx, t0, c.at)
-		if e := effects(ID(1)); err != nil || done != (parley.Expired{Oldest: made, Leased: c.leased}) ||
+		if e := effects(ID(1)); err != nil || done != (port.Expired{Oldest: made, Leased: c.leased}) ||
 			e.Status != c.status || e.Attempts != 2 {
 			t.Errorf("at %v: %+v, %+v, %v", c.at, done, e, err)
 		}
@@ -190,20 +191,20 @@ func effectsAreDeliveredOrFail(t *testing.T, f *fixture) {
 		{made.Add(3 * time.Hour), 1, time.Time{}},
 	} {
 		if done, err := logs.Expire(ctx, c.before, at); err != nil ||
-			done != (parley.Expired{Failed: c.failed, Oldest: c.oldest}) {
+			done != (port.Expired{Failed: c.failed, Oldest: c.oldest}) {
 			t.Errorf("before %v: %+v, %v; want %+v", c.before, done, err, c)
 		}
 	}
-	if done, err := f.Tenant("rival").Expire(ctx, at, at); err != nil || done != (parley.Expired{}) {
+	if done, err := f.Tenant("rival").Expire(ctx, at, at); err != nil || done != (port.Expired{}) {
 		t.Errorf("of another tenant: %+v, %v", done, err)
 	}
-	if e := effects(ID(1)); e.Status != parley.EffectFailed || e.Why != parley.EffectExpired {
+	if e := effects(ID(1)); e.Status != port.EffectFailed || e.Why != port.EffectExpired {
 		t.Errorf("%+v", e)
 	}
-	if e := effects(ID(2)); e.Status != parley.EffectCompleted {
+	if e := effects(ID(2)); e.Status != port.EffectCompleted {
 		t.Errorf("%+v", e)
 	}
-	if err := logs.Delivered(ctx, ID(1), at, 3); err != nil || effects(ID(1)).Status != parley.EffectFailed {
+	if err := logs.Delivered(ctx, ID(1), at, 3); err != nil || effects(ID(1)).Status != port.EffectFailed {
 		t.Errorf("what has failed is delivered: %v", err)
 	}
 }
@@ -212,14 +213,14 @@ func effectsAreDeliveredOrFail(t *testing.T, f *fixture) {
 func effectsAreSetAside(t *testing.T, f *fixture) {
 	ctx, logs, at := context.Background(), f.Tenant(tenant), t0.Add(5*time.Hour)
 	f.owes(ID(5), t0)
-	if err := logs.SetAside(ctx, ID(5), f.effect(ID(5)).Effect, parley.EffectPoisoned, at); err != nil {
+	if err := logs.SetAside(ctx, ID(5), f.effect(ID(5)).Effect, port.EffectPoisoned, at); err != nil {
 		t.Fatal(err)
 	}
-	if e := f.effect(ID(5)); e.Status != parley.EffectFailed || e.Why != parley.EffectPoisoned {
+	if e := f.effect(ID(5)); e.Status != port.EffectFailed || e.Why != port.EffectPoisoned {
 		t.Errorf("%+v", e)
 	}
-	one, err := logs.Effects(ctx, parley.EffectQuery{Session: ID(5), Effect: f.effect(ID(5)).Effect, Limit: 10})
-	none, err2 := logs.Effects(ctx, parley.EffectQuery{Session: ID(5), Effect: 99, Limit: 10})
+	one, err := logs.Effects(ctx, port.EffectQuery{Session: ID(5), Effect: f.effect(ID(5)).Effect, Limit: 10})
+	none, err2 := logs.Effects(ctx, port.EffectQuery{Session: ID(5), Effect: 99, Limit: 10})
 	if err != nil || err2 != nil || len(one) != 1 || len(none) != 0 {
 		t.Errorf("%+v, %+v, %v, %v", one, none, err, err2)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // treesAreFollowedFromAnywhere reads a root and two sessions below it, appended
@@ -49,7 +50,7 @@ func treesAreFollowedFromAnywhere(t *testing.T, f *fixture) {
 // that are no pieces of an output.
 func trimmedPiecesAreMissedByNobody(t *testing.T, f *fixture) {
 	ctx := context.Background()
-	output := func(id parley.SessionID, old bool, bodies ...parley.EventBody) parley.Batch {
+	output := func(id parley.SessionID, old bool, bodies ...parley.EventBody) port.Batch {
 		b := batch(id, 0, len(bodies)+1)
 		for i, body := range bodies {
 			b.Events[i+1].Body = body

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // usageIsAddedUp: what users have used is known by day, and what they store.
@@ -26,22 +27,22 @@ func usageIsAddedUp(t *testing.T, f *fixture) {
 	f.born(parley.TenantSession, "ann", t0.Add(day), nil)                                        // nor does this
 
 	each := parley.Usage{Input: 3, Output: 2, Cached: 1}
-	row := func(user parley.PrincipalID, at time.Time, calls int64) parley.UsageRow {
-		r := parley.UsageRow{User: user, Day: parley.Day(at), Spent: parley.Spent{Sessions: 1, Calls: calls}}
+	row := func(user parley.PrincipalID, at time.Time, calls int64) port.UsageRow {
+		r := port.UsageRow{User: user, Day: port.Day(at), Spent: port.Spent{Sessions: 1, Calls: calls}}
 		for range calls {
 			r.Usage = r.Usage.Plus(each)
 		}
 		return r
 	}
-	all := []parley.UsageRow{row("ann", t0.Add(day), 1), row("ann", t0, 2), row("bob", t0, 1)}
+	all := []port.UsageRow{row("ann", t0.Add(day), 1), row("ann", t0, 2), row("bob", t0, 1)}
 	for _, test := range []struct {
-		query parley.UsageQuery
-		want  []parley.UsageRow
+		query port.UsageQuery
+		want  []port.UsageRow
 	}{
-		{parley.UsageQuery{First: parley.Day(t0), Last: parley.Day(t0.Add(day)), Limit: 10}, all},
-		{parley.UsageQuery{First: parley.Day(t0), Last: parley.Day(t0.Add(day)), Limit: 2}, all[:2]},
-		{parley.UsageQuery{First: parley.Day(t0), Last: parley.Day(t0), Limit: 10}, all[1:]},
-		{parley.UsageQuery{User: "bob", First: parley.Day(t0), Last: parley.Day(t0.Add(day)), Limit: 10}, all[2:]},
+		{port.UsageQuery{First: port.Day(t0), Last: port.Day(t0.Add(day)), Limit: 10}, all},
+		{port.UsageQuery{First: port.Day(t0), Last: port.Day(t0.Add(day)), Limit: 2}, all[:2]},
+		{port.UsageQuery{First: port.Day(t0), Last: port.Day(t0), Limit: 10}, all[1:]},
+		{port.UsageQuery{User: "bob", First: port.Day(t0), Last: port.Day(t0.Add(day)), Limit: 10}, all[2:]},
 	} {
 		got, err := f.Tenant(tenant).Usage(ctx, test.query)
 		if err != nil || !reflect.DeepEqual(got, test.want) {
@@ -58,15 +59,15 @@ func usageIsAddedUp(t *testing.T, f *fixture) {
 	if err != nil || !reflect.DeepEqual(stored, logged) {
 		t.Errorf("%v are stored, and are said to be %v; %v", logged, stored, err)
 	}
-	whole, own, err := f.Tenant(tenant).Spent(ctx, parley.Day(t0), "ann", true)
+	whole, own, err := f.Tenant(tenant).Spent(ctx, port.Day(t0), "ann", true)
 	want := all[1].Spent
 	want.Storage = logged["ann"]
 	if err != nil || own != want || whole.Calls != 3 || whole.Sessions != 2 ||
 		whole.Storage != logged["ann"]+logged["bob"] {
 		t.Errorf("%v: %+v of %+v, and not %+v", err, own, whole, want)
 	}
-	if whole, own, err := f.Tenant("other").Spent(ctx, parley.Day(t0), "ann", true); err != nil ||
-		whole != (parley.Spent{}) || own != (parley.Spent{}) {
+	if whole, own, err := f.Tenant("other").Spent(ctx, port.Day(t0), "ann", true); err != nil ||
+		whole != (port.Spent{}) || own != (port.Spent{}) {
 		t.Errorf("another tenant has used %+v, %v", whole, err)
 	}
 }

@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"parley"
+	"parley/port"
 )
 
 // A box is the tools that servers offer one tenant, for as long as ctx lasts.
 type box struct {
 	ctx     context.Context
 	servers *Servers
-	ledger  parley.ToolLedger
+	ledger  port.ToolLedger
 }
 
 // may reports whether an agent is meant to call a tool; an empty tool stands for
@@ -37,8 +38,8 @@ func (b *box) Specs(agent parley.Agent) []parley.ToolSpec {
 	ctx, cancel := context.WithTimeout(b.ctx, firstWait)
 	defer cancel()
 	var links []*link
-	for _, server := range b.servers.Servers {
-		if _, ok := b.servers.find(b.ledger.Tenant(), server.Name); ok && may(agent, server.Name, "") {
+	for _, server := range b.servers.of(b.ledger.Tenant()) {
+		if may(agent, server.Name, "") {
 			l := b.servers.link(b.ledger.Tenant(), server)
 			l.rouse()
 			links = append(links, l)
@@ -129,7 +130,7 @@ func (b *box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 	}
 	v := parley.Verdict{Kind: parley.VerdictAsk, Class: t.class(l.server.Trust),
 		Source: parley.ServerSource(l.server.Name),
-		Digest: parley.Digest("mcp", l.server.Name, t.name, arguments, t.digest),
+		Digest: port.Digest("mcp", l.server.Name, t.name, arguments, t.digest),
 		Show:   fmt.Sprintf("Call the tool %s of the server %s with:\n\n%s", t.name, l.server.Name, arguments)}
 	if agent.Approval == parley.ApprovalFullAuto {
 		v.Kind = parley.VerdictRun
@@ -150,16 +151,16 @@ func object(arguments string) (string, error) {
 }
 
 // Perform carries out a call. It starts the server if that is not running.
-func (b *box) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress parley.Progress) (
-	parley.ToolResult, error) {
+func (b *box) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress port.Progress) (
+	port.ToolResult, error) {
 	server, tool, _ := strings.Cut(name, parley.ServerSeparator)
 	s, ok := b.servers.find(b.ledger.Tenant(), server)
 	if !ok || !may(agent, server, tool) {
-		return parley.ToolResult{}, noTool(name)
+		return port.ToolResult{}, noTool(name)
 	}
 	arguments, err := object(arguments)
 	if err != nil {
-		return parley.ToolResult{}, err
+		return port.ToolResult{}, err
 	}
 	l := b.servers.link(b.ledger.Tenant(), s)
 	limited, cancel := context.WithTimeout(ctx, s.Timeout)
@@ -167,13 +168,13 @@ func (b *box) Perform(ctx context.Context, agent parley.Agent, name, arguments s
 	for attempt := 0; ; attempt++ {
 		c, err := l.acquire(limited)
 		if err != nil {
-			return parley.ToolResult{}, unlessEnded(ctx, err)
+			return port.ToolResult{}, unlessEnded(ctx, err)
 		}
 		// Who starts a server may have been told of other tools than before.
 		t, err := b.current(l, tool)
 		if err != nil {
 			l.release()
-			return parley.ToolResult{}, err
+			return port.ToolResult{}, err
 		}
 		result, err := c.call(limited, t.name, arguments, progress)
 		l.release()
@@ -182,15 +183,15 @@ func (b *box) Perform(ctx context.Context, agent parley.Agent, name, arguments s
 		case err == nil:
 			return result, nil
 		case ctx.Err() != nil:
-			return parley.ToolResult{}, ctx.Err()
+			return port.ToolResult{}, ctx.Err()
 		case answered:
 			if isRefused(err) { // what is refused over HTTP ends the session
 				l.lost(c)
 			}
-			return parley.ToolResult{}, parley.Errorf(parley.CodeInvalid, "The server %s did not take the call: %s",
+			return port.ToolResult{}, parley.Errorf(parley.CodeInvalid, "The server %s did not take the call: %s",
 				s.Name, said)
 		case limited.Err() != nil:
-			return parley.ToolResult{},
+			return port.ToolResult{},
 				fate(err, t.class(s.Trust), fmt.Sprintf("The server %s did not answer within %s, and was told to stop.",
 					s.Name, s.Timeout))
 		}
@@ -198,7 +199,7 @@ func (b *box) Perform(ctx context.Context, agent parley.Agent, name, arguments s
 		if isForgotten(err) && attempt == 0 { // it was restarted, and did nothing of this
 			continue
 		}
-		return parley.ToolResult{},
+		return port.ToolResult{},
 			fate(err, t.class(s.Trust), fmt.Sprintf("The server %s was lost while this ran.", s.Name))
 	}
 }
@@ -215,7 +216,7 @@ func unlessEnded(ctx context.Context, err error) error {
 func fate(err error, class parley.ToolClass, message string) error {
 	if class == parley.Effectful {
 		return &parley.Error{Code: parley.CodeInterrupted, Message: message + " Nobody knows whether it happened.",
-			Err: fmt.Errorf("%w: %w", parley.ErrFateUnknown, err)}
+			Err: fmt.Errorf("%w: %w", port.ErrFateUnknown, err)}
 	}
 	return &parley.Error{Code: parley.CodeUnavailable, Message: message + " It can be called again.", Err: err}
 }

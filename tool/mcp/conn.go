@@ -13,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley"
+	"parley/port"
 )
 
 // A conn is one connection to a server.
@@ -149,7 +150,7 @@ func progressText(p *sdk.ProgressNotificationParams) string {
 
 // call has the server carry out a call. When ctx ends the server is told, and
 // one that cannot even be told is ended.
-func (c *conn) call(ctx context.Context, tool, arguments string, progress parley.Progress) (parley.ToolResult, error) {
+func (c *conn) call(ctx context.Context, tool, arguments string, progress port.Progress) (port.ToolResult, error) {
 	token := "call-" + strconv.FormatInt(c.last.Add(1), 10)
 	heard := make(chan string, 16)
 	c.mu.Lock()
@@ -196,7 +197,7 @@ func (c *conn) call(ctx context.Context, tool, arguments string, progress parley
 				}
 			}
 			if a.err != nil {
-				return parley.ToolResult{}, refused.explain(a.err)
+				return port.ToolResult{}, refused.explain(a.err)
 			}
 			return result(a.result), nil
 		}

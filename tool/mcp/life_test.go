@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/port"
 )
 
 // A call whose process dies in the middle is unknown, unless it only reads; the
@@ -22,10 +23,10 @@ func TestAProcessThatDies(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Servers[0].Trust = true })
 	r.meet()
 	_, err := r.call(t.Context(), "die", "")
-	if !errors.Is(err, parley.ErrFateUnknown) || parley.CodeOf(err) != parley.CodeInterrupted {
+	if !errors.Is(err, port.ErrFateUnknown) || parley.CodeOf(err) != parley.CodeInterrupted {
 		t.Errorf("a call that may have had its effect: %v", err)
 	}
-	if _, err := r.call(t.Context(), "dieread", ""); err == nil || errors.Is(err, parley.ErrFateUnknown) {
+	if _, err := r.call(t.Context(), "dieread", ""); err == nil || errors.Is(err, port.ErrFateUnknown) {
 		t.Errorf("a call that only reads: %v", err)
 	}
 	if got, err := r.call(t.Context(), "echo", "again"); err != nil || got.Text != "again" {
@@ -50,7 +51,7 @@ func TestAServerThatDoesNotStart(t *testing.T) {
 		t.Errorf("on offer are %q", names)
 	}
 	_, err := r.call(t.Context(), "echo", "x")
-	if parley.CodeOf(err) != parley.CodeUnavailable || errors.Is(err, parley.ErrFateUnknown) ||
+	if parley.CodeOf(err) != parley.CodeUnavailable || errors.Is(err, port.ErrFateUnknown) ||
 		!strings.Contains(parley.MessageOf(err), "exit code 3") {
 		t.Errorf("%v", err)
 	}
@@ -107,7 +108,7 @@ func TestACallThatTakesTooLong(t *testing.T) {
 	r.meet()
 	quick := r.Servers
 	quick.Servers[0].Timeout = time.Second
-	if _, err := r.call(t.Context(), "slow", ""); !errors.Is(err, parley.ErrFateUnknown) ||
+	if _, err := r.call(t.Context(), "slow", ""); !errors.Is(err, port.ErrFateUnknown) ||
 		!strings.Contains(parley.MessageOf(err), "did not answer within") {
 		t.Errorf("%v", err)
 	}
@@ -174,7 +175,7 @@ func TestClose(t *testing.T) {
 	}()
 	<-begun
 	_ = r.Close(t.Context())
-	if err := <-done; !errors.Is(err, parley.ErrFateUnknown) {
+	if err := <-done; !errors.Is(err, port.ErrFateUnknown) {
 		t.Errorf("%v", err)
 	}
 	if left := r.processes(); len(left) > 0 {
@@ -293,12 +294,12 @@ func TestHTTP(t *testing.T) {
 func TestHTTPThatBreaks(t *testing.T) {
 	for mode, check := range map[string]func(*testing.T, error){
 		"refuse": func(t *testing.T, err error) {
-			if err == nil || errors.Is(err, parley.ErrFateUnknown) || !strings.Contains(parley.MessageOf(err), "403") {
+			if err == nil || errors.Is(err, port.ErrFateUnknown) || !strings.Contains(parley.MessageOf(err), "403") {
 				t.Errorf("%v", err)
 			}
 		},
 		"break": func(t *testing.T, err error) {
-			if !errors.Is(err, parley.ErrFateUnknown) {
+			if !errors.Is(err, port.ErrFateUnknown) {
 				t.Errorf("%v", err)
 			}
 		},

@@ -18,6 +18,8 @@ type link struct {
 	server  Server
 	log     *slog.Logger
 	tried   chan struct{} // closed when the first attempt to connect is over
+	retired chan struct{} // closed when the server is gone, or another one has its name
+	tail    *tail         // keeps what its process writes to stderr; nil: that is only logged
 
 	mu       sync.Mutex    // guards the following; leaf
 	conn     *conn         // nil: not connected
@@ -33,7 +35,8 @@ type link struct {
 
 func newLink(s *Servers, tenant parley.TenantID, server Server) *link {
 	return &link{servers: s, tenant: tenant, server: server, tried: make(chan struct{}),
-		log: s.Log.With("tenant", tenant, "mcp", server.Name)}
+		retired: make(chan struct{}),
+		log:     s.Log.With("tenant", tenant, "mcp", server.Name)}
 }
 
 func (l *link) known() []offered {
@@ -69,6 +72,12 @@ func (l *link) rouse() {
 // begin starts to connect, unless that is under way or would be too soon. It
 // needs l.mu.
 func (l *link) begin() {
+	select {
+	case <-l.retired:
+		l.problem = parley.Errorf(parley.CodeUnavailable, "It was removed or changed.")
+		return
+	default:
+	}
 	if l.conn != nil || l.starting != nil || time.Now().Before(l.next) {
 		return
 	}
@@ -146,6 +155,14 @@ func (l *link) release() {
 	l.used = time.Now()
 }
 
+// retire ends the connection, and no other is made. It is for once.
+func (l *link) retire() {
+	l.mu.Lock()
+	close(l.retired)
+	l.conn = nil // nobody gets it any more
+	l.mu.Unlock()
+}
+
 // lost lets nobody use a connection any more that was found to be of no use.
 func (l *link) lost(c *conn) {
 	l.mu.Lock()
@@ -201,6 +218,8 @@ func (l *link) attend(c *conn) error {
 	for {
 		select {
 		case <-l.servers.ctx.Done():
+			return nil
+		case <-l.retired:
 			return nil
 		case <-c.unwanted:
 			return c.wire.why() // nil, if it was still there

@@ -18,12 +18,16 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"net"
+	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"parley"
+	"parley/port"
 	"parley/sandbox"
 )
 
@@ -50,6 +54,8 @@ type Server struct {
 
 	URL     string
 	Headers map[string]string
+	// Guarded: it is reached by Options.Dial, because somebody other than the operator has named its address.
+	Guarded bool
 }
 
 func (s Server) transport() string {
@@ -66,9 +72,11 @@ type Options struct {
 	Home      parley.TenantID  // whose the workspace is; processes of other tenants have none
 	Sandbox   *sandbox.Sandbox // in which they are
 	Barred    []uint16         // ports that no process of a server reaches: our own
-	Screen    parley.Screen    // looks at what servers say of their tools; may be nil
+	Screen    port.Screen      // looks at what servers say of their tools; may be nil
 	Log       *slog.Logger
-	Backoff   time.Duration // before a server that broke is tried again; doubled each time; default 1 s
+	// Dial connects to an address of a guarded server, or refuses to.
+	Dial    func(to *url.URL) func(ctx context.Context, network, address string) (net.Conn, error)
+	Backoff time.Duration // before a server that broke is tried again; doubled each time; default 1 s
 }
 
 const (
@@ -79,7 +87,7 @@ const (
 	steady      = time.Minute // one that ran for so long did not break at once
 )
 
-// Servers is a parley.TenantToolbox.
+// Servers is a port.TenantToolbox.
 type Servers struct {
 	Options
 	ctx    context.Context // ends with Close
@@ -88,7 +96,8 @@ type Servers struct {
 
 	mu     sync.Mutex // guards the following; leaf
 	links  map[key]*link
-	open   int // connections, and those on their way
+	added  map[parley.TenantID][]Server // by Set
+	open   int                          // connections, and those on their way
 	closed bool
 }
 
@@ -97,7 +106,7 @@ type key struct {
 	server string
 }
 
-var _ parley.TenantToolbox = (*Servers)(nil)
+var _ port.TenantToolbox = (*Servers)(nil)
 
 // New starts nothing yet.
 func New(o Options) *Servers {
@@ -105,12 +114,90 @@ func New(o Options) *Servers {
 	o.Servers = slices.Clone(o.Servers)
 	slices.SortFunc(o.Servers, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
 	for i := range o.Servers {
-		o.Servers[i].Timeout = cmp.Or(o.Servers[i].Timeout, 2*time.Minute)
-		o.Servers[i].Idle = cmp.Or(o.Servers[i].Idle, 10*time.Minute)
+		o.Servers[i] = o.Servers[i].complete()
 	}
-	s := &Servers{Options: o, links: map[key]*link{}}
+	s := &Servers{Options: o, links: map[key]*link{}, added: map[parley.TenantID][]Server{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
+}
+
+func (s Server) complete() Server {
+	s.Timeout = cmp.Or(s.Timeout, 2*time.Minute)
+	s.Idle = cmp.Or(s.Idle, 10*time.Minute)
+	return s
+}
+
+// Set gives a tenant servers of its own besides those of the options, in place of those of the last call. A server with
+// the name of one of the options is left out. Connections to servers that are gone or have changed end; a call that
+// runs is lost.
+func (s *Servers) Set(tenant parley.TenantID, servers []Server) {
+	var list []Server
+	for _, one := range servers {
+		if !slices.ContainsFunc(s.Servers, func(own Server) bool { return own.Name == one.Name }) {
+			list = append(list, one.complete())
+		}
+	}
+	s.mu.Lock()
+	var gone []*link
+	for _, was := range s.added[tenant] {
+		same := slices.ContainsFunc(list, func(now Server) bool { return reflect.DeepEqual(was, now) })
+		if k := (key{tenant, was.Name}); !same && s.links[k] != nil {
+			gone = append(gone, s.links[k])
+			delete(s.links, k)
+		}
+	}
+	s.added[tenant] = list
+	s.mu.Unlock()
+	for _, l := range gone {
+		l.retire()
+	}
+}
+
+// of lists the servers that a tenant may use, by name.
+func (s *Servers) of(tenant parley.TenantID) (list []Server) {
+	for _, server := range s.Servers {
+		if server.Everyone || slices.Contains(server.Tenants, tenant) || server.Tenants == nil && tenant == s.Home {
+			list = append(list, server)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list = append(list, s.added[tenant]...)
+	slices.SortFunc(list, func(a, b Server) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Try starts a server, lists its tools and ends it. What its process writes to stderr is returned, and not logged: the
+// secrets that it was given are not known to the screen yet.
+func (s *Servers) Try(tenant parley.TenantID, server Server) (trial port.ServerTrial) {
+	l := newLink(s, tenant, server.complete())
+	l.log, l.tail = slog.New(slog.DiscardHandler), &tail{}
+	done := make(chan struct{})
+	trial.Tools = []port.ServerTool{}
+	var tools []offered
+	err := s.enter(func() {
+		defer close(done)
+		var c *conn
+		var err error
+		if c, tools, err = l.connect(); err == nil {
+			c.close()
+			trial.Works = true
+			return
+		}
+		trial.Reason = parley.MessageOf(err)
+	})
+	if err != nil {
+		trial.Reason = parley.MessageOf(err)
+		return trial
+	}
+	<-done // within startWithin and grace
+	for _, t := range tools {
+		trial.Tools = append(trial.Tools, t.info(server.Name, nil))
+	}
+	if !trial.Works {
+		trial.Output = l.tail.String()
+	}
+	return trial
 }
 
 // Close ends all connections and processes, and returns when they are gone.
@@ -147,13 +234,12 @@ func (s *Servers) enter(keep func()) error {
 
 // find is the server of that name, if the tenant may use it.
 func (s *Servers) find(tenant parley.TenantID, name string) (Server, bool) {
-	for _, server := range s.Servers {
-		if server.Name == name {
-			return server, server.Everyone || slices.Contains(server.Tenants, tenant) || server.Tenants == nil &&
-				tenant == s.Home
-		}
+	list := s.of(tenant)
+	i := slices.IndexFunc(list, func(server Server) bool { return server.Name == name })
+	if i < 0 {
+		return Server{}, false
 	}
-	return Server{}, false
+	return list[i], true
 }
 
 // link is what is between a tenant and a server that it may use.
@@ -184,14 +270,11 @@ func (s *Servers) Names() []string {
 }
 
 // List says how the servers of a tenant are, given what it has accepted.
-func (s *Servers) List(tenant parley.TenantID, accepted map[string]map[string]string) []parley.ToolServer {
-	list := []parley.ToolServer{}
-	for _, server := range s.Servers {
-		if _, ok := s.find(tenant, server.Name); !ok {
-			continue
-		}
-		info := parley.ToolServer{Name: server.Name, Transport: server.transport(), Status: "stopped",
-			Trusted: server.Trust, Tools: []parley.ServerTool{}}
+func (s *Servers) List(tenant parley.TenantID, accepted map[string]map[string]string) []port.ToolServer {
+	list := []port.ToolServer{}
+	for _, server := range s.of(tenant) {
+		info := port.ToolServer{Name: server.Name, Transport: server.transport(), Status: "stopped",
+			Trusted: server.Trust, Tools: []port.ServerTool{}}
 		if l := s.met(tenant, server.Name); l != nil {
 			var tools []offered
 			info.Status, info.Problem, tools = l.status()
@@ -211,9 +294,9 @@ func (s *Servers) Judge(_ parley.Agent, name, _ string) parley.Verdict {
 	return parley.Verdict{Kind: parley.VerdictBlock, Reason: noTool(name).Error()}
 }
 
-func (s *Servers) Perform(_ context.Context, _ parley.Agent, name, _ string, _ parley.Progress) (parley.ToolResult,
+func (s *Servers) Perform(_ context.Context, _ parley.Agent, name, _ string, _ port.Progress) (port.ToolResult,
 	error) {
-	return parley.ToolResult{}, noTool(name)
+	return port.ToolResult{}, noTool(name)
 }
 
 func noTool(name string) error {
@@ -221,6 +304,6 @@ func noTool(name string) error {
 }
 
 // Of is what the servers offer a tenant.
-func (s *Servers) Of(ctx context.Context, ledger parley.ToolLedger) parley.Toolbox {
+func (s *Servers) Of(ctx context.Context, ledger port.ToolLedger) port.Toolbox {
 	return &box{ctx, s, ledger}
 }

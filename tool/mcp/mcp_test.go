@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley"
+	"parley/port"
 	"parley/sandbox"
 )
 
@@ -143,7 +144,7 @@ func (r *rig) processes() (list []string) {
 	return list
 }
 
-func (r *rig) box() parley.Toolbox { return r.Of(context.Background(), r.book) }
+func (r *rig) box() port.Toolbox { return r.Of(context.Background(), r.book) }
 
 func (r *rig) names(agent parley.Agent) (names []string) {
 	for _, s := range r.box().Specs(agent) {
@@ -188,7 +189,7 @@ func (r *rig) logged(words string) {
 	}
 }
 
-func (r *rig) call(ctx context.Context, name, text string) (parley.ToolResult, error) {
+func (r *rig) call(ctx context.Context, name, text string) (port.ToolResult, error) {
 	return r.box().Perform(ctx, parley.Agent{}, "test__"+name, `{"text":"`+text+`"}`, func(parley.Stream, string) {})
 }
 
@@ -197,7 +198,7 @@ func (r *rig) starts() int {
 	return strings.Count(string(raw), "\n")
 }
 
-func (r *rig) tool(name string) parley.ServerTool {
+func (r *rig) tool(name string) port.ServerTool {
 	r.t.Helper()
 	accepted, _ := r.book.Accepted(context.Background())
 	for _, s := range r.List("acme", accepted) {
@@ -207,7 +208,7 @@ func (r *rig) tool(name string) parley.ServerTool {
 			}
 		}
 	}
-	return parley.ServerTool{}
+	return port.ServerTool{}
 }
 
 func TestToolsAreOfferedAndCalled(t *testing.T) {
@@ -377,7 +378,7 @@ func TestNothingIsOfferedOffTheRecord(t *testing.T) {
 }
 
 // suspicious flags what speaks of repeating.
-type suspicious struct{ parley.Screen }
+type suspicious struct{ port.Screen }
 
 func (suspicious) Scan(_ []string, text string) (f parley.Finding) {
 	if strings.Contains(text, "Says it again.") {
@@ -386,7 +387,7 @@ func (suspicious) Scan(_ []string, text string) (f parley.Finding) {
 	return f
 }
 
-func (suspicious) Redactor() parley.Filter { return secrets{} }
+func (suspicious) Redactor() port.Filter { return secrets{} }
 
 type secrets struct{}
 

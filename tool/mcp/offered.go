@@ -10,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley"
+	"parley/port"
 )
 
 // An offered tool is what a server says of one.
@@ -32,7 +33,7 @@ const (
 )
 
 // list asks a server for its tools. Those beyond a limit are not made use of.
-func list(ctx context.Context, session *sdk.ClientSession, server string, screen parley.Screen) ([]offered, error) {
+func list(ctx context.Context, session *sdk.ClientSession, server string, screen port.Screen) ([]offered, error) {
 	if caps := session.InitializeResult().Capabilities; caps != nil && caps.Tools == nil {
 		return nil, nil
 	}
@@ -61,14 +62,14 @@ func list(ctx context.Context, session *sdk.ClientSession, server string, screen
 	return nil, errors.New("its list of tools has no end")
 }
 
-func offer(t *sdk.Tool, server string, screen parley.Screen) offered {
+func offer(t *sdk.Tool, server string, screen port.Screen) offered {
 	o := offered{name: t.Name, description: t.Description}
 	schema, err := json.Marshal(t.InputSchema)
 	o.schema = string(schema)
 	if a := t.Annotations; a != nil {
 		o.reads, o.repeats = a.ReadOnlyHint, a.IdempotentHint
 	}
-	o.digest = parley.Digest("tool", t.Name, t.Title, t.Description, o.schema,
+	o.digest = port.Digest("tool", t.Name, t.Title, t.Description, o.schema,
 		strconv.FormatBool(o.reads), strconv.FormatBool(o.repeats))
 	switch _, isObject := t.InputSchema.(map[string]any); {
 	case !parley.ValidServerTool(server, t.Name):
@@ -132,8 +133,8 @@ func (t offered) why(accepted map[string]string) string {
 	return "it was not there when the server was first used; " + who
 }
 
-func (t offered) info(server string, accepted map[string]string) parley.ServerTool {
-	info := parley.ServerTool{Name: t.full(server), Status: "available", Description: parley.CleanText(t.description),
+func (t offered) info(server string, accepted map[string]string) port.ServerTool {
+	info := port.ServerTool{Name: t.full(server), Status: "available", Description: parley.CleanText(t.description),
 		Digest: t.digest, Accepted: accepted[t.name]}
 	if t.unusable == "" {
 		info.Parameters = json.RawMessage(t.schema)

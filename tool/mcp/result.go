@@ -10,16 +10,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"parley"
+	"parley/port"
 )
 
 func raw(arguments string) json.RawMessage { return json.RawMessage(arguments) }
 
 // result is what a model is told of what a server answered. It is text; of the
 // rest the model is told that it is there.
-func result(r *sdk.CallToolResult) parley.ToolResult {
+func result(r *sdk.CallToolResult) port.ToolResult {
 	if r.NeedsInput() {
-		return parley.ToolResult{Text: "The server wants to ask something back, which it cannot do here. It did not " +
+		return port.ToolResult{Text: "The server wants to ask something back, which it cannot do here. It did not " +
 			"finish the call.", Failed: true}
 	}
 	var parts []string
@@ -35,7 +35,7 @@ func result(r *sdk.CallToolResult) parley.ToolResult {
 	if text == "" {
 		text = "(it answered with nothing)"
 	}
-	return parley.ToolResult{Text: text, Failed: r.IsError}
+	return port.ToolResult{Text: text, Failed: r.IsError}
 }
 
 func described(c sdk.Content) string {

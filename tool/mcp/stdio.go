@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley"
+	"parley/port"
 	"parley/sandbox"
 )
 
@@ -22,7 +24,14 @@ func (l *link) dial(ctx context.Context) (wire, error) {
 			strings.Join(l.server.Missing, ", "))
 	}
 	if l.server.URL != "" {
-		return newWeb(l.server), nil
+		if !l.server.Guarded {
+			return newWeb(l.server, nil), nil
+		}
+		to, err := url.Parse(l.server.URL)
+		if err != nil {
+			return nil, err
+		}
+		return newWeb(l.server, l.servers.Dial(to)), nil
 	}
 	return l.launch(ctx)
 }
@@ -74,7 +83,7 @@ func (l *link) launch(ctx context.Context) (wire, error) {
 	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx)) // its end is not to be sudden
 	c := &child{IOTransport: sdk.IOTransport{Reader: out, Writer: in}, stop: stop, exited: make(chan struct{})}
-	said := &notes{log: func(text string, args ...any) { l.log.Info(text, args...) }, redact: l.servers.Screen}
+	said := &notes{log: func(text string, args ...any) { l.log.Info(text, args...) }, redact: l.servers.Screen, tail: l.tail}
 	command.Input, command.Reply, command.Output = theirIn, theirOut, said
 	l.servers.wg.Go(func() {
 		c.ended, c.err = box.Run(run, command)
@@ -130,7 +139,8 @@ func (c *child) why() error {
 // many bytes a minute.
 type notes struct {
 	log    func(string, ...any)
-	redact parley.Screen
+	redact port.Screen
+	tail   *tail // nil: none is kept
 
 	mu    sync.Mutex // guards the following; leaf
 	part  []byte
@@ -178,6 +188,7 @@ func (n *notes) tell(lines []string, full bool) {
 		}
 		if text = line(text, noteBytes); text != "" {
 			n.log("a server of tools says", "line", text)
+			n.tail.add(text)
 		}
 	}
 	if full {

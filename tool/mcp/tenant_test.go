@@ -8,10 +8,11 @@ import (
 	"testing"
 
 	"parley"
+	"parley/port"
 )
 
 // as has another tenant call a tool.
-func (r *rig) as(tenant parley.TenantID, name, text string) (parley.ToolResult, error) {
+func (r *rig) as(tenant parley.TenantID, name, text string) (port.ToolResult, error) {
 	r.t.Helper()
 	b := &book{tenant: tenant, all: map[string]map[string]string{}}
 	box := r.Of(r.t.Context(), b)

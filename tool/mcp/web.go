@@ -23,8 +23,11 @@ type web struct {
 
 const maxMessage = 16 << 20 // bytes of one; a process may send as many
 
-func newWeb(s Server) *web {
+func newWeb(s Server, dial func(context.Context, string, string) (net.Conn, error)) *web {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if dial != nil {
+		transport.Proxy, transport.DialContext = nil, dial // a proxy would be dialled in place of the server
+	}
 	transport.ResponseHeaderTimeout = s.Timeout + grace // a call that is answered at once, or by a stream
 	ctx, cancel := context.WithCancel(context.Background())
 	client := &http.Client{

@@ -31,7 +31,7 @@ type values = map[string]any
 
 var (
 	one   = values{"jwtSecret": secret}
-	three = values{"jwtSecret": secret, "serverKey": secret, "replicaCount": 3, "publicURL": "https://parley.example.com/",
+	three = values{"jwtSecret": secret, "serverKey": secret, "masterKey": secret + secret, "replicaCount": 3, "publicURL": "https://parley.example.com/",
 		"trustedProxies": "10.0.0.0/8", "env": values{"PARLEY_LOG_LEVEL": "debug"},
 		"database": values{"url": "postgres://parley@db/parley"}, "nats": values{"url": "nats://nats:4222"},
 		"ingress": values{"enabled": true, "tlsSecret": "parley-tls"}, "networkPolicy": values{"enabled": true},
@@ -120,6 +120,9 @@ func TestRenderedManifests(t *testing.T) {
 			}
 			checkPod(t, at(found["StatefulSet parley"], "spec", "template", "spec"))
 			checkVariables(t, found)
+			if s, ok := found["Secret parley"]; ok && at(s, "stringData", "PARLEY_MASTER_KEY") != c.given["masterKey"] {
+				t.Errorf("the master key is %v", at(s, "stringData", "PARLEY_MASTER_KEY"))
+			}
 		})
 	}
 }
@@ -183,6 +186,7 @@ func TestTheChartRefusesWhatCannotWork(t *testing.T) {
 		"set jwtSecret":                   {},
 		"several nodes need PostgreSQL":   {"jwtSecret": secret, "replicaCount": 2},
 		"several nodes need the same key": {"jwtSecret": secret, "replicaCount": 2, "database": values{"url": "postgres://db"}},
+		"masterKey is 32 bytes":           {"jwtSecret": secret, "masterKey": secret},
 		"metrics need a token":            {"jwtSecret": secret, "metrics": values{"enabled": true}},
 	} {
 		if _, err := render(t, v); err == nil || !strings.Contains(err.Error(), want) {

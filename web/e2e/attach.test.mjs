@@ -58,3 +58,67 @@ test('text files and files of the project are attached, survive a reload, and re
   await said.getByText('package chosen').waitFor()
   assert.equal(await said.getByText('# Notes').count(), 0, 'a file is shown before it is unfolded')
 })
+
+// pdf is a document of one page, with a text or without.
+function pdf(text) {
+  const content = text === '' ? '' : `BT /F1 12 Tf 72 720 Td (${text}) Tj ET`
+  const objects = [
+    '<</Type /Catalog /Pages 2 0 R>>',
+    '<</Type /Pages /Kids [3 0 R] /Count 1>>',
+    '<</Type /Page /Parent 2 0 R /Contents 4 0 R /Resources <</Font <</F1 5 0 R>>>>>>',
+    `<</Length ${content.length}>>\nstream\n${content}\nendstream`,
+    '<</Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding>>',
+  ]
+  let out = '%PDF-1.4\n'
+  const at = objects.map((object, i) => {
+    const start = out.length
+    out += `${i + 1} 0 obj\n${object}\nendobj\n`
+    return start
+  })
+  const rows = at.map((start) => `${String(start).padStart(10, '0')} 00000 n \n`).join('')
+  const end = `trailer\n<</Size 6 /Root 1 0 R>>\nstartxref\n${out.length}\n%%EOF\n`
+  return Buffer.from(`${out}xref\n0 6\n0000000000 65535 f \n${rows}${end}`)
+}
+
+test('a PDF reaches the model as text, and one without text is refused in words', async (t) => {
+  const model = await Model.start(t)
+  model.script('Sum it up', 'It is about tea.').script('Once more', 'Still tea.')
+  const server = await Server.start(t, { env: model.env })
+  const visitor = await Visitor.come(t, server, { tolerate: [/400/] })
+  const page = await visitor.tab('/')
+  const chat = new Chat(page)
+  const chosen = page.getByRole('list', { name: 'Files to send' })
+  const choose = (name, buffer) =>
+    page.locator('input[type=file]').setInputFiles({ name, mimeType: 'application/pdf', buffer })
+  await chat.field.fill('Sum it up')
+  await choose('my scan.pdf', pdf(''))
+  await chosen.getByText('my scan.pdf').waitFor()
+  await chat.field.press('Enter')
+  await page.getByText('"my scan.pdf" has no text: its pages may be scanned.').waitFor()
+  assert.equal(await chat.field.inputValue(), 'Sum it up', 'a refused message is lost')
+
+  await chosen.getByRole('button', { name: 'Remove my scan.pdf' }).click()
+  await choose('broken.pdf', Buffer.from('%PDF-1.7 nonsense'))
+  await chat.field.press('Enter')
+  await page.getByText('"broken.pdf" cannot be read: it is damaged.').waitFor()
+
+  await chosen.getByRole('button', { name: 'Remove broken.pdf' }).click()
+  await choose('tea & more.pdf', pdf('Tea is brewed at eighty degrees.'))
+  await page.reload()
+  await chosen.getByText('tea & more.pdf').waitFor()
+  await chat.field.press('Enter')
+  await chat.ended('It is about tea.')
+  assert.match(model.asked.at(-1), /File \\"tea & more\.pdf\\", the text of a PDF \(pages: 1\):/)
+  assert.match(model.asked.at(-1), /Tea is brewed at eighty degrees\./)
+  const said = chat.log.getByRole('article', { name: 'You said' }).first()
+  const file = said.getByRole('link', { name: 'tea & more.pdf' })
+  assert.equal(await file.getAttribute('download'), 'tea & more.pdf')
+
+  // The document is still there when the message is edited and sent again.
+  await said.hover()
+  await said.getByRole('button', { name: 'Edit and send again' }).click()
+  await said.getByLabel('Edit the message').fill('Once more')
+  await said.getByRole('button', { name: 'Send' }).click()
+  await chat.ended('Still tea.')
+  assert.match(model.asked.at(-1), /Tea is brewed at eighty degrees\./)
+})

@@ -1,5 +1,7 @@
 // Document 000's acceptance criteria, in its order.
 import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { DebugConsole } from './lib/agent.mjs'
 import { call, jwt, Model, Server, test, token, until, Visitor } from './lib/index.mjs'
 
@@ -122,4 +124,27 @@ test('8: an agent that does not run says so in place of the chat', async (t) => 
   assert.equal(await debug.field.count(), 0, 'it is still mounted')
   await page.getByRole('button', { name: 'Start', exact: true }).click()
   await debug.connected()
+})
+
+test('a card has all answers, and each of them counts', async (t) => {
+  const { model, server, debug } = await open(t, (m) =>
+    m
+      .script('make one', { toolCalls: [call('shell', { command: ['mkdir', 'one'] })] }, 'One is made.')
+      .script('make two', { toolCalls: [call('shell', { command: ['mkdir', 'two'] })] }, 'Two is not made.'),
+  )
+  await debug.connected()
+  const card = debug.panel.getByRole('article', { name: /wants to/ })
+  for (const [asked, answer, said] of [
+    ['make one', 'Allow once', 'One is made.'],
+    ['make two', 'Deny', 'Two is not made.'],
+  ]) {
+    await debug.say(`Please ${asked}`)
+    for (const name of ['Allow once', 'Always', 'Deny', 'Deny and stop', 'Explain'])
+      await card.getByRole('button', { name, exact: true }).waitFor()
+    await card.getByRole('button', { name: answer, exact: true }).click()
+    await debug.log.getByText(said).waitFor()
+  }
+  assert(existsSync(join(server.workspace, 'one')))
+  assert(!existsSync(join(server.workspace, 'two')))
+  assert(model.asked.length >= 4)
 })

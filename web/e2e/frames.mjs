@@ -1,4 +1,4 @@
-// Prints the long tasks of the page's main thread, from a Chromium trace, while a user scrolls ten thousand messages,
+// Prints the long tasks of the page's main thread and what they did, from a Chromium trace, while a user scrolls ten thousand messages,
 // scrolls a thousand conversations and searches them: node frames.mjs
 import { after, test } from 'node:test'
 import { closeBrowser } from './lib/browser.mjs'
@@ -38,15 +38,34 @@ async function traced(page, name, act) {
       .filter((e) => e.name === 'thread_name' && e.args.name === 'CrRendererMain')
       .map((e) => `${e.pid} ${e.tid}`),
   )
-  const tasks = events
-    .filter((e) => e.name === 'RunTask' && e.ph === 'X' && main.has(`${e.pid} ${e.tid}`))
-    .map((e) => e.dur / 1000)
-    .sort((a, b) => b - a)
-  const long = tasks.filter((ms) => ms > frame)
-  const worst = tasks.slice(0, 5).map((ms) => ms.toFixed(1))
-  console.log(`${name}: ${tasks.length} tasks, ${long.length} longer than a frame; the longest ${worst.join(', ')} ms`)
+  const work = events.filter((e) => e.ph === 'X' && main.has(`${e.pid} ${e.tid}`))
+  const tasks = work.filter((e) => e.name === 'RunTask').sort((a, b) => b.dur - a.dur)
+  const long = tasks.filter((e) => e.dur / 1000 > frame)
+  const busy = tasks.map((e) => (e.tdur ?? e.dur) / 1000).sort((a, b) => b - a)
+  const list = (times) => times.slice(0, 5).map((ms) => ms.toFixed(1)).join(', ')
+  console.log(`${name}: ${tasks.length} tasks`)
+  console.log(`  by the clock ${long.length} longer than a frame, the longest ${list(tasks.map((e) => e.dur / 1000))} ms`)
+  console.log(`  by processor time ${busy.filter((ms) => ms > frame).length}, the longest ${list(busy)} ms`)
+  console.log(`  in long tasks: ${causes(work, long)}`)
   const gaps = frames.filter((ms) => ms > 2 * frame).length
   console.log(`  ${frames.length} frames, ${gaps} of them late by a frame or more`)
+}
+
+const kinds = /^(FunctionCall|UpdateLayoutTree|Layout|PrePaint|Paint|Layerize|Commit|MinorGC|MajorGC|HitTest|ParseHTML)$/
+
+// causes adds up the time of the kinds of work in some tasks, and the part of the processor that they had.
+function causes(work, tasks) {
+  const sums = new Map()
+  for (const task of tasks) {
+    for (const e of work) {
+      if (e.pid !== task.pid || e.ts < task.ts || e.ts >= task.ts + task.dur || !kinds.test(e.name)) continue
+      sums.set(e.name, (sums.get(e.name) ?? 0) + e.dur / 1000)
+    }
+  }
+  const all = tasks.reduce((sum, e) => sum + e.dur, 0)
+  const used = tasks.reduce((sum, e) => sum + (e.tdur ?? e.dur), 0)
+  const parts = [...sums].sort((a, b) => b[1] - a[1]).map(([kind, ms]) => `${kind} ${Math.round(ms)} ms`)
+  return `${parts.join(', ')}; they had the processor for ${Math.round((100 * used) / Math.max(1, all))} % of their time`
 }
 
 // scroll moves an element by a step in every frame, and returns the time that each frame took.

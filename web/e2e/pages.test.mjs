@@ -1,24 +1,10 @@
 // What holds for every page: people who cannot see or point can use it, it is
 // small, and what models say is data.
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { violations } from './lib/axe.mjs'
 import { Chat } from './lib/chat.mjs'
 import { call, jwt, Model, Server, test, until, Visitor } from './lib/index.mjs'
 import { Rail } from './lib/shell.mjs'
-
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-
-// violations are the serious ones, of WCAG 2.2 A and AA.
-async function violations(page) {
-  await page.evaluate(axe)
-  const { violations } = await page.evaluate(() =>
-    window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }),
-  )
-  return violations
-    .filter((v) => v.impact === 'serious' || v.impact === 'critical')
-    .map((v) => `${v.id}: ${v.nodes.map((n) => `${n.html} (${n.failureSummary?.replaceAll('\n', ' ')})`).join('; ')}`)
-}
 
 for (const [name, look] of Object.entries({
   light: {},
@@ -68,7 +54,7 @@ for (const [name, look] of Object.entries({
       `/runs/${runs[0].id}`,
       '/files',
       '/settings',
-      ...['general', 'grants', 'tools', 'autonomy', 'webhooks', 'people', 'audit', 'nodes'].map(
+      ...['general', 'models', 'grants', 'tools', 'autonomy', 'webhooks', 'people', 'audit', 'nodes'].map(
         (id) => `/settings#${id}`,
       ),
     ]) {

@@ -244,6 +244,18 @@ try {
   await both(tabs, 'webhooks', '/settings?#webhooks', heading('Settings'))
   await both(tabs, 'autonomy', '/settings?#autonomy', heading('Settings'))
   await both(tabs, 'audit', '/settings?#audit', (tab) => tab.getByRole('list', { name: 'Audit records' }).waitFor())
+  // Keys are entered where there are none yet.
+  const keyless = await Server.start(t)
+  const newcomers = {
+    light: await (await Visitor.come(t, keyless, { width: 1280, height: 800, reducedMotion: 'reduce' })).tab('/'),
+    dark: await (await Visitor.come(t, keyless, { width: 1280, height: 800, dark: true })).tab('/'),
+  }
+  await both(newcomers, 'models', '/settings?#models', (tab) => tab.getByRole('region', { name: 'Google' }).waitFor())
+  await both(newcomers, 'servers', '/settings?#tools', async (tab) => {
+    await tab.getByRole('button', { name: 'Add a tool server' }).click()
+    await tab.getByLabel('Name of the server').fill('notes')
+    await tab.getByLabel('Command').fill('/opt/tools/mcp-server-notes --stdio')
+  })
   await small.page.goto('/settings')
   await heading('Settings')(small.page)
   await picture(small.page, 'phone-settings')

@@ -1,7 +1,11 @@
 // Settings: each page shows what there is, changes it, says what it is for where there is nothing, and recovers.
 import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
+import { createServer } from 'node:http'
+import { violations } from './lib/axe.mjs'
 import { Chat } from './lib/chat.mjs'
 import { call, jwt, Model, Server, test, token, until, Visitor } from './lib/index.mjs'
+import { atEnd, within } from './lib/server.mjs'
 
 const tab = (page, name) => page.getByRole('tab', { name, exact: true }).click()
 
@@ -9,7 +13,7 @@ test('rules, webhooks, idle prompts and the audit are seen and changed', async (
   const model = await Model.start(t)
   const touch = { toolCalls: [call('shell', { command: ['touch', 'made.txt'] })] }
   model.script('make a file', touch, 'Made.')
-  const server = await Server.start(t, { env: model.env })
+  const server = await Server.start(t, { env: { ...model.env, PARLEY_WEBHOOK_ALLOW: '127.0.0.1' } })
   const visitor = await Visitor.come(t, server)
   visitor.expect(/500/)
   const page = await visitor.tab('/settings')
@@ -48,6 +52,25 @@ test('rules, webhooks, idle prompts and the audit are seen and changed', async (
   const hook = page.getByRole('list', { name: 'Webhooks' }).getByRole('listitem')
   await hook.getByText('https://93.184.216.34/parley').waitFor()
   await page.reload()
+  await hook.getByRole('link').waitFor() // it has a conversation
+
+  // A test shows what the receiver answered. The receiver sees a message that is signed like any other.
+  const receiver = await receive(t, (request, response) => response.writeHead(202).end('taken ' + 'x'.repeat(2000)))
+  await page.getByLabel('Address').fill(receiver.url)
+  await page.getByRole('button', { name: 'Add the webhook' }).click()
+  const signing = await page.getByRole('status').getByText(/^whsec_/).textContent()
+  await hook.getByText(receiver.url).waitFor()
+  await hook.getByRole('button', { name: 'Send a test' }).click()
+  await hook.getByText(/^Status 202 after \d+ ms\.$/).waitFor()
+  assert.equal((await hook.getByText(/^taken x+$/).textContent()).length, 1024)
+  const [sample] = receiver.got
+  const bytes = Buffer.from(signing.trim().replace('whsec_', ''), 'base64')
+  const signed = `${sample.headers['webhook-id']}.${sample.headers['webhook-timestamp']}.${sample.body}`
+  const signature = 'v1,' + createHmac('sha256', bytes).update(signed).digest('base64')
+  assert.equal(sample.headers['webhook-signature'], signature)
+  assert.equal(JSON.parse(sample.body).type, 'test')
+  assert.deepEqual(await violations(page), [])
+  await page.reload()
   await hook.getByRole('button', { name: 'Remove…' }).click()
   assert.equal(await page.getByText(/^whsec_/).count(), 0, 'the secret is shown again')
   await page.getByRole('alertdialog').getByRole('button', { name: 'Remove' }).click()
@@ -82,13 +105,48 @@ test('rules, webhooks, idle prompts and the audit are seen and changed', async (
   await page.getByLabel('Who').fill('nobody')
   await page.getByLabel('Who').press('Enter')
   await page.getByRole('heading', { name: 'No record matches' }).waitFor()
+  await page.getByRole('button', { name: 'Show everything' }).click()
+  await until('everything is back', async () => (await records.count()) >= 50)
+  const [{ id }] = (await server.ask('GET', '/api/v1/sessions')).sessions
+  await page.getByRole('textbox', { name: 'Conversation' }).fill(`${server.url}/chat/${id}`)
+  await page.getByRole('button', { name: 'Filter' }).click()
+  const actions = await within(
+    (async () => {
+      await until('those of the conversation are left', async () => (await records.count()) < 50)
+      await records.getByText('Webhook tested').waitFor()
+      return records.allTextContents()
+    })(),
+    'the records of a conversation',
+  )
+  assert(!actions.some((text) => text.includes('Settings changed')), actions.join('; '))
+  await page.getByLabel('Until').fill('2020-01-01T00:00')
+  await page.getByRole('button', { name: 'Filter' }).click()
+  await page.getByRole('heading', { name: 'No record matches' }).waitFor()
+  assert.deepEqual(await violations(page), [])
 })
+
+// receive is a receiver of webhooks on this machine.
+async function receive(t, answer) {
+  const got = []
+  const server = createServer(async (request, response) => {
+    const chunks = []
+    for await (const chunk of request) chunks.push(chunk)
+    got.push({ headers: request.headers, body: Buffer.concat(chunks).toString() })
+    answer(request, response)
+  })
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+  atEnd(t, () => new Promise((resolve) => server.close(resolve)))
+  return { got, url: `http://127.0.0.1:${server.address().port}/hook` }
+}
 
 test('people are listed, and their tokens are revoked', async (t) => {
   const server = await Server.start(t, { env: jwt })
   const ann = token('ann', 'org_admin')
   const bob = token('bob', 'standard_user')
   await server.ask('POST', '/api/v1/sessions', { token: bob, body: { title: 'Of bob' } })
+  // More is recorded of others than any page of the audit has.
+  const change = (turns) => server.ask('PATCH', '/api/v1/settings', { token: ann, body: { turns } })
+  for (let i = 0; i < 210; i += 10) await Promise.all(Array.from({ length: 10 }, (_, n) => change(2 + i + n)))
   const visitor = await Visitor.come(t, server, { tolerate: [/401/] })
   const page = await visitor.tab('/settings#people')
   await page.getByLabel('Access token').fill(ann)

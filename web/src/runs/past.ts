@@ -23,7 +23,7 @@ export interface Past {
   queued: { seq: number; text: string }[]
   plan?: { summary?: string; status: string; items: { title: string; status: string }[] }
   context?: { tokens: number; limit: number }
-  usage: Required<Usage>
+  usage: Required<Omit<Usage, 'estimated'>>
   files: string[] // that runs have changed so far
   timers: { seq: number; at: string; reason: string }[]
 }

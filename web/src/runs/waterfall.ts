@@ -155,9 +155,9 @@ export function waterfall(log: LogEvent[], run: number): Waterfall {
 
 // usageOf sums the usage of the turns so far; a run has a total only when it has ended.
 export function usageOf(fall: Waterfall): Usage {
-  const sum: Required<Usage> = { input: 0, output: 0, cached: 0, written: 0, cost_micros: 0 }
+  const sum = { input: 0, output: 0, cached: 0, written: 0, cost_micros: 0 }
   for (const { usage } of fall.bars)
-    for (const key of Object.keys(sum) as (keyof Usage)[]) sum[key] += usage?.[key] ?? 0
+    for (const key of Object.keys(sum) as (keyof typeof sum)[]) sum[key] += usage?.[key] ?? 0
   return sum
 }
 

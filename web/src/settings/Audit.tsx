@@ -16,22 +16,25 @@ const most = 50 // of a page
 
 // Audit lists the security decisions of the tenant: what happened, when, and by whom.
 export function Audit() {
-  const [user, setUser] = useState('')
+  const [{ user, session, from, until }, setFilter] = useState(nothing)
   const [action, setAction] = useState('')
   const { data, error, isPending, isFetchingNextPage, hasNextPage, fetchNextPage, refetch } = useInfiniteQuery({
-    queryKey: ['audit', user, action],
+    queryKey: ['audit', user, session, from, until, action],
     initialPageParam: '',
     queryFn: async ({ pageParam, signal }) => {
       const query = new URLSearchParams({ limit: String(most) })
       if (user !== '') query.set('user_id', user)
       if (action !== '') query.set('action', action)
-      if (pageParam !== '') query.set('before', pageParam)
-      return (await ask<{ events: AuditEvent[] }>('GET', `/api/v1/audit/events?${query}`, { signal })).events
+      if (session !== '') query.set('session', session)
+      if (from !== '') query.set('after', new Date(from).toISOString())
+      if (until !== '') query.set('before', new Date(until).toISOString())
+      if (pageParam !== '') query.set('cursor', pageParam)
+      return ask<{ events: AuditEvent[]; next?: string }>('GET', `/api/v1/audit/events?${query}`, { signal })
     },
-    getNextPageParam: (page) => (page.length < most ? undefined : justAfter(page.at(-1)!.created_at)),
+    getNextPageParam: ({ next }) => next,
   })
-  const events = distinct(data?.pages.flat() ?? [])
-  const filtered = user !== '' || action !== ''
+  const events = data?.pages.flatMap((page) => page.events) ?? []
+  const filtered = action !== '' || [user, session, from, until].some((value) => value !== '')
   return (
     <>
       <form
@@ -39,19 +42,30 @@ export function Audit() {
         aria-label="Filter"
         onSubmit={(event) => {
           event.preventDefault()
-          setUser((new FormData(event.currentTarget).get('user') as string).trim())
+          setFilter(filterOf(event.currentTarget))
+        }}
+        onReset={() => {
+          setFilter(nothing)
+          setAction('')
         }}
       >
-        <label className="flex min-w-40 grow flex-col gap-1 text-sm font-medium sm:max-w-64">
+        <label className={classes(column, 'sm:max-w-56')}>
           Who
-          <TextInput
-            name="user"
-            placeholder="User id, then Enter"
-            spellCheck={false}
-            onChange={(event) => event.target.value === '' && setUser('')}
-          />
+          <TextInput name="user" placeholder="User id" spellCheck={false} />
         </label>
-        <label className="flex min-w-40 grow flex-col gap-1 text-sm font-medium sm:max-w-72">
+        <label className={classes(column, 'sm:max-w-56')}>
+          Conversation
+          <TextInput name="session" placeholder="Its id or address" spellCheck={false} />
+        </label>
+        <label className={classes(column, 'sm:max-w-52')}>
+          From
+          <TextInput name="from" type="datetime-local" />
+        </label>
+        <label className={classes(column, 'sm:max-w-52')}>
+          Until
+          <TextInput name="until" type="datetime-local" />
+        </label>
+        <label className={classes(column, 'sm:max-w-72')}>
           What
           <Select value={action} onChange={(event) => setAction(event.target.value)}>
             <option value="">Everything</option>
@@ -62,6 +76,14 @@ export function Audit() {
             ))}
           </Select>
         </label>
+        <div className="flex gap-2">
+          <Button type="submit">Filter</Button>
+          {filtered && (
+            <Button type="reset" kind="quiet">
+              Show everything
+            </Button>
+          )}
+        </div>
       </form>
       {error !== null && (
         <ErrorState what="The audit could not be loaded." error={error} retry={() => void refetch()} />
@@ -70,7 +92,7 @@ export function Audit() {
       {data !== undefined && events.length === 0 && (
         <EmptyState title={filtered ? 'No record matches' : 'Nothing is recorded yet'}>
           {filtered
-            ? 'Choose another user or another kind of record.'
+            ? 'Choose another user, conversation, time or kind of record.'
             : 'The server records messages, approvals, tool calls, sign-ins and refusals here. Records are chained: ' +
               '“parley audit verify” shows whether one was changed.'}
         </EmptyState>
@@ -93,13 +115,16 @@ export function Audit() {
   )
 }
 
-// Records of one moment have the same time, so a page starts within the moment at which the last one ended.
-function justAfter(at: string): string {
-  return new Date(Date.parse(at) + 1).toISOString()
-}
+const column = 'flex min-w-40 grow flex-col gap-1 text-sm font-medium'
 
-function distinct(events: AuditEvent[]): AuditEvent[] {
-  return [...new Map(events.map((event) => [event.id, event])).values()]
+const nothing = { user: '', session: '', from: '', until: '' }
+
+// filterOf reads the fields of the form. A conversation may be named by the address of its page.
+function filterOf(form: HTMLFormElement): typeof nothing {
+  const fields = new FormData(form)
+  const text = (name: string) => ((fields.get(name) as string | null) ?? '').trim()
+  const session = /[0-9a-f]{8}-[0-9a-f-]{27}/.exec(text('session'))?.[0] ?? text('session')
+  return { user: text('user'), session, from: text('from'), until: text('until') }
 }
 
 function Record({ event }: { event: AuditEvent }) {

@@ -1,5 +1,6 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
+import { useState } from 'react'
 import { titleOf } from '../shell/sessions'
 import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
@@ -13,7 +14,7 @@ import { ask } from '../wire/api'
 import { useMe } from '../wire/me'
 import type { Grant, Session } from '../wire/native.generated'
 
-const most = 30 // conversations to look into
+const step = 30 // conversations to look into at a time
 
 interface Given extends Grant {
   session: Session
@@ -23,10 +24,13 @@ interface Given extends Grant {
 export function Grants() {
   const { may } = useMe()
   const queries = useQueryClient()
-  const { data, error, isPending, refetch } = useQuery({
-    queryKey: ['grants'],
+  const [looked, setLooked] = useState(step)
+  const { data, error, isPending, isPlaceholderData, refetch } = useQuery({
+    queryKey: ['grants', looked],
+    placeholderData: keepPreviousData,
     queryFn: async ({ signal }) => {
-      const { sessions } = await ask<{ sessions: Session[] }>('GET', `/api/v1/sessions?limit=${most}`, { signal })
+      const path = `/api/v1/sessions?archived=all&limit=${looked}`
+      const { sessions } = await ask<{ sessions: Session[] }>('GET', path, { signal })
       const lists = await Promise.all(
         sessions.map(async (session) => {
           const path = `/api/v1/sessions/${session.id}/grants`
@@ -34,7 +38,8 @@ export function Grants() {
           return (grants ?? []).map((grant): Given => ({ ...grant, session }))
         }),
       )
-      return lists.flat().sort((a, b) => Date.parse(b.at) - Date.parse(a.at))
+      const given = lists.flat().sort((a, b) => Date.parse(b.at) - Date.parse(a.at))
+      return { given, more: sessions.length === looked }
     },
   })
   const revoke = useMutation({
@@ -46,8 +51,17 @@ export function Grants() {
   if (isPending) return <Spinner word="Loading rules…" />
   if (data === undefined)
     return <ErrorState what="The rules could not be loaded." error={error} retry={() => void refetch()} />
-  if (data.length === 0)
+  const further = data.more && (
+    <div className="flex flex-wrap items-center gap-3 text-sm text-ink-soft">
+      <Button busy={isPlaceholderData} onClick={() => setLooked(looked + step)}>
+        Look further back
+      </Button>
+      These are the rules of your latest {looked} conversations.
+    </div>
+  )
+  if (data.given.length === 0)
     return (
+      <>
       <EmptyState
         title="Nothing is allowed without asking"
         action={
@@ -56,13 +70,15 @@ export function Grants() {
           </Link>
         }
       >
-        Always on an approval allows a call for the rest of its conversation. Such rules of your latest {most}{' '}
-        conversations appear here, and can be revoked.
+        Always on an approval allows a call for the rest of its conversation. Such rules appear here, and can be revoked.
       </EmptyState>
+      {further}
+      </>
     )
   return (
+    <>
     <ul aria-label="Rules" className="overflow-hidden rounded-lg border border-line">
-      {data.map((grant) => (
+      {data.given.map((grant) => (
         <li
           key={`${grant.session.id}.${grant.id}`}
           className="flex flex-col gap-2 border-b border-line bg-raised px-4 py-3 text-sm last:border-b-0"
@@ -97,5 +113,7 @@ export function Grants() {
         </li>
       ))}
     </ul>
+    {further}
+    </>
   )
 }

@@ -1,4 +1,4 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useInfiniteQuery, useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { Confirm } from '../ui/Confirm'
 import { Button } from '../ui/Button'
@@ -13,13 +13,9 @@ import { Spinner } from '../ui/Spinner'
 import { toast } from '../ui/toast'
 import { ask } from '../wire/api'
 import { useMe } from '../wire/me'
-import type { AuditEvent, Session } from '../wire/native.generated'
+import type { User } from '../wire/native.generated'
 
-interface Person {
-  id: string
-  conversations: number
-  seen: string // when something of them was last recorded
-}
+const most = 50 // of a page
 
 const withPeople = 'PARLEY_AUTH=jwt PARLEY_JWT_SECRET=$(openssl rand -hex 32) parley serve'
 
@@ -28,19 +24,17 @@ const withPeople = 'PARLEY_AUTH=jwt PARLEY_JWT_SECRET=$(openssl rand -hex 32) pa
 export function People() {
   const { me, may } = useMe()
   const [revoking, setRevoking] = useState<string>()
-  const { data, error, isPending, refetch } = useQuery({
-    queryKey: ['people', may('audit:read')],
-    queryFn: async ({ signal }) => {
-      const [{ sessions }, { events }] = await Promise.all([
-        ask<{ sessions: Session[] }>('GET', '/api/v1/sessions?limit=2000&archived=all', { signal }),
-        may('audit:read')
-          ? ask<{ events: AuditEvent[] }>('GET', '/api/v1/audit/events?limit=200', { signal })
-          : { events: [] },
-      ])
-      return peopleOf(sessions, events)
+  const { data, error, isPending, isFetchingNextPage, hasNextPage, fetchNextPage, refetch } = useInfiniteQuery({
+    queryKey: ['people'],
+    initialPageParam: '',
+    queryFn: ({ pageParam, signal }) => {
+      const path = `/api/v1/users?limit=${most}&cursor=${encodeURIComponent(pageParam)}`
+      return ask<{ users: User[]; next?: string }>('GET', path, { signal })
     },
-    enabled: me !== undefined,
+    getNextPageParam: ({ next }) => next,
+    enabled: me !== undefined && me.auth !== 'local',
   })
+  const people = data?.pages.flatMap(({ users }) => users)
   if (me?.auth === 'local')
     return (
       <EmptyState title="Only this machine can connect" action={<CopyButton words text={withPeople} />}>
@@ -55,14 +49,14 @@ export function People() {
           <ErrorState what="The people could not be loaded." error={error} retry={() => void refetch()} />
         )}
         {isPending && error === null && <Spinner word="Loading people…" />}
-        {data?.length === 0 && (
+        {people?.length === 0 && (
           <EmptyState title="Nobody has signed in yet">
             People appear here once they have signed in or sent a message. Make a token for the first one below.
           </EmptyState>
         )}
-        {data !== undefined && data.length > 0 && (
+        {people !== undefined && people.length > 0 && (
           <Rows label="People">
-            {data.map((person) => (
+            {people.map((person) => (
               <Row key={person.id}>
                 <span className="min-w-0 grow basis-48 truncate font-medium">
                   <Exact>{person.id}</Exact>
@@ -71,7 +65,7 @@ export function People() {
                 <span className="text-ink-soft">
                   {person.conversations === 1 ? '1 conversation' : `${person.conversations} conversations`}
                 </span>
-                <RelativeTime at={person.seen} className="w-28 text-right text-xs text-ink-soft" />
+                <RelativeTime at={person.seen_at} className="w-28 text-right text-xs text-ink-soft" />
                 {may('users:write') && (
                   <Button small onClick={() => setRevoking(person.id)}>
                     Revoke tokens…
@@ -80,6 +74,13 @@ export function People() {
               </Row>
             ))}
           </Rows>
+        )}
+        {hasNextPage && (
+          <div>
+            <Button busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+              Load more people
+            </Button>
+          </div>
         )}
       </Section>
       {may('users:write') && (
@@ -92,19 +93,6 @@ export function People() {
       )}
     </>
   )
-}
-
-export function peopleOf(sessions: Pick<Session, 'owner' | 'updated_at'>[], events: AuditEvent[]): Person[] {
-  const people = new Map<string, Person>()
-  const seen = (id: string, at: string) => {
-    const person = people.get(id) ?? { id, conversations: 0, seen: at }
-    if (Date.parse(at) > Date.parse(person.seen)) person.seen = at
-    people.set(id, person)
-    return person
-  }
-  for (const { owner, updated_at } of sessions) if (owner !== '') seen(owner, updated_at).conversations++
-  for (const { user_id, created_at } of events) if (user_id) seen(user_id, created_at)
-  return [...people.values()].sort((a, b) => Date.parse(b.seen) - Date.parse(a.seen))
 }
 
 function Revoke({ user, self, onClose }: { user: string; self: boolean; onClose: () => void }) {

@@ -1,5 +1,8 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
 import { Button } from '../ui/Button'
+import { classes } from '../ui/classes'
+import { Confirm } from '../ui/Confirm'
 import { CopyButton } from '../ui/CopyButton'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
@@ -11,6 +14,7 @@ import { toast } from '../ui/toast'
 import { ask } from '../wire/api'
 import { useMe } from '../wire/me'
 import type { ServerTool, ToolServer } from '../wire/native.generated'
+import { ServerForm } from './ServerForm'
 
 interface Listed {
   servers: ToolServer[] | null
@@ -23,6 +27,8 @@ const example = `mcp:
 `
 
 export function Servers() {
+  const { me, may } = useMe()
+  const [adding, setAdding] = useState(false)
   const { data, error, isPending, refetch } = useQuery({
     queryKey: ['mcp'],
     queryFn: ({ signal }) => ask<Listed>('GET', '/api/v1/mcp', { signal }),
@@ -31,21 +37,39 @@ export function Servers() {
   if (data === undefined)
     return <ErrorState what="The tool servers could not be loaded." error={error} retry={() => void refetch()} />
   const servers = data.servers ?? []
-  if (servers.length === 0)
-    return (
-      <EmptyState title="No tool servers" action={<CopyButton words text={example} />}>
-        A tool server offers tools to agents by the Model Context Protocol (MCP). The operator names tool servers in
-        the file of <Mono>--config</Mono>, because a tool server is a program that the machine runs. For example:
-        <Mono block className="mt-3 text-left text-xs">
-          {example}
-        </Mono>
-      </EmptyState>
-    )
-  return servers.map((server) => <Server key={server.name} server={server} />)
+  const mayAdd = may('tenant:write')
+  const local = me?.auth === 'local'
+  return (
+    <>
+      {mayAdd &&
+        (adding ? (
+          <ServerForm local={local} done={() => setAdding(false)} />
+        ) : (
+          <div>
+            <Button onClick={() => setAdding(true)}>Add a tool server</Button>
+          </div>
+        ))}
+      {servers.length === 0 && (
+        <EmptyState title="No tool servers" action={<CopyButton words text={example} />}>
+          A tool server offers tools to agents by the Model Context Protocol (MCP).{' '}
+          {mayAdd && 'Add one above, or name it in the file of the operator:'}
+          {!mayAdd && 'The operator names tool servers in a file:'}
+          <Mono block className="mt-3 text-left text-xs">
+            {example}
+          </Mono>
+        </EmptyState>
+      )}
+      {servers.map((server) => (
+        <Server key={server.name} server={server} local={local} />
+      ))}
+    </>
+  )
 }
 
-function Server({ server }: { server: ToolServer }) {
+function Server({ server, local }: { server: ToolServer; local: boolean }) {
   const { may } = useMe()
+  const [changing, setChanging] = useState(false)
+  const [removing, setRemoving] = useState(false)
   const queries = useQueryClient()
   const tools = server.tools ?? []
   const waiting = tools.filter((tool) => tool.status === 'waiting')
@@ -61,6 +85,7 @@ function Server({ server }: { server: ToolServer }) {
     },
   })
   const admin = may('agents:write')
+  if (changing) return <ServerForm server={server} local={local} done={() => setChanging(false)} />
   return (
     <Box>
       <header className="flex flex-wrap items-center gap-2 px-4 py-3">
@@ -69,13 +94,38 @@ function Server({ server }: { server: ToolServer }) {
         <span className="text-xs text-ink-soft">
           {server.transport}
           {server.trusted && ', trusted: its tools need no acceptance'}
+          {server.console ? ', added here' : ', from the file of --config, changed there only'}
         </span>
         {admin && waiting.length > 1 && (
           <Button small className="ml-auto" busy={accept.isPending} onClick={() => accept.mutate(waiting)}>
             Accept all {waiting.length}
           </Button>
         )}
+        {server.setup !== undefined && (
+          <span className={classes('flex gap-2', !(admin && waiting.length > 1) && 'ml-auto')}>
+            <Button small onClick={() => setChanging(true)}>
+              Change
+            </Button>
+            <Button small onClick={() => setRemoving(true)}>
+              Remove…
+            </Button>
+          </span>
+        )}
       </header>
+      {removing && (
+        <Confirm
+          title={`Remove the tool server ${server.name}?`}
+          yes="Remove"
+          failed="The server was not removed."
+          act={async () => {
+            const now = await ask<Listed>('DELETE', `/api/v1/mcp/${encodeURIComponent(server.name)}`)
+            queries.setQueryData(['mcp'], now)
+          }}
+          onClose={() => setRemoving(false)}
+        >
+          Its connection ends now. A call that runs is lost, and a person decides what becomes of it.
+        </Confirm>
+      )}
       {server.problem !== undefined && <p className="px-4 pb-3 text-sm text-failed">{server.problem}</p>}
       <ul>
         {tools.map((tool) => (

@@ -1,3 +1,4 @@
+import { useLocation } from '@tanstack/react-router'
 import { Tabs } from 'radix-ui'
 import { useEffect, useState, type ReactNode } from 'react'
 import { classes } from '../ui/classes'
@@ -7,6 +8,7 @@ import { Audit } from './Audit'
 import { Autonomy } from './Autonomy'
 import { General } from './General'
 import { Grants } from './Grants'
+import { Models } from './Models'
 import { Nodes } from './Nodes'
 import { People } from './People'
 import { Servers } from './Servers'
@@ -18,7 +20,8 @@ interface Part {
   name: string
   about: string // one line for the overview
   group: string
-  needs?: 'audit:read' | 'users:read' | 'agents:write'
+  needs?: 'audit:read' | 'users:read' | 'agents:write' | 'tenant:write'
+  local?: boolean // only where nobody signs in
   show: ReactNode
 }
 
@@ -29,6 +32,15 @@ const parts: Part[] = [
     about: 'Your account, light or dark, and the defaults for agents.',
     group: 'This console',
     show: <General />,
+  },
+  {
+    id: 'models',
+    name: 'Models',
+    about: 'Keys of model vendors: enter one, test it, remove it.',
+    group: 'Agents',
+    needs: 'tenant:write',
+    local: true,
+    show: <Models />,
   },
   {
     id: 'grants',
@@ -95,8 +107,10 @@ const inAddress = () => parts.find((one) => '#' + one.id === location.hash)?.id 
 
 // SettingsPage has a part for each subject. The part stands in the address, behind #.
 export function SettingsPage() {
-  const { may } = useMe()
+  const { me, may } = useMe()
   const [part, setPart] = useState(inAddress)
+  const hash = useLocation({ select: (at) => at.hash })
+  useEffect(() => setPart(inAddress()), [hash]) // a link from another page leads to a part
   useEffect(() => {
     const follow = () => setPart(inAddress())
     window.addEventListener('hashchange', follow)
@@ -110,7 +124,9 @@ export function SettingsPage() {
     setPart(id)
     history.replaceState(history.state, '', id === 'overview' ? location.pathname : '#' + id)
   }
-  const mine = parts.filter(({ needs }) => needs === undefined || may(needs))
+  const mine = parts.filter(
+    ({ needs, local }) => (needs === undefined || may(needs)) && (!local || me?.auth === 'local'),
+  )
   const shown = mine.find(({ id }) => id === part)
   return (
     <Page wide title="Settings" lead={shown?.about ?? 'How this console, its agents and the server work.'}>

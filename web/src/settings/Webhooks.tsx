@@ -1,4 +1,4 @@
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState, type FormEvent } from 'react'
 import { titleOf, useSessions } from '../shell/sessions'
@@ -15,89 +15,60 @@ import { Spinner } from '../ui/Spinner'
 import { StatusBadge } from '../ui/StatusBadge'
 import { ask } from '../wire/api'
 import { useMe } from '../wire/me'
-import type { AuditEvent, Effect, Session, WebhookInfo } from '../wire/native.generated'
+import type { Effect, Session, SessionWebhook, WebhookInfo, WebhookTrial } from '../wire/native.generated'
 
 const events: Record<string, string> = { run_finished: 'a run ends', person_needed: 'a person is needed' }
 
-interface Listed {
-  session: string
-  hook: WebhookInfo
-}
+const most = 50 // of a page
 
-// Webhooks lists the webhooks of conversations. The audit says which conversations were given one.
+// Webhooks lists the webhooks of the conversations that the user may act in.
 export function Webhooks() {
   const { may } = useMe()
-  const { data, error, isPending, refetch } = useQuery({
+  const { data, error, isPending, isFetchingNextPage, hasNextPage, fetchNextPage, refetch } = useInfiniteQuery({
     queryKey: ['webhooks'],
-    enabled: may('audit:read'),
-    queryFn: async ({ signal }): Promise<Listed[]> => {
-      const list = async (action: string) => {
-        const path = `/api/v1/audit/events?limit=200&action=${action}`
-        return (await ask<{ events: AuditEvent[] }>('GET', path, { signal })).events
-      }
-      const [set, removed, deleted] = await Promise.all(
-        ['webhook.set', 'webhook.removed', 'session.deleted'].map((action) => list(action)),
-      )
-      return Promise.all(
-        standing(set!, [...removed!, ...deleted!]).map(async (session) => ({
-          session,
-          hook: await ask<WebhookInfo>('GET', `/api/v1/sessions/${session}/webhook`, { signal }),
-        })),
-      )
+    enabled: may('agents:message'),
+    initialPageParam: '',
+    queryFn: ({ pageParam, signal }) => {
+      const path = `/api/v1/webhooks?limit=${most}&cursor=${pageParam}`
+      return ask<{ webhooks: SessionWebhook[]; next?: string }>('GET', path, { signal })
     },
+    getNextPageParam: ({ next }) => next,
   })
+  const listed = data?.pages.flatMap(({ webhooks }) => webhooks)
   const sessions = useSessions('', 200).data?.sessions ?? []
-  const nameOf = (id: string) => {
-    const session = sessions.find((one) => one.id === id)
-    return session === undefined ? 'Conversation' : titleOf(session)
-  }
   const [secret, setSecret] = useState<WebhookInfo>()
-  const [removing, setRemoving] = useState<Listed>()
+  const [removing, setRemoving] = useState<SessionWebhook>()
   return (
     <>
       <Section title="Webhooks of conversations">
-        {!may('audit:read') && (
+        {!may('agents:message') && (
           <p className="text-sm text-ink-soft">
-            The list needs the permission audit:read. You can still add a webhook below.
+            The list needs the permission agents:message, because an address may hold a secret.
           </p>
         )}
         {error !== null && (
           <ErrorState what="The webhooks could not be loaded." error={error} retry={() => void refetch()} />
         )}
-        {isPending && may('audit:read') && error === null && <Spinner word="Loading webhooks…" />}
-        {data?.length === 0 && (
+        {isPending && may('agents:message') && error === null && <Spinner word="Loading webhooks…" />}
+        {listed?.length === 0 && (
           <EmptyState title="No webhooks">
             A webhook is an address of yours that the server calls when a run ends or a person is needed. Add one to a
             conversation below; an agent’s file can name one for all of its runs.
           </EmptyState>
         )}
-        {data !== undefined && data.length > 0 && (
+        {listed !== undefined && listed.length > 0 && (
           <Rows label="Webhooks">
-            {data.map((one) => (
-              <Row key={one.session}>
-                <StatusBadge status={one.hook.status === 'active' ? 'done' : 'failed'}>{one.hook.status}</StatusBadge>
-                <span className="min-w-0 grow basis-64">
-                  <Mono className="break-all">{one.hook.url}</Mono>
-                  <span className="block text-xs text-ink-soft">
-                    when {one.hook.events.map((name) => events[name] ?? name).join(' or ')}, in{' '}
-                    <Link
-                      to="/chat/$session"
-                      params={{ session: one.session }}
-                      className="text-accent underline underline-offset-2"
-                    >
-                      <Exact>{nameOf(one.session)}</Exact>
-                    </Link>
-                  </span>
-                </span>
-                <RelativeTime at={one.hook.set_at} className="text-xs text-ink-soft" />
-                {may('agents:message') && (
-                  <Button small onClick={() => setRemoving(one)}>
-                    Remove…
-                  </Button>
-                )}
-              </Row>
+            {listed.map((one) => (
+              <Listed key={one.session} one={one} remove={() => setRemoving(one)} />
             ))}
           </Rows>
+        )}
+        {hasNextPage && (
+          <div>
+            <Button busy={isFetchingNextPage} onClick={() => void fetchNextPage()}>
+              Load more webhooks
+            </Button>
+          </div>
         )}
         {secret !== undefined && <Secret hook={secret} />}
       </Section>
@@ -114,12 +85,67 @@ export function Webhooks() {
   )
 }
 
-// standing are the sessions whose last record is that a webhook was set.
-export function standing(set: AuditEvent[], gone: AuditEvent[]): string[] {
-  const last = new Map<string, number>()
-  for (const { resource_id: id = '', id: no } of gone) last.set(id, Math.max(last.get(id) ?? 0, Number(no)))
-  const ids = set.flatMap(({ resource_id: id = '', id: no }) => (Number(no) > (last.get(id) ?? 0) ? [id] : []))
-  return [...new Set(ids)]
+function Listed({ one, remove }: { one: SessionWebhook; remove: () => void }) {
+  const test = useMutation({
+    mutationFn: () => ask<WebhookTrial>('POST', `/api/v1/sessions/${one.session}/webhook/test`, { body: {} }),
+  })
+  return (
+    <Row>
+      <StatusBadge status={one.status === 'active' ? 'done' : 'failed'}>{one.status}</StatusBadge>
+      <span className="min-w-0 grow basis-64">
+        <Mono className="break-all">{one.url}</Mono>
+        <span className="block text-xs text-ink-soft">
+          when {one.events.map((name) => events[name] ?? name).join(' or ')}, in{' '}
+          <Link
+            to="/chat/$session"
+            params={{ session: one.session }}
+            className="text-accent underline underline-offset-2"
+          >
+            <Exact>{one.title || 'Conversation'}</Exact>
+          </Link>
+        </span>
+      </span>
+      <RelativeTime at={one.set_at} className="text-xs text-ink-soft" />
+      <Button small busy={test.isPending} onClick={() => test.mutate()}>
+        Send a test
+      </Button>
+      <Button small onClick={remove}>
+        Remove…
+      </Button>
+      {(test.data !== undefined || test.error !== null) && (
+        <div role="status" className="flex w-full flex-col gap-2">
+          {test.error !== null && <ErrorState what="The test was not sent." error={test.error} />}
+          {test.data !== undefined && <Tested trial={test.data} />}
+        </div>
+      )}
+    </Row>
+  )
+}
+
+// Tested says what the receiver answered to a sample.
+function Tested({ trial }: { trial: WebhookTrial }) {
+  const { delivered, status, milliseconds, reason, answer, withheld } = trial
+  return (
+    <>
+      <p className="flex flex-wrap items-center gap-2">
+        <StatusBadge status={delivered ? 'done' : 'failed'}>{delivered ? 'delivered' : 'not delivered'}</StatusBadge>
+        <span>
+          {status !== undefined ? `Status ${status} after ${milliseconds} ms.` : `No answer after ${milliseconds} ms.`}
+          {reason !== undefined && ` ${reason[0]!.toUpperCase()}${reason.slice(1)}.`}
+        </span>
+      </p>
+      {answer !== undefined && (
+        <Mono block className="max-h-60 text-xs">
+          {answer}
+        </Mono>
+      )}
+      {withheld && (
+        <p className="text-xs text-ink-soft">
+          The answer comes from a private address, so only users with tenant:write see it.
+        </p>
+      )}
+    </>
+  )
 }
 
 // Secret shows the secret of a new webhook: the server does not tell it again.
@@ -176,7 +202,7 @@ function Add({ sessions, added }: { sessions: Session[]; added: (hook: WebhookIn
     <form onSubmit={submit}>
       <Box className="flex flex-col gap-4 p-4">
         <div className="grid gap-4 sm:grid-cols-2">
-          <Field label="Conversation" hint="A webhook that it has already is replaced.">
+          <Field label="Conversation" hint="One of your latest 200. A webhook that it has already is replaced.">
             {(control) => (
               <Select
                 {...control}
@@ -232,7 +258,7 @@ function Add({ sessions, added }: { sessions: Session[]; added: (hook: WebhookIn
   )
 }
 
-function Remove({ one, onClose }: { one: Listed; onClose: () => void }) {
+function Remove({ one, onClose }: { one: SessionWebhook; onClose: () => void }) {
   const queries = useQueryClient()
   return (
     <Confirm
@@ -245,7 +271,7 @@ function Remove({ one, onClose }: { one: Listed; onClose: () => void }) {
       }}
       onClose={onClose}
     >
-      <Mono className="break-all">{one.hook.url}</Mono> is not called any more. Messages that are not delivered yet are
+      <Mono className="break-all">{one.url}</Mono> is not called any more. Messages that are not delivered yet are
       cancelled.
     </Confirm>
   )
@@ -254,8 +280,8 @@ function Remove({ one, onClose }: { one: Listed; onClose: () => void }) {
 function Deliveries() {
   const { data, error, isPending, refetch } = useQuery({
     queryKey: ['webhooks', 'deliveries'],
-    queryFn: ({ signal }) => ask<{ effects: Effect[] }>('GET', '/api/v1/effects?limit=200', { signal }),
-    select: ({ effects }) => effects.filter((effect) => effect.type === 'webhook').slice(0, 50),
+    queryFn: ({ signal }) => ask<{ effects: Effect[] }>('GET', `/api/v1/effects?type=webhook&limit=${most}`, { signal }),
+    select: ({ effects }) => effects,
   })
   if (isPending) return <Spinner word="Loading deliveries…" />
   if (data === undefined)

@@ -38,6 +38,14 @@ const words: Record<string, string> = {
   'mission.cleared': 'Mission ended',
   'webhook.set': 'Webhook set',
   'webhook.removed': 'Webhook removed',
+  'webhook.tested': 'Webhook tested',
+  'tool_servers.chosen': 'Tool servers of a conversation chosen',
+  'model_key.set': 'Key of a model vendor entered',
+  'model_key.removed': 'Key of a model vendor removed',
+  'model_key.tested': 'Key of a model vendor tested',
+  'mcp_server.set': 'Tool server added or changed',
+  'mcp_server.removed': 'Tool server removed',
+  'mcp_server.tested': 'Tool server tested',
   'audit.sealed': 'Earlier records sealed with a key',
 }
 

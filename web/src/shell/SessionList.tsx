@@ -1,6 +1,6 @@
 import { Link, useParams } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { useDeferredValue, useEffect, useRef, useState } from 'react'
+import { memo, useDeferredValue, useEffect, useRef, useState } from 'react'
 import { SearchIcon } from '../ui/icons'
 import { RelativeTime } from '../ui/RelativeTime'
 import { classes } from '../ui/classes'
@@ -11,6 +11,7 @@ import { Marked } from './Marked'
 import { usePassages } from './search'
 import { SessionRow } from './SessionRow'
 import { useSessions } from './sessions'
+import { usePlansThatWait } from './waiting'
 
 const page = 50
 
@@ -135,6 +136,7 @@ function Rows({ rows, current, editable, onEnd, children }: RowsProps) {
     getItemKey: (at) => rows[at]?.key ?? at,
     overscan: 8,
   })
+  const plans = usePlansThatWait()
   const items = virtual.getVirtualItems()
   const last = items.at(-1)?.index ?? -1
   useEffect(() => {
@@ -157,7 +159,12 @@ function Rows({ rows, current, editable, onEnd, children }: RowsProps) {
             className="absolute top-0 left-0 w-full"
             style={{ transform: `translateY(${item.start}px)` }}
           >
-            <OneRow row={rows[item.index]} current={current} editable={editable} />
+            <OneRow
+              row={rows[item.index]}
+              current={current === rows[item.index]?.key}
+              editable={editable}
+              plans={plans}
+            />
           </li>
         ))}
       </ul>
@@ -165,11 +172,26 @@ function Rows({ rows, current, editable, onEnd, children }: RowsProps) {
   )
 }
 
-function OneRow({ row, current, editable }: { row: Row | undefined; current: string | undefined; editable: boolean }) {
+interface OneRowProps {
+  row: Row | undefined
+  current: boolean
+  editable: boolean
+  plans: ReadonlySet<string> // conversations with a plan that waits
+}
+
+// OneRow is rendered again only when its row changes, and not with every step of a scroll.
+const OneRow = memo(function OneRow({ row, current, editable, plans }: OneRowProps) {
   if (row === undefined) return null
   if (row.kind === 'heading') return <h2 className="px-1.5 pt-2 pb-1 text-xs text-ink-soft">{row.key}</h2>
   if (row.kind === 'session')
-    return <SessionRow session={row.session} current={row.session.id === current} editable={editable} />
+    return (
+      <SessionRow
+        session={row.session}
+        current={current}
+        editable={editable}
+        planWaits={plans.has(row.session.id)}
+      />
+    )
   const { passage } = row
   return (
     <Link
@@ -187,4 +209,4 @@ function OneRow({ row, current, editable }: { row: Row | undefined; current: str
       </span>
     </Link>
   )
-}
+})

@@ -1,6 +1,6 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import { DropdownMenu } from 'radix-ui'
-import { useRef, useState } from 'react'
+import { memo, useRef, useState } from 'react'
 import type { Session } from '../wire/native.generated'
 import { Confirm } from '../ui/Confirm'
 import { DotsIcon, PinIcon } from '../ui/icons'
@@ -9,37 +9,31 @@ import { RelativeTime } from '../ui/RelativeTime'
 import { toast } from '../ui/toast'
 import { titleOf, useDelete, useMark, useRename } from './sessions'
 import { StatusDot } from './Status'
-import { usePlanWaits } from './waiting'
 import { classes } from '../ui/classes'
 
 interface Props {
   session: Session
   current: boolean
   editable: boolean // renamed and deleted
+  planWaits: boolean
 }
 
-export function SessionRow({ session, current, editable }: Props) {
-  const [doing, setDoing] = useState<'nothing' | 'renaming' | 'deleting'>('nothing')
-  const menu = useRef<HTMLButtonElement>(null)
+type Doing = 'nothing' | 'renaming' | 'deleting'
+
+// SessionRow is rendered while the list scrolls, so its menu is only made when it is opened.
+export const SessionRow = memo(function SessionRow({ session, current, editable, planWaits }: Props) {
+  const [doing, setDoing] = useState<Doing>('nothing')
+  const row = useRef<HTMLDivElement>(null)
   const title = titleOf(session)
   const unread = session.unread === true && !current
-  const mark = useMark()
-  const planWaits = usePlanWaits(session.id)
-  const noted = (marks: { pinned?: boolean; archived?: boolean }, said: string) =>
-    mark.mutate(
-      { id: session.id, ...marks },
-      {
-        onSuccess: () => toast(said),
-        onError: (error) => toast(`The conversation was not changed: ${error.message}`, 'failed'),
-      },
-    )
   const done = () => {
     setDoing('nothing')
-    menu.current?.focus()
+    row.current?.querySelector<HTMLElement>('[aria-haspopup]')?.focus()
   }
   if (doing === 'renaming') return <Renaming session={session} done={done} />
   return (
     <div
+      ref={row}
       className={classes(
         'group relative flex items-center rounded',
         current ? 'bg-accent-soft' : 'hover:bg-sunken focus-within:bg-sunken',
@@ -76,46 +70,85 @@ export function SessionRow({ session, current, editable }: Props) {
           'md:mr-1.5 md:group-focus-within:opacity-0 md:group-hover:opacity-0',
         )}
       />
-      <DropdownMenu.Root>
-          <DropdownMenu.Trigger
-            ref={menu}
-            aria-label={`Actions for ${title}`}
-            className={classes(
-              'absolute right-1 flex items-center justify-center rounded p-1 text-ink-soft hover:text-ink',
-              'max-md:right-0 max-md:size-11',
-              'focus-visible:opacity-100 data-[state=open]:opacity-100 md:opacity-0 md:group-hover:opacity-100',
-            )}
-          >
-            <DotsIcon className="size-4 shrink-0" />
-          </DropdownMenu.Trigger>
-          <DropdownMenu.Portal>
-            <DropdownMenu.Content
-              align="start"
-              className="z-50 min-w-36 rounded border border-line bg-raised p-1 text-sm shadow-lg"
-              onCloseAutoFocus={(e) => doing !== 'nothing' && e.preventDefault()}
-            >
-              <Item
-                name={session.pinned ? 'Unpin' : 'Pin'}
-                run={() =>
-                  noted({ pinned: !session.pinned }, session.pinned ? 'Unpinned.' : 'Pinned to the top of the list.')
-                }
-              />
-              <Item
-                name={session.archived ? 'Move out of the archive' : 'Archive'}
-                run={() =>
-                  noted(
-                    { archived: !session.archived },
-                    session.archived ? 'Moved out of the archive.' : 'Archived. Find it under Archive below the list.',
-                  )
-                }
-              />
-              {editable && <Item name="Rename" run={() => setDoing('renaming')} />}
-              {editable && <Item name="Delete…" danger run={() => setDoing('deleting')} />}
-            </DropdownMenu.Content>
-          </DropdownMenu.Portal>
-      </DropdownMenu.Root>
+      <RowMenu session={session} editable={editable} doing={doing} onDo={setDoing} />
       {doing === 'deleting' && <Deleting session={session} current={current} done={done} />}
     </div>
+  )
+})
+
+const dots = classes(
+  'absolute right-1 flex items-center justify-center rounded p-1 text-ink-soft hover:text-ink',
+  'max-md:right-0 max-md:size-11',
+  'focus-visible:opacity-100 data-[state=open]:opacity-100 md:opacity-0 md:group-hover:opacity-100',
+)
+
+interface RowMenuProps {
+  session: Session
+  editable: boolean
+  doing: Doing
+  onDo: (what: Doing) => void
+}
+
+function RowMenu(props: RowMenuProps) {
+  const [made, setMade] = useState(false)
+  if (made) return <OpenedMenu {...props} />
+  return (
+    <button
+      type="button"
+      aria-haspopup="menu"
+      aria-expanded={false}
+      aria-label={`Actions for ${titleOf(props.session)}`}
+      className={dots}
+      onClick={() => setMade(true)}
+      onKeyDown={(event) => event.key === 'ArrowDown' && setMade(true)}
+    >
+      <DotsIcon className="size-4 shrink-0" />
+    </button>
+  )
+}
+
+// OpenedMenu opens when it is first rendered, and stays after it was closed.
+function OpenedMenu({ session, editable, doing, onDo }: RowMenuProps) {
+  const mark = useMark()
+  const noted = (marks: { pinned?: boolean; archived?: boolean }, said: string) =>
+    mark.mutate(
+      { id: session.id, ...marks },
+      {
+        onSuccess: () => toast(said),
+        onError: (error) => toast(`The conversation was not changed: ${error.message}`, 'failed'),
+      },
+    )
+  return (
+    <DropdownMenu.Root defaultOpen>
+      <DropdownMenu.Trigger aria-label={`Actions for ${titleOf(session)}`} className={dots}>
+        <DotsIcon className="size-4 shrink-0" />
+      </DropdownMenu.Trigger>
+      <DropdownMenu.Portal>
+        <DropdownMenu.Content
+          align="start"
+          className="z-50 min-w-36 rounded border border-line bg-raised p-1 text-sm shadow-lg"
+          onCloseAutoFocus={(e) => doing !== 'nothing' && e.preventDefault()}
+        >
+          <Item
+            name={session.pinned ? 'Unpin' : 'Pin'}
+            run={() =>
+              noted({ pinned: !session.pinned }, session.pinned ? 'Unpinned.' : 'Pinned to the top of the list.')
+            }
+          />
+          <Item
+            name={session.archived ? 'Move out of the archive' : 'Archive'}
+            run={() =>
+              noted(
+                { archived: !session.archived },
+                session.archived ? 'Moved out of the archive.' : 'Archived. Find it under Archive below the list.',
+              )
+            }
+          />
+          {editable && <Item name="Rename" run={() => onDo('renaming')} />}
+          {editable && <Item name="Delete…" danger run={() => onDo('deleting')} />}
+        </DropdownMenu.Content>
+      </DropdownMenu.Portal>
+    </DropdownMenu.Root>
   )
 }
 

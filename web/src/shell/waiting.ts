@@ -25,10 +25,10 @@ export function useWaiting(): number {
   return useQueries({ queries: waitingLists }).reduce((sum, { data }) => sum + (data?.length ?? 0), 0)
 }
 
-const none: Card[] = []
+const noPlans: ReadonlySet<string> = new Set()
+const sessionsOf = (cards: Card[]): ReadonlySet<string> => new Set(cards.map((card) => card.session))
 
-// usePlanWaits says whether a plan of the conversation waits. The row of the session does not know: its run has ended.
-export function usePlanWaits(session: string): boolean {
-  const { data = none } = useQuery(waitingLists[3]!)
-  return data.some((card) => card.session === session)
+// usePlansThatWait are the conversations with a plan that waits. Their rows do not know: their runs have ended.
+export function usePlansThatWait(): ReadonlySet<string> {
+  return useQuery({ ...waitingLists[3]!, select: sessionsOf }).data ?? noPlans
 }

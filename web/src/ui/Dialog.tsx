@@ -54,7 +54,9 @@ export function Dialog({ open, onOpenChange, title, description, wide, alert, ch
           </header>
           <div data-dialog-body className="grow overflow-y-auto px-5 pb-4">
             {description !== undefined && (
-              <Radix.Description className="mt-1 text-sm text-ink-soft">{description}</Radix.Description>
+              <Radix.Description asChild>
+                <div className="mt-1 text-sm text-ink-soft">{description}</div>
+              </Radix.Description>
             )}
             {children}
           </div>

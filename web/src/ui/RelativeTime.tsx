@@ -22,6 +22,9 @@ function onTick(listener: () => void): () => void {
   }
 }
 
+// Made once: a formatter takes longer to make than all the rest of a row.
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'medium' })
+
 export function RelativeTime({ at, className, short }: { at: string | number; className?: string; short?: boolean }) {
   const [, again] = useState(0)
   useEffect(() => onTick(() => again((n) => n + 1)), [])
@@ -30,7 +33,7 @@ export function RelativeTime({ at, className, short }: { at: string | number; cl
   const date = new Date(then)
   const said = since(then, Math.max(now, Date.now() - 10_000))
   return (
-    <time dateTime={date.toISOString()} title={date.toLocaleString()} className={className}>
+    <time dateTime={date.toISOString()} title={exact.format(date)} className={className}>
       {short ? said.replace(/ ago$/, '') : said}
     </time>
   )

@@ -48,8 +48,15 @@ export interface BlockUpdate {
 }
 
 export interface ChangeReport {
+  run: string
   files: FileChange[]
   truncated_count: number
+}
+
+export interface ChangesUndone {
+  run: string
+  files: UndoneFile[]
+  problem?: string
 }
 
 export interface ContextUsage {
@@ -246,4 +253,9 @@ export interface UiMessage {
   session_name?: string
   project_root?: string
   data?: unknown
+}
+
+export interface UndoneFile {
+  path: string
+  did: string
 }

@@ -38,7 +38,14 @@ export interface ApprovalExplained {
   card: number
   call: number
   text: string
-  usage?: { input?: number; output?: number; cached?: number; written?: number; cost_micros?: number }
+  usage?: {
+    input?: number
+    output?: number
+    cached?: number
+    written?: number
+    cost_micros?: number
+    estimated?: boolean
+  }
 }
 
 export interface ApprovalRequested {
@@ -52,13 +59,26 @@ export interface ApprovalRequested {
   similar?: { text: string; digest: string }
 }
 
+export interface ChangesUndone {
+  run: number
+  files?: Array<{ path: string; did: string }>
+  problem?: string
+}
+
 export interface ChildReturned {
   call: number
   child: string
   agent: string
   outcome: string
   result?: string
-  usage: { input?: number; output?: number; cached?: number; written?: number; cost_micros?: number }
+  usage: {
+    input?: number
+    output?: number
+    cached?: number
+    written?: number
+    cost_micros?: number
+    estimated?: boolean
+  }
   sources?: string[]
 }
 
@@ -75,6 +95,7 @@ export interface ChildSpawned {
   seconds?: number
   micros?: number
   hooks?: Array<{ target: string; run_finished?: boolean; person_needed?: boolean; session?: string; agent?: string }>
+  off?: string[]
 }
 
 export interface CompactionFailed {
@@ -97,7 +118,14 @@ export interface ContextCompacted {
   limit: number
   messages: number
   auto?: boolean
-  usage: { input?: number; output?: number; cached?: number; written?: number; cost_micros?: number }
+  usage: {
+    input?: number
+    output?: number
+    cached?: number
+    written?: number
+    cost_micros?: number
+    estimated?: boolean
+  }
 }
 
 export interface ContextMeasured {
@@ -147,7 +175,14 @@ export interface FollowUpEvaluated {
   reason?: string
   code?: string
   message?: string
-  usage: { input?: number; output?: number; cached?: number; written?: number; cost_micros?: number }
+  usage: {
+    input?: number
+    output?: number
+    cached?: number
+    written?: number
+    cost_micros?: number
+    estimated?: boolean
+  }
 }
 
 export interface GrantRevoked {
@@ -190,7 +225,7 @@ export interface InputReceived {
   deliver?: boolean
   finding?: { verdict: string; score?: number; reason?: string }
   classify?: boolean
-  images?: Array<{ type: string; data: string }>
+  images?: Array<{ type: string; data: string; name?: string; pages?: number; text?: string }>
   mode?: string
   plan?: boolean
   fresh?: boolean
@@ -316,7 +351,14 @@ export interface RunFinished {
   outcome: string
   code?: string
   message?: string
-  usage: { input?: number; output?: number; cached?: number; written?: number; cost_micros?: number }
+  usage: {
+    input?: number
+    output?: number
+    cached?: number
+    written?: number
+    cost_micros?: number
+    estimated?: boolean
+  }
   vendor?: { status: number; message?: string }
   report_follows?: boolean
 }
@@ -362,7 +404,7 @@ export interface SessionForked {
     incomplete?: boolean
     calls?: Array<{ id: number; name: string; arguments: string }>
     call?: number
-    images?: Array<{ type: string; data: string }>
+    images?: Array<{ type: string; data: string; name?: string; pages?: number; text?: string }>
   }>
   sources?: string[]
 }
@@ -380,12 +422,20 @@ export interface SessionOpened {
   project?: string
   parent?: { session: string; run: number; call: number; depth: number }
   hooks?: Array<{ target: string; run_finished?: boolean; person_needed?: boolean; session?: string; agent?: string }>
+  off?: string[]
 }
 
 export interface SessionRenamed {
   title: string
   agent?: string
-  usage?: { input?: number; output?: number; cached?: number; written?: number; cost_micros?: number }
+  usage?: {
+    input?: number
+    output?: number
+    cached?: number
+    written?: number
+    cost_micros?: number
+    estimated?: boolean
+  }
 }
 
 export interface SessionReopened {
@@ -491,6 +541,10 @@ export interface ToolOutputAppended {
   stream?: string
 }
 
+export interface ToolServersChosen {
+  off: string[]
+}
+
 export interface ToolsAccepted {
   server: string
   tools: Record<string, string>
@@ -500,7 +554,14 @@ export interface ToolsAccepted {
 export interface TurnFinished {
   turn: number
   stop: string
-  usage: { input?: number; output?: number; cached?: number; written?: number; cost_micros?: number }
+  usage: {
+    input?: number
+    output?: number
+    cached?: number
+    written?: number
+    cost_micros?: number
+    estimated?: boolean
+  }
   code?: string
   message?: string
   memo?: { provider: string; model: string; data: unknown }
@@ -511,6 +572,10 @@ export interface TurnFinished {
 export interface TurnStarted {
   number: number
   model?: string
+}
+
+export interface UndoRequested {
+  run: number
 }
 
 export interface WebhookChanged {
@@ -539,6 +604,7 @@ export type LogEvent = LogLine &
     | { type: 'ApprovalDecided'; body: ApprovalDecided }
     | { type: 'ApprovalExplained'; body: ApprovalExplained }
     | { type: 'ApprovalRequested'; body: ApprovalRequested }
+    | { type: 'ChangesUndone'; body: ChangesUndone }
     | { type: 'ChildReturned'; body: ChildReturned }
     | { type: 'ChildSpawned'; body: ChildSpawned }
     | { type: 'CompactionFailed'; body: CompactionFailed }
@@ -587,8 +653,10 @@ export type LogEvent = LogLine &
     | { type: 'ToolCallResolved'; body: ToolCallResolved }
     | { type: 'ToolCallStarted'; body: ToolCallStarted }
     | { type: 'ToolOutputAppended'; body: ToolOutputAppended }
+    | { type: 'ToolServersChosen'; body: ToolServersChosen }
     | { type: 'ToolsAccepted'; body: ToolsAccepted }
     | { type: 'TurnFinished'; body: TurnFinished }
     | { type: 'TurnStarted'; body: TurnStarted }
+    | { type: 'UndoRequested'; body: UndoRequested }
     | { type: 'WebhookChanged'; body: WebhookChanged }
   )

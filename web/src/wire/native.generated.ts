@@ -8,6 +8,7 @@ export interface Agent {
   status: string
   problem?: string
   made?: boolean
+  project?: string
 }
 
 export interface AgentDetail {
@@ -18,6 +19,7 @@ export interface AgentDetail {
   status: string
   problem?: string
   made?: boolean
+  project?: string
   definition: Definition
 }
 
@@ -209,6 +211,24 @@ export interface Model {
   output_price?: number
 }
 
+export interface ModelKey {
+  vendor: string
+  variable: string
+  from?: string
+  last?: string
+  base_url?: string
+  stored?: boolean
+  set_at?: string
+  problem?: string
+}
+
+export interface ModelKeyTrial {
+  works: boolean
+  reason?: string
+  models?: number
+  names?: string[]
+}
+
 export interface Node {
   id: string
   address: string
@@ -320,6 +340,7 @@ export interface Retention {
   sessions: number
   bytes: number
   artifacts: number
+  audit: number
   kept: KeptSession[]
   more?: number
   note?: string
@@ -350,6 +371,17 @@ export interface SearchAnswer {
   indexing?: boolean
 }
 
+export interface ServerSetup {
+  command?: string[]
+  env?: Record<string, string>
+  read?: string[]
+  writes?: boolean
+  network?: boolean
+  bare?: boolean
+  url?: string
+  headers?: Record<string, string>
+}
+
 export interface ServerTool {
   name: string
   status: string
@@ -358,6 +390,13 @@ export interface ServerTool {
   parameters?: unknown
   digest: string
   accepted?: string
+}
+
+export interface ServerTrial {
+  works: boolean
+  reason?: string
+  output?: string
+  tools: ServerTool[]
 }
 
 export interface Session {
@@ -376,6 +415,18 @@ export interface Session {
   pinned?: boolean
   archived?: boolean
   unread?: boolean
+}
+
+export interface SessionWebhook {
+  session: string
+  title: string
+  owner: string
+  url: string
+  events: string[]
+  status: string
+  secret?: string
+  set_at: string
+  gone_at?: string
 }
 
 export interface Settings {
@@ -404,6 +455,7 @@ export interface Spent {
   cached?: number
   written?: number
   cost_micros?: number
+  estimated?: boolean
   storage_bytes: number
 }
 
@@ -436,6 +488,8 @@ export interface ToolServer {
   problem?: string
   trusted: boolean
   tools: ServerTool[]
+  setup?: ServerSetup
+  console?: boolean
 }
 
 export interface TurnRequest {
@@ -458,6 +512,7 @@ export interface Usage {
   cached?: number
   written?: number
   cost_micros?: number
+  estimated?: boolean
 }
 
 export interface UsageOf {
@@ -475,6 +530,12 @@ export interface UsageReport {
   users?: UsageOf[]
 }
 
+export interface User {
+  id: string
+  conversations: number
+  seen_at: string
+}
+
 export interface WebhookInfo {
   url: string
   events: string[]
@@ -482,4 +543,13 @@ export interface WebhookInfo {
   secret?: string
   set_at: string
   gone_at?: string
+}
+
+export interface WebhookTrial {
+  delivered: boolean
+  reason?: string
+  status?: number
+  milliseconds: number
+  answer?: string
+  withheld?: boolean
 }

@@ -1,6 +1,16 @@
 // Reading values from the wire. A value of the wrong type counts as missing.
 
-import type { AskUser, ContextUsage, FileChange, ModelFallback, Plan, Queued, Task, UiMessage } from './bus.generated'
+import type {
+  AskUser,
+  ContextUsage,
+  FileChange,
+  Plan,
+  Queued,
+  ModelFallback,
+  Task,
+  UiMessage,
+  UndoneFile,
+} from './bus.generated'
 
 const lastMs = 8.64e15 // a Date can be
 
@@ -88,6 +98,13 @@ export function readFiles(value: unknown): FileChange[] {
   return list(value, (file) => {
     const f = fields(file)
     return { path: str(f.path), summary: str(f.summary), diff: str(f.diff) }
+  })
+}
+
+export function readUndone(value: unknown): UndoneFile[] {
+  return list(value, (file) => {
+    const f = fields(file)
+    return { path: str(f.path), did: str(f.did) }
   })
 }
 

@@ -2,7 +2,7 @@
 // messages go through the same reducer, so that a reload, a second tab and a lost
 // connection end in the same picture.
 
-import type { ContextUsage, FileChange, ModelFallback, Plan, Queued, Task } from '../../wire/bus.generated'
+import type { ChangesUndone, ContextUsage, FileChange, ModelFallback, Plan, Queued, Task } from '../../wire/bus.generated'
 import {
   blocksOf,
   hasSaid,
@@ -31,6 +31,7 @@ export interface ChatState {
   context?: ContextUsage
   plan?: Plan
   fallback?: ModelFallback // of the last run
+  undone: Readonly<Record<string, ChangesUndone>> // what came of undoing the changes of a run, by run
   askedMs?: number // when people were asked, if a card is open
   loaded: boolean
   earlier: string | null // where history goes on; null: it does not
@@ -76,7 +77,8 @@ export type ChatAction =
   | (Of & { type: 'ADD_TOOL'; tool: Omit<ToolUse, 'turn'> })
   | (Of & { type: 'UPDATE_TOOL'; id: string; status: string; summary: string; ranMs?: number; at: number })
   | (Of & { type: 'APPEND_TOOL_OUTPUT'; id: string; tool: string; line: string })
-  | (Of & { type: 'ADD_CHANGE_REPORT'; files: FileChange[]; truncated: number })
+  | (Of & { type: 'ADD_CHANGE_REPORT'; run?: string; files: FileChange[]; truncated: number })
+  | { type: 'CHANGES_UNDONE'; undone: ChangesUndone }
   | (Of & { type: 'COMPLETE_TURN'; durationMs?: number; contextTokens?: number })
   // Folding
   | { type: 'RECEIVE'; frames: Frame[] }
@@ -90,7 +92,7 @@ export interface Frame {
 }
 
 export function initialState(session: string): ChatState {
-  return { session, seq: 0, messages: [], waiting: [], cards: [], loaded: false, earlier: null }
+  return { session, seq: 0, messages: [], waiting: [], cards: [], undone: {}, loaded: false, earlier: null }
 }
 
 export function chatReducer(state: ChatState, action: ChatAction): ChatState {
@@ -115,6 +117,8 @@ export function chatReducer(state: ChatState, action: ChatAction): ChatState {
         cards: [...state.cards.filter((card) => card.question_id !== action.card.question_id), action.card],
         askedMs: state.askedMs ?? action.at,
       }
+    case 'CHANGES_UNDONE':
+      return { ...state, undone: { ...state.undone, [action.undone.run]: action.undone } }
     case 'RESOLVE_CARDS':
       return resolveCards(state, action)
     case 'ADD_SUBAGENT':
@@ -134,22 +138,16 @@ export function chatReducer(state: ChatState, action: ChatAction): ChatState {
   }
 }
 
-type OfOne = Exclude<
-  ChatAction,
-  {
-    type:
-      | 'RECEIVE'
-      | 'LOAD_HISTORY'
-      | 'PREPEND_HISTORY'
-      | 'CLEAR_MESSAGES'
-      | 'PUSH_MESSAGE'
-      | 'SET_QUEUE'
-      | 'SET_ASK_USER'
-      | 'RESOLVE_CARDS'
-      | 'ADD_SUBAGENT'
-      | 'MARK_SUBAGENT_DONE'
-  }
->
+type OfOne = Exclude<ChatAction, { type: Folding | OfAll }>
+type Folding = 'RECEIVE' | 'LOAD_HISTORY' | 'PREPEND_HISTORY' | 'CLEAR_MESSAGES'
+type OfAll =
+  | 'PUSH_MESSAGE'
+  | 'SET_QUEUE'
+  | 'SET_ASK_USER'
+  | 'RESOLVE_CARDS'
+  | 'CHANGES_UNDONE'
+  | 'ADD_SUBAGENT'
+  | 'MARK_SUBAGENT_DONE'
 
 // ofOne changes the message that is being made: the conversation's, or a
 // sub-agent's.
@@ -212,7 +210,7 @@ function ofOne(state: ChatState, action: OfOne): ChatState {
       return onLast(state, session, (m) => withOutput(m, action.id, action.tool, action.line))
     case 'ADD_CHANGE_REPORT':
       return onAnswered(state, session, (m) =>
-        withBlock(m, { type: 'change_report', files: action.files, truncated: action.truncated }),
+        withBlock(m, { type: 'change_report', run: action.run, files: action.files, truncated: action.truncated }),
       )
     case 'COMPLETE_TURN':
       return onLast(state, session, (m) => ({
@@ -255,6 +253,7 @@ function prepend(state: ChatState, frames: Frame[], earlier: string | null): Cha
       ...state.messages.map(rewrite),
     ],
     waiting: state.waiting.map(rewrite),
+    undone: { ...page.undone, ...state.undone },
     plan: state.plan ?? page.plan,
     context: state.context ?? page.context,
     earlier,

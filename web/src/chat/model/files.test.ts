@@ -12,8 +12,8 @@ it('takes text of any kind and says what it does not take', async () => {
     new File(['x'], 'a.png', { type: 'image/png' }),
   ])
   expect(attachments.files.map((f) => f.name)).toEqual(['main.go', 'a_b.json'])
-  expect(attachments.pictures.map((p) => p.name)).toEqual(['a.png'])
-  expect(problems.map((p) => p.split(' ')[0])).toEqual(['a.pdf', 'data.bin', 'empty.txt', 'long.log'])
+  expect(attachments.pictures.map((p) => p.name)).toEqual(['a.pdf', 'a.png'])
+  expect(problems.map((p) => p.split(' ')[0])).toEqual(['data.bin', 'empty.txt', 'long.log'])
 })
 
 it('finds the files of a message again', () => {

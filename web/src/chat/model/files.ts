@@ -1,6 +1,6 @@
 import { accept, choose, type Picture } from './images'
 
-// Files of a message. Images are sent as images; a text file is a part of the message, under its name.
+// Files of a message. Images and PDFs are sent as they are; a text file is a part of the message, under its name.
 
 export interface TextFile {
   name: string
@@ -34,7 +34,7 @@ export async function attach(
     if (file.size > maxText || all + file.size > maxText)
       problems.push(`${file.name} was not added: the text files of a message have at most 512 KiB.`)
     else if (text === undefined)
-      problems.push(`${file.name} was not added: it is neither text nor a PNG, JPEG, GIF or WebP image.`)
+      problems.push(`${file.name} was not added: it is neither text nor a PNG, JPEG, GIF or WebP image or a PDF.`)
     else if (text.trim() === '') problems.push(`${file.name} was not added: it is empty.`)
     else if (files.length >= maxFiles)
       problems.push(`${file.name} was not added: a message has at most ${maxFiles} text files.`)

@@ -1,6 +1,7 @@
 // Forks: conversations that begin with a part of another one. Branches are forks that part at the same message.
 
 import type { SessionForked } from '../../wire/log.generated'
+import { urlOf } from './images'
 import type { ChatMessage, ContentBlock } from './message'
 
 // A Point is where conversations part: after this event of a session.
@@ -52,7 +53,7 @@ export function forkOf({ source, at, messages = [] }: SessionForked, session: st
     if (role === 'tool') continue // it is with its call
     const base = { id: `forked-${i}`, session, timestamp: '', text }
     if (role === 'user') {
-      const pictures = images.map(({ type, data }) => `data:${type};base64,${data}`)
+      const pictures = images.map(urlOf)
       list.push({ ...base, role: 'user', from: 'user', ...(pictures.length > 0 && { images: pictures }) })
       continue
     }

@@ -82,7 +82,7 @@ export type ContentBlock =
   | { type: 'cut' } // the text before it broke off, and goes on after it
   | ToolUse
   | { type: 'plan'; plan: Plan }
-  | { type: 'change_report'; files: FileChange[]; truncated: number }
+  | { type: 'change_report'; run?: string; files: FileChange[]; truncated: number }
   | { type: 'finalize_task'; task: Task }
   | { type: 'model_fallback'; fallback: ModelFallback }
   | { type: 'explanation'; text: string } // of what a person is asked to approve

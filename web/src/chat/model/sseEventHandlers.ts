@@ -15,6 +15,7 @@ import {
   readPlan,
   readQueue,
   readTask,
+  readUndone,
   stamp,
   str,
 } from '../../wire/read'
@@ -86,8 +87,16 @@ const handleRun: Handler = (message, session) => {
         {
           type: 'ADD_CHANGE_REPORT',
           ...of(message, session),
+          run: str(data.run) || undefined,
           files: readFiles(data.files),
           truncated: num(data.truncated_count) ?? 0,
+        },
+      ]
+    case 'changes_undone':
+      return [
+        {
+          type: 'CHANGES_UNDONE',
+          undone: { run: str(data.run), files: readUndone(data.files), problem: str(data.problem) || undefined },
         },
       ]
     default: // sync and resync are for who fetches: see useSseConnection

@@ -1,10 +1,7 @@
 import { useParams } from '@tanstack/react-router'
-import { lazy, Suspense } from 'react'
 import { Spinner } from '../../ui/Spinner'
 import { FirstRun } from './FirstRun'
-import { loadPanel } from './preload'
-
-const ChatPanel = lazy(() => loadPanel().then((module) => ({ default: module.ChatPanel })))
+import { panel } from './preload'
 
 // ChatPage is a conversation, or the start page. The start page is the first page a visitor loads, so it comes without
 // the code that only conversations need.
@@ -12,14 +9,14 @@ export function ChatPage() {
   const { session } = useParams({ strict: false })
   if (session === undefined) return <FirstRun />
   return (
-    <Suspense
+    <panel.Late
+      key={session}
+      session={session}
       fallback={
         <div className="flex h-full items-center justify-center">
           <Spinner word="Loading the conversation" />
         </div>
       }
-    >
-      <ChatPanel key={session} session={session} />
-    </Suspense>
+    />
   )
 }

@@ -27,7 +27,7 @@ import { Composer } from './Composer'
 import { ContextMeter } from './ContextMeter'
 import { Inspector } from './Inspector'
 import { MessageList } from './MessageList'
-import { loadMarkdown } from './preload'
+import { markdown } from './preload'
 import { runsKey, sessionKey, useAgents, useRuns, useSession } from './queries'
 import { useChatMessages } from './useChatMessages'
 import type { Connection } from './useSseConnection'
@@ -59,7 +59,7 @@ export function ChatPanel({ session }: { session: string }) {
   const [inspecting, setInspecting] = useInspecting()
   const [clearing, setClearing] = useState(false)
   const [sent, setSent] = useState(0)
-  useEffect(() => void loadMarkdown(), [])
+  useEffect(() => void markdown.load(), [])
 
   const mayMessage = may('agents:message')
   const running = current(state) >= 0
@@ -110,11 +110,13 @@ export function ChatPanel({ session }: { session: string }) {
       cards: state.cards,
       asked: askedTools(state.cards),
       plan: state.plan,
+      undone: state.undone,
+      working: running,
       again,
       forks,
       link: (message: ChatMessage) => void link(message),
     }),
-    [session, agent, mayMessage, state.cards, state.plan, again, forks, link],
+    [session, agent, mayMessage, state.cards, state.plan, state.undone, running, again, forks, link],
   )
   const cost = runs.reduce((sum, run) => sum + (run.usage?.cost_micros ?? 0), 0)
 

@@ -16,13 +16,13 @@ import type { Started } from '../../wire/bus.generated'
 import { Button, IconButton } from '../../ui/Button'
 import { classes } from '../../ui/classes'
 import { ErrorState, why } from '../../ui/ErrorState'
-import { Exact } from '../../ui/Mono'
-import { CrossIcon, PlusIcon, SendIcon, StopIcon } from '../../ui/icons'
+import { PlusIcon, SendIcon, StopIcon } from '../../ui/icons'
 import { commands, meaning, mentioned, suggest, suggestFiles, type Suggestion } from '../model/commands'
 import { Dialog } from '../../ui/Dialog'
 import { writeDraft } from '../model/draft'
 import { attach, noAttachments, withFiles } from '../model/files'
 import { useAttachments, useDraft } from './useDraft'
+import { ChosenFiles } from './ChosenFiles'
 import { AgentPicker } from './AgentPicker'
 import { ModelPicker } from './ModelPicker'
 import type { Card } from '../model/message'
@@ -305,46 +305,7 @@ export function Composer({
             ))}
           </ul>
         )}
-        {pictures.length + texts.length > 0 && (
-          <ul aria-label="Files to send" className="flex flex-wrap items-center gap-2 px-3 pt-3">
-            {pictures.map((picture, at) => (
-              <li key={at} className="relative">
-                <img
-                  src={picture.url}
-                  alt={picture.name}
-                  className="h-16 w-16 rounded-md border border-line object-cover"
-                />
-                <IconButton
-                  small
-                  kind="plain"
-                  label={`Remove ${picture.name}`}
-                  className="absolute -top-2 -right-2 size-6 rounded-full"
-                  onClick={() => setAttachments({ ...attachments, pictures: pictures.toSpliced(at, 1) })}
-                >
-                  <CrossIcon />
-                </IconButton>
-              </li>
-            ))}
-            {texts.map((file, at) => (
-              <li
-                key={`${at} ${file.name}`}
-                className="flex h-8 max-w-60 items-center gap-1 rounded-md border border-line bg-sunken pl-2 text-sm"
-              >
-                <span className="min-w-0 truncate font-mono">
-                  <Exact>{file.name}</Exact>
-                </span>
-                <IconButton
-                  small
-                  kind="plain"
-                  label={`Remove ${file.name}`}
-                  onClick={() => setAttachments({ ...attachments, files: texts.toSpliced(at, 1) })}
-                >
-                  <CrossIcon />
-                </IconButton>
-              </li>
-            ))}
-          </ul>
-        )}
+        <ChosenFiles attachments={attachments} onChange={setAttachments} />
         <textarea
           ref={area}
           data-composer
@@ -386,7 +347,7 @@ export function Composer({
           />
           <IconButton
             small
-            label="Add images or text files (or paste them)"
+            label="Add images, PDFs or text files (or paste them)"
             onClick={() => files.current?.click()}
           >
             <PlusIcon />

@@ -1,4 +1,4 @@
-import { useNavigate } from '@tanstack/react-router'
+import { Link, useNavigate } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
 import { ask } from '../../wire/api'
 import { useMe } from '../../wire/me'
@@ -166,7 +166,16 @@ export function FirstRun() {
           )}
           {me?.demo && mayMessage && (
             <p className="text-sm text-ink-soft">
-              To use a real model, start the server with an API key:{' '}
+              To use a real model,{' '}
+              {me.auth === 'local' && (
+                <>
+                  <Link to="/settings" hash="models" className="text-accent underline underline-offset-2">
+                    enter the key of a vendor
+                  </Link>
+                  , or{' '}
+                </>
+              )}
+              start the server with an API key:{' '}
               <code className="rounded bg-sunken px-1.5 py-0.5 font-mono text-xs whitespace-nowrap text-ink">
                 ANTHROPIC_API_KEY=… make run
               </code>

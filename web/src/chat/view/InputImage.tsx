@@ -2,6 +2,8 @@ import { useQuery } from '@tanstack/react-query'
 import { Spinner } from '../../ui/Spinner'
 import { readLog } from '../../wire/log'
 import { classes } from '../../ui/classes'
+import { Exact } from '../../ui/Mono'
+import { documentIn, urlOf } from '../model/images'
 import type { ChatMessage } from '../model/message'
 
 // inputImages are the images that were sent with an input, as data URLs.
@@ -10,9 +12,7 @@ async function inputImages(inputId: string, signal?: AbortSignal): Promise<strin
   const after = Number(inputId.slice(cut + 1)) - 1
   const [event] = await readLog(inputId.slice(0, cut), { after, until: () => true, signal })
   const images = event?.type === 'InputReceived' ? (event.body.images ?? []) : []
-  return images.map(({ type, data }) =>
-    /^image\/(png|jpeg|gif|webp)$/.test(type) ? `data:${type};base64,${data}` : '',
-  )
+  return images.map(urlOf)
 }
 
 // imagesOf are the images of a message, to be sent again.
@@ -24,7 +24,7 @@ export async function imagesOf(message: Pick<ChatMessage, 'images'>): Promise<st
   return all.filter((url) => url !== '')
 }
 
-// InputImage shows an image that is named by its input and number. Images are in the log, and fetched when shown.
+// InputImage shows an image, or the name of a document, that is named by its input and number. Images are in the log, and fetched when shown.
 export function InputImage({ source, name }: { source: string; name: string }) {
   const whole = source.startsWith('data:')
   const [inputId, at] = source.split('#')
@@ -36,6 +36,19 @@ export function InputImage({ source, name }: { source: string; name: string }) {
     gcTime: 5 * 60_000,
   })
   const url = whole ? source : data?.[Number(at)]
+  const document = documentIn(url ?? '')
+  if (document !== undefined)
+    return (
+      <a
+        href={url}
+        download={document}
+        className="flex max-w-60 items-center rounded-lg border border-line bg-sunken px-3 py-1.5 text-sm hover:underline"
+      >
+        <span className="min-w-0 truncate font-mono">
+          <Exact>{document}</Exact>
+        </span>
+      </a>
+    )
   return (
     <div
       className={classes(

@@ -16,6 +16,7 @@ import { PlanItems } from './PlanBlock'
 import type { Run } from '../../wire/native.generated'
 import { useRuns } from './queries'
 import { RawLog } from './RawLog'
+import { Servers } from './Servers'
 import { Since } from './Since'
 
 // Inspector shows the details of a run: its duration, turns, tool calls and cost, which the conversation folds away.
@@ -87,6 +88,7 @@ export function Inspector({ state }: { state: ChatState }) {
           <Grants />
         </Part>
       )}
+      {state.loaded && <Servers />}
       <Part name="Events">
         <div className="flex flex-wrap gap-2">
           <Button small disabled={latest === undefined} onClick={() => setRaw(latest ?? null)}>

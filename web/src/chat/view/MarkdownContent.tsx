@@ -1,20 +1,18 @@
-import { lazy, memo, Suspense } from 'react'
-import { loadMarkdown } from './preload'
+import { memo } from 'react'
+import { markdown } from './preload'
 import { Prose } from './Prose'
-
-const Markdown = lazy(() => loadMarkdown().then((module) => ({ default: module.Markdown })))
 
 // MarkdownContent renders the text of a model. Until the parser is loaded it shows the markdown as plain text.
 export const MarkdownContent = memo(function MarkdownContent({ text, live }: { text: string; live?: boolean }) {
   return (
-    <Suspense
+    <markdown.Late
+      text={text}
+      live={live}
       fallback={
         <div className="whitespace-pre-wrap break-words">
           <Prose>{text}</Prose>
         </div>
       }
-    >
-      <Markdown text={text} live={live} />
-    </Suspense>
+    />
   )
 })

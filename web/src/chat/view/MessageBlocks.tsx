@@ -68,7 +68,7 @@ function Block({
         />
       )
     case 'change_report':
-      return <ChangeReportBlock files={block.files} truncated={block.truncated} />
+      return <ChangeReportBlock run={block.run} files={block.files} truncated={block.truncated} />
     case 'finalize_task':
       return <FinalizeTaskBlock task={block.task} />
     case 'model_fallback':

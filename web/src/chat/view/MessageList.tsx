@@ -72,6 +72,7 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
   })
 
   const end = useRef(true) // the reader is there
+  const top = useRef(0) // where the view was when it last moved
   // Opened at its end, whatever sizes turn out to be, or at the message that the address names.
   const begun = useRef(false)
   const target = useTarget()
@@ -107,11 +108,19 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
     return () => watch.disconnect()
   }, [virtual])
 
+  const size = virtual.getTotalSize()
+  useEffect(() => {
+    if (end.current && begun.current && !held) virtual.scrollToEnd()
+  }, [size, held, virtual])
+
   const onScroll = () => {
     const element = box.current
     if (element === null) return
     const left = element.scrollHeight - element.clientHeight - element.scrollTop
-    end.current = left < atEnd
+    // The event of a scroll to the end may come after the answer has grown again: only a reader who goes up leaves.
+    if (left < atEnd) end.current = true
+    else if (element.scrollTop < top.current) end.current = false
+    top.current = element.scrollTop
     setAway(left > atEnd * 2)
     if (more && !earlier.loading && earlier.error === undefined && element.scrollTop < nearTop && begun.current)
       onEarlier()
@@ -170,7 +179,7 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
         tabIndex={0}
         className="h-full overflow-y-auto [overflow-anchor:none] focus-visible:outline-offset-[-2px]"
       >
-        <div className="relative w-full" style={{ height: virtual.getTotalSize() }}>
+        <div className="relative w-full" style={{ height: size }}>
           {virtual.getVirtualItems().map((item) => (
             <div
               key={item.key}

@@ -1,3 +1,4 @@
+import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
@@ -20,6 +21,7 @@ interface ModelPickerProps {
 // agents: others read in the header which model answered.
 export function ModelPicker({ agent, chosen, onChoose }: ModelPickerProps) {
   const { me, may } = useMe()
+  const navigate = useNavigate()
   const mayChoose = may('agents:write')
   const [opened, setOpened] = useState(false) // vendors are asked only then
   const { data: models = [], isFetching, error } = useModels(mayChoose && opened)
@@ -63,6 +65,11 @@ export function ModelPicker({ agent, chosen, onChoose }: ModelPickerProps) {
             )}
             <MenuLine />
             <MenuItem onSelect={() => setNaming('')}>Another model…</MenuItem>
+            {me?.auth === 'local' && (
+              <MenuItem onSelect={() => void navigate({ to: '/settings', hash: 'models' })}>
+                {me.demo ? 'Enter a key for a real model…' : 'Keys of vendors…'}
+              </MenuItem>
+            )}
           </div>
         }
       >

@@ -1,5 +1,5 @@
 import { createContext, useContext } from 'react'
-import type { Plan } from '../../wire/bus.generated'
+import type { ChangesUndone, Plan } from '../../wire/bus.generated'
 import type { Card, ChatMessage } from '../model/message'
 import type { Forks } from './useForks'
 
@@ -11,13 +11,15 @@ export interface ChatContext {
   cards: Card[] // open ones
   asked: ReadonlySet<string> // tools that a person is asked about
   plan?: Plan // as it is now
+  undone: Readonly<Record<string, ChangesUndone>> // by run
+  working: boolean // a run is
   forks?: Forks // none: nothing can be forked here
   link?: (message: ChatMessage) => void // copies the address of a message
   // again sends the last message once more. Its answer, which ended badly, is the message of the id after.
   again?: { after: string; send: () => Promise<void> }
 }
 
-const context = createContext<ChatContext>({ session: '', mayMessage: false, cards: [], asked: new Set() })
+const context = createContext<ChatContext>({ session: '', mayMessage: false, cards: [], asked: new Set(), undone: {}, working: false })
 
 export const ChatProvider = context.Provider
 

@@ -54,7 +54,7 @@ export function useServer(): void {
 }
 
 export function show(element: ReactElement, over: Partial<ChatContext> = {}) {
-  const context: ChatContext = { session, mayMessage: true, cards: [], asked: new Set(), ...over }
+  const context: ChatContext = { session, mayMessage: true, cards: [], asked: new Set(), undone: {}, working: false, ...over }
   const wrapper = ({ children }: { children: ReactNode }) => (
     <QueryClientProvider client={new QueryClient()}>
       <ChatProvider value={context}>{children}</ChatProvider>

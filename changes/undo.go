@@ -1,0 +1,303 @@
+package changes
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"parley"
+	"parley/workspace"
+)
+
+const (
+	undoFolder = "undo"    // in the folder of notes: a file for each run that changed files
+	maxUndos   = 64        // such files; the oldest make room
+	maxSaved   = 128 << 20 // and their bytes
+)
+
+// A saved report is what it takes to undo the changes of a run.
+type saved struct {
+	Why   string // that cannot be done, as a sentence; empty: it can
+	Files []savedFile
+}
+
+type savedFile struct {
+	Path   string
+	Before state
+	After  state // without content
+}
+
+// A state is that of a regular file; the zero state is that of none.
+type state struct {
+	Mode    string // of git: 100644 or 100755
+	ID      string // what git calls the content
+	Content []byte
+}
+
+// save writes what it takes to give files the state of a note again. It fails only if that cannot be written.
+func (d desk) save(ctx context.Context, name string, was note, now sight, found map[string]change) error {
+	record := saved{}
+	for path, c := range found {
+		if c.large {
+			record.Why = fmt.Sprintf("The content of %q before the run was not kept, because the file is too large.",
+				path)
+		}
+	}
+	if len(found) > parley.MaxFilesChanged {
+		record.Why = fmt.Sprintf("The run changed %d files. Changes of more than %d files cannot be undone.",
+			len(found), parley.MaxFilesChanged)
+	}
+	if record.Why == "" {
+		var err error
+		if record.Files, record.Why, err = d.before(ctx, was, now); err != nil {
+			return err
+		}
+	}
+	raw, err := json.Marshal(record)
+	if err != nil {
+		return err
+	}
+	folder := filepath.Join(d.folder, undoFolder)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	d.forget(folder, len(raw))
+	part := filepath.Join(folder, name+".part")
+	if err := os.WriteFile(part, raw, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(part, filepath.Join(folder, name))
+}
+
+// forget makes room for a file of so many bytes.
+func (g *Git) forget(folder string, size int) {
+	entries, _ := os.ReadDir(folder)
+	var files []fs.FileInfo
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			files = append(files, info)
+			size += int(info.Size())
+		}
+	}
+	slices.SortFunc(files, func(a, b fs.FileInfo) int {
+		return cmp.Or(a.ModTime().Compare(b.ModTime()), strings.Compare(a.Name(), b.Name()))
+	})
+	for len(files) >= maxUndos || size > maxSaved && len(files) > 0 {
+		os.Remove(filepath.Join(folder, files[0].Name()))
+		size -= int(files[0].Size())
+		files = files[1:]
+	}
+}
+
+// before reads the contents of the changed files as they were noted, or says why they cannot be restored.
+func (d desk) before(ctx context.Context, was note, now sight) (files []savedFile, why string, err error) {
+	out, err := d.run(ctx, nil, "diff-tree", "-r", "-z", "--no-renames", "--relative", was.Tree, now.tree)
+	if err != nil {
+		return nil, "", err
+	}
+	total := 0
+	words := strings.Split(string(out), "\x00")
+	for i := 0; i+1 < len(words); i += 2 {
+		fields, path := strings.Fields(strings.TrimPrefix(words[i], ":")), words[i+1]
+		if len(fields) != 5 {
+			return nil, "", fmt.Errorf("git describes a change as %q", words[i])
+		}
+		f := savedFile{Path: path, Before: state{Mode: fields[0], ID: fields[2]},
+			After: state{Mode: fields[1], ID: fields[3]}}
+		for _, s := range []*state{&f.Before, &f.After} {
+			switch s.Mode {
+			case "000000":
+				*s = state{}
+			case "100644", "100755":
+			default:
+				return nil, fmt.Sprintf("%q is a symbolic link or a repository, and only files can be restored.",
+					path), nil
+			}
+		}
+		if !utf8.ValidString(path) {
+			return nil, fmt.Sprintf("The name of the file %q is not UTF-8.", path), nil
+		}
+		if f.Before.Mode != "" {
+			if f.Before.Content, why, err = d.content(ctx, was, path, f.Before.ID); err != nil || why != "" {
+				return nil, why, err
+			}
+		}
+		if total += len(f.Before.Content); total > d.most.bytes {
+			return nil, fmt.Sprintf("The changed files had more than %d bytes together before the run.",
+				d.most.bytes), nil
+		}
+		files = append(files, f)
+	}
+	return files, "", nil
+}
+
+// content is what a file held on the disk when it was noted. Of a file that was
+// not read then, because it was as git has it, that is what git writes when it
+// checks the file out. Programs that would take part in that are never run.
+func (d desk) content(ctx context.Context, was note, path, id string) (content []byte, why string, err error) {
+	if d.Dir == "" || slices.Contains(was.Read, path) {
+		content, err = d.output(ctx, nil, maxFile+1, "cat-file", "blob", id)
+	} else {
+		var attributes []byte
+		if attributes, err = d.run(ctx, nil, "check-attr", "-z", "filter", "--", path); err != nil {
+			return nil, "", err
+		}
+		if words := strings.Split(string(attributes), "\x00"); len(words) < 3 || words[2] != "unspecified" &&
+			words[2] != "unset" {
+			return nil, fmt.Sprintf("git keeps %q in another form than on the disk (its attribute filter is set).",
+				path), nil
+		}
+		content, err = d.output(ctx, nil, maxFile+1, "cat-file", "--filters", "--path="+d.Prefix+path, id)
+	}
+	if errors.Is(err, errTooMuch) || len(content) > maxFile {
+		return nil, fmt.Sprintf("%q was larger than %d bytes before the run.", path, maxFile), nil
+	}
+	return content, "", err
+}
+
+// MayUndo is of port.Changes.
+func (g *Git) MayUndo(_ context.Context, name string) error {
+	return g.restoring(name, false, func(*workspace.Edit, []parley.UndoneFile) error { return nil })
+}
+
+// Undo is of port.Changes.
+func (g *Git) Undo(ctx context.Context, name string) (done []parley.UndoneFile, err error) {
+	err = g.restoring(name, true, func(edit *workspace.Edit, files []parley.UndoneFile) error {
+		done = files
+		return edit.Commit(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return done, nil
+}
+
+// restoring hands over an edit that would restore the files of a saved report.
+// again: files that have their earlier state already are in order.
+func (g *Git) restoring(name string, again bool, do func(*workspace.Edit, []parley.UndoneFile) error) error {
+	record, err := g.recall(name)
+	if err != nil {
+		return err
+	}
+	edit, err := g.files.Edit()
+	if err != nil {
+		return err
+	}
+	defer edit.Close()
+	var files []parley.UndoneFile
+	var changed []string
+	for _, f := range record.Files {
+		now, info, err := look(edit, f)
+		if err != nil {
+			return err
+		}
+		switch {
+		case now.is(f.After):
+			f.restore(edit, info)
+		case !again || !now.is(f.Before):
+			changed = append(changed, fmt.Sprintf("%q", f.Path))
+		}
+		files = append(files, parley.UndoneFile{Path: f.Path, Did: f.did()})
+	}
+	if len(changed) > 0 {
+		return parley.Errorf(parley.CodeConflict, "Nothing was undone, because these files have changed since the "+
+			"run: %s.", strings.Join(changed, ", "))
+	}
+	return do(edit, files)
+}
+
+var errForgotten = parley.Errorf(parley.CodeClosed, "The changes of this run cannot be undone: it changed no files, "+
+	"or this server no longer keeps what they were before.")
+
+// recall reads a saved report that can be undone.
+func (g *Git) recall(name string) (record saved, err error) {
+	raw, err := os.ReadFile(filepath.Join(g.folder, undoFolder, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return record, errForgotten
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &record)
+	}
+	if err == nil && record.Why != "" {
+		err = parley.Errorf(parley.CodeClosed, "The changes of this run cannot be undone. %s", record.Why)
+	}
+	return record, err
+}
+
+// look is the present state of a file.
+func look(edit *workspace.Edit, f savedFile) (state, fs.FileInfo, error) {
+	info, err := edit.Look(f.Path)
+	if err == nil && info == nil {
+		return state{}, nil, nil
+	}
+	var content string
+	if err == nil {
+		content, info, err = edit.Content(f.Path)
+	}
+	switch parley.CodeOf(err) {
+	case parley.CodeInvalid, parley.CodeTooLarge:
+		return state{Mode: "another"}, nil, nil // it is no file any more, or grew
+	}
+	now := state{Mode: "100644", Content: []byte(content)}
+	if err == nil && info.Mode()&0o100 != 0 {
+		now.Mode = "100755"
+	}
+	return now, info, err
+}
+
+// is compares a file on the disk with what was saved.
+func (s state) is(saved state) bool {
+	switch {
+	case s.Mode != saved.Mode:
+		return false
+	case saved.Mode == "" || saved.Content != nil:
+		return bytes.Equal(s.Content, saved.Content)
+	}
+	r := repository{}
+	if len(saved.ID) > 40 {
+		r.Format = "sha256"
+	}
+	h := r.hash()()
+	fmt.Fprintf(h, "blob %d\x00", len(s.Content))
+	h.Write(s.Content)
+	return hex.EncodeToString(h.Sum(nil)) == saved.ID
+}
+
+// restore adds to an edit what gives a file its earlier state.
+func (f savedFile) restore(edit *workspace.Edit, info fs.FileInfo) {
+	if f.Before.Mode == "" {
+		edit.Delete(f.Path, info)
+		return
+	}
+	var mode fs.FileMode // zero: that of the file that is there, or of a new one
+	switch program := f.Before.Mode == "100755"; {
+	case program && info == nil:
+		mode = 0o755
+	case program:
+		mode = info.Mode().Perm() | 0o111
+	case info != nil:
+		mode = info.Mode().Perm() &^ 0o111
+	}
+	edit.Write(f.Path, string(f.Before.Content), info, mode)
+}
+
+// did says what restoring it does.
+func (f savedFile) did() (did parley.UndoneFileKind) {
+	switch {
+	case f.Before.Mode == "":
+		return parley.FileRemoved
+	case f.After.Mode == "":
+		return parley.FileBroughtBack
+	}
+	return parley.FileRestored
+}

@@ -1,0 +1,243 @@
+package changes
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"parley"
+)
+
+func (p *project) undo(wantCode parley.Code, wantText string) []parley.UndoneFile {
+	p.t.Helper()
+	err := p.MayUndo(context.Background(), run)
+	var done []parley.UndoneFile
+	if err == nil {
+		done, err = p.Undo(context.Background(), run)
+	}
+	if wantCode == "" && err != nil || wantCode != "" && (parley.CodeOf(err) != wantCode ||
+		!strings.Contains(parley.MessageOf(err), wantText)) {
+		p.t.Fatalf("%v, wanted %q %q", err, wantCode, wantText)
+	}
+	return done
+}
+
+// files is every file of the project, with its mode and content.
+func (p *project) files() map[string]string {
+	all := map[string]string{}
+	for _, name := range strings.Fields(strings.ReplaceAll(p.list(), " ", "\x01")) {
+		name = strings.ReplaceAll(name, "\x01", " ")
+		raw, err := os.ReadFile(filepath.Join(p.dir, name))
+		info, statErr := os.Lstat(filepath.Join(p.dir, name))
+		if err != nil || statErr != nil {
+			p.t.Fatal(err, statErr)
+		}
+		all[name] = fmt.Sprintf("%v %s", info.Mode(), raw)
+	}
+	return all
+}
+
+func (p *project) list() string {
+	var names []string
+	err := filepath.WalkDir(p.dir, func(path string, e os.DirEntry, err error) error {
+		if err == nil && e.IsDir() && e.Name() == ".git" {
+			return filepath.SkipDir
+		}
+		if err == nil && !e.IsDir() {
+			name, _ := filepath.Rel(p.dir, path)
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return strings.Join(names, "\n")
+}
+
+// manyChanges are of every kind that a run makes.
+func (p *project) manyChanges() {
+	p.write("main.go", "package main\n")
+	p.write("mine.txt", "theirs\n") // not committed, and changed before
+	p.write("new.txt", "new\n")
+	p.write("made/new.txt", "new\n")
+	p.remove("sub/deep.txt")
+	if err := os.Rename(filepath.Join(p.dir, "old name.txt"), filepath.Join(p.dir, "new name.txt")); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Join(p.dir, "run.sh"), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// TestUndo: files get the contents and modes that they had when they were noted.
+func TestUndo(t *testing.T) {
+	for name, make := range map[string]func(*testing.T) *project{
+		"a repository": func(t *testing.T) *project { return newProject(t) }, "a folder": newFolder} {
+		t.Run(name, func(t *testing.T) {
+			p := make(t)
+			p.write("mine.txt", "mine\n")
+			before := p.files()
+			p.note()
+			p.manyChanges()
+			p.since()
+			done := p.undo("", "")
+			if after := p.files(); fmt.Sprint(after) != fmt.Sprint(before) {
+				t.Errorf("the files are\n%v\nand were\n%v", after, before)
+			}
+			want := []parley.UndoneFile{{Path: "made/new.txt", Did: parley.FileRemoved},
+				{Path: "main.go", Did: parley.FileRestored}, {Path: "mine.txt", Did: parley.FileRestored},
+				{Path: "new name.txt", Did: parley.FileRemoved}, {Path: "new.txt", Did: parley.FileRemoved},
+				{Path: "old name.txt", Did: parley.FileBroughtBack}, {Path: "run.sh", Did: parley.FileRestored},
+				{Path: "sub/deep.txt", Did: parley.FileBroughtBack}}
+			if !slices.Equal(done, want) {
+				t.Errorf("%v", done)
+			}
+			// What a crash in the middle left to do can be done again.
+			p.write("main.go", "package main\n")
+			if again, err := p.Undo(context.Background(), run); err != nil || len(again) != len(want) ||
+				fmt.Sprint(p.files()) != fmt.Sprint(before) {
+				t.Errorf("%v %v", again, err)
+			}
+			// Otherwise a file that has its earlier state has changed since.
+			p.undo(parley.CodeConflict, `"main.go"`)
+		})
+	}
+}
+
+// TestUndoOfCommittedChanges: it does not matter that the run committed.
+func TestUndoOfCommittedChanges(t *testing.T) {
+	p := newProject(t)
+	before := p.files()
+	p.note()
+	p.write("main.go", "package main\n")
+	p.write("new.txt", "new\n")
+	p.commit()
+	p.since()
+	p.undo("", "")
+	if after := p.files(); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("the files are\n%v\nand were\n%v", after, before)
+	}
+}
+
+// TestUndoIsRefused as a whole, with the names of the files or the reason.
+func TestUndoIsRefused(t *testing.T) {
+	changed := func(p *project) { p.write("main.go", "package main\n"); p.write("new.txt", "new\n") }
+	for name, test := range map[string]struct {
+		before, run, after func(*project)
+		code               parley.Code
+		says               string
+	}{
+		"a file has changed": {run: changed, after: func(p *project) { p.write("new.txt", "newer\n") },
+			code: parley.CodeConflict, says: `: "new.txt".`},
+		"a file is gone": {run: changed, after: func(p *project) { p.remove("new.txt") },
+			code: parley.CodeConflict, says: `: "new.txt".`},
+		"a file is a folder": {run: changed, after: func(p *project) {
+			p.remove("new.txt")
+			p.write("new.txt/x", "")
+		}, code: parley.CodeConflict, says: `: "new.txt".`},
+		"a file is a link": {run: changed, after: func(p *project) {
+			p.remove("new.txt")
+			if err := os.Symlink("main.go", filepath.Join(p.dir, "new.txt")); err != nil {
+				p.t.Fatal(err)
+			}
+		}, code: parley.CodeConflict, says: `: "new.txt".`},
+		"a file is a program": {run: changed, after: func(p *project) {
+			if err := os.Chmod(filepath.Join(p.dir, "new.txt"), 0o755); err != nil {
+				p.t.Fatal(err)
+			}
+		}, code: parley.CodeConflict, says: `: "new.txt".`},
+		"a deleted file is back": {run: func(p *project) { p.remove("main.go") }, after: changed,
+			code: parley.CodeConflict, says: `: "main.go".`},
+		"a large file": {before: func(p *project) { p.write("large", strings.Repeat("x", maxFile+1)) },
+			run:  func(p *project) { p.write("large", strings.Repeat("y", maxFile+2)) },
+			code: parley.CodeClosed, says: `"large"`},
+		"many files": {run: func(p *project) {
+			for i := range parley.MaxFilesChanged + 1 {
+				p.write(fmt.Sprintf("n%d", i), "n")
+			}
+		}, code: parley.CodeClosed, says: "more than 20 files"},
+		"a link": {run: func(p *project) {
+			if err := os.Symlink("main.go", filepath.Join(p.dir, "to main")); err != nil {
+				p.t.Fatal(err)
+			}
+		}, code: parley.CodeClosed, says: "symbolic link"},
+		"nothing was changed": {run: func(*project) {}, code: parley.CodeClosed, says: "it changed no files"},
+		"git keeps another form": {before: func(p *project) {
+			p.write(".gitattributes", "*.bin filter=x\n")
+			p.write("a.bin", "a")
+			p.commit()
+		}, run: func(p *project) { p.write("a.bin", "b") }, code: parley.CodeClosed, says: "filter"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t)
+			if test.before != nil {
+				test.before(p)
+			}
+			p.note()
+			test.run(p)
+			p.since()
+			if test.after != nil {
+				test.after(p)
+			}
+			before := p.list()
+			p.undo(test.code, test.says)
+			if after := p.list(); after != before {
+				t.Errorf("there is %q, and was %q", after, before)
+			}
+		})
+	}
+}
+
+// TestUndoKeepsLineEnds: a file that git checks out with other line ends than it
+// stores gets those of the disk.
+func TestUndoKeepsLineEnds(t *testing.T) {
+	p := newProject(t)
+	p.write(".gitattributes", "*.bat text eol=crlf\n")
+	p.write("a.bat", "one\r\ntwo\r\n")
+	p.commit()
+	before := p.files()
+	p.note()
+	p.write("a.bat", "one\r\nthree\r\n")
+	p.since()
+	p.undo("", "")
+	if after := p.files(); after["a.bat"] != before["a.bat"] {
+		t.Errorf("%q, and was %q", after["a.bat"], before["a.bat"])
+	}
+}
+
+// TestSavedContentsAreBounded: the oldest make room for a new one.
+func TestSavedContentsAreBounded(t *testing.T) {
+	g, folder := &Git{}, t.TempDir()
+	for i := range maxUndos + 3 {
+		name := filepath.Join(folder, fmt.Sprintf("acme.session%03d.7", i))
+		if err := os.WriteFile(name, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(name, time.Time{}, time.Unix(int64(i), 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := func() (all []string) {
+		kept, err := os.ReadDir(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range kept {
+			all = append(all, e.Name())
+		}
+		return all
+	}
+	g.forget(folder, 1)
+	if kept := names(); len(kept) != maxUndos-1 || kept[0] != "acme.session004.7" {
+		t.Errorf("kept are %d from %s", len(kept), kept[0])
+	}
+	if g.forget(folder, maxSaved-1); len(names()) != 1 {
+		t.Errorf("kept are %q", names())
+	}
+}

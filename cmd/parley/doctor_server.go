@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"parley/client"
+)
+
+// server compares the settings of this command with those of a server that runs: it may have flags and variables that
+// this terminal does not have.
+func (d *doctor) server() {
+	const name = "server"
+	address := ""
+	if _, at := serverOn(d.Data); at != "" {
+		address = openAtText(at)
+	} else if d.answers {
+		address = "http://" + d.Listen
+	}
+	if address == "" || d.Check() != nil {
+		return // the port and the settings say so
+	}
+	token, _ := d.env("PARLEY_TOKEN")
+	c, err := client.New(address, client.Options{Token: token})
+	if err != nil {
+		d.fail(name, err, "correct the address")
+		return
+	}
+	defer c.Close()
+	ctx, cancel := d.within(4 * time.Second)
+	defer cancel()
+	me, err := c.Me(ctx)
+	refused, _ := errors.AsType[*client.Error](err)
+	wantsToken := refused != nil && refused.Status == http.StatusUnauthorized
+	switch {
+	case wantsToken && d.Auth != "local":
+		d.say(name, fine, "", "%s runs. Its settings were not compared with those here: PARLEY_TOKEN has no token that it "+
+			"accepts", address)
+		return
+	case wantsToken:
+		me = client.Me{Auth: "jwt"}
+	case err != nil:
+		d.say(name, warning, "look at its log", "%s does not say how it was started: %v", address, err)
+		return
+	}
+	models := newModels(d.Settings)
+	defer models.Close()
+	var differs []string
+	for _, one := range []struct{ what, there, here string }{{"version", me.Version, version},
+		{"authentication", me.Auth, d.Auth}, {"model", me.Model, models.Default()},
+		{"project", me.Project, d.Projects[0].Root}} {
+		if one.there != "" && one.there != one.here {
+			differs = append(differs, fmt.Sprintf("%s %s (here: %s)", one.what, one.there, one.here))
+		}
+	}
+	if len(differs) == 0 {
+		d.say(name, fine, "", "%s runs with the model, the authentication and the project of these settings", address)
+		return
+	}
+	d.say(name, warning, "give the doctor the flags and variables of that server, for example in its terminal; all other "+
+		"checks are of the settings here", "%s runs with other settings: %s", address, strings.Join(differs, ", "))
+}

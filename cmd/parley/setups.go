@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"parley/config"
+	"parley/engine"
+	"parley/provider"
+	"parley/screen"
+	"parley/setup"
+)
+
+// setups are what administrators set up in the console. From Start to Close those that other nodes were given are taken
+// over.
+type setups struct {
+	*setup.Book
+	config *config.Settings
+	models *provider.Models
+	shared bool // other nodes use the store
+
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+}
+
+// openSetups has the models use the keys that were entered, and the screen take secrets out.
+func openSetups(ctx context.Context, c *config.Settings, s store, key []byte, models *provider.Models,
+	screen *screen.Screen, log *slog.Logger) (*setups, error) {
+	book, err := setup.Open(ctx, s, key, time.Now, log)
+	if err != nil {
+		return nil, err
+	}
+	book.Heed(func(values []setup.Value) { screen.Also(config.SecretsOf(setup.Secrets(values))...) })
+	return &setups{Book: book, config: c, models: models, shared: nodesOf(s) != nil}, nil
+}
+
+func (s *setups) keys(door *engine.Engine) *setup.Keys {
+	k := &setup.Keys{Book: s.Book, Models: accounts{s.models}, Vendors: vendors(), Local: s.config.Auth == "local", Tenant: s.config.DefaultTenant,
+		May: door.May}
+	k.Start()
+	return k
+}
+
+// accounts are the models as keys see them.
+type accounts struct{ *provider.Models }
+
+func (a accounts) Account(vendor string) setup.Account {
+	now := a.Models.Account(vendor)
+	return setup.Account{Key: now.Key, BaseURL: now.BaseURL, In: now.In}
+}
+
+func (a accounts) Use(vendor string, now setup.Account) {
+	a.Models.Use(vendor, provider.Account{Key: now.Key, BaseURL: now.BaseURL, In: now.In})
+}
+
+func (a accounts) Try(ctx context.Context, vendor string, now setup.Account) ([]string, error) {
+	return a.Models.Try(ctx, vendor, provider.Account{Key: now.Key, BaseURL: now.BaseURL, In: now.In})
+}
+
+func vendors() (list []setup.Vendor) {
+	for _, name := range provider.Vendors() {
+		list = append(list, setup.Vendor{Name: name, Variable: provider.Variable(name), Keyless: name == provider.OpenAI})
+	}
+	return list
+}
+
+// Start looks for setups of other nodes.
+func (s *setups) Start() {
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	if s.shared {
+		s.wg.Go(func() { s.Keep(ctx, 5*time.Second) })
+	}
+}
+
+// Close ends that.
+func (s *setups) Close(context.Context) error {
+	if s.stop != nil {
+		s.stop()
+	}
+	s.wg.Wait()
+	return nil
+}

@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"parley"
+	"parley/port"
+)
+
+// readers is a rig that reads PDFs: what is in a document is its text, and a blank one has none.
+func readers(t *testing.T, sees bool) *rig {
+	return newRig(t, func(c *Config) {
+		c.ReadPDF = func(_ context.Context, document []byte) (string, int, error) {
+			text, ok := strings.CutPrefix(string(document), "%PDF-")
+			if !ok {
+				return "", 0, parley.Errorf(parley.CodeInvalid, "it is damaged")
+			}
+			return text, 2, nil
+		}
+		c.SeesPDF = func(string) bool { return sees }
+	})
+}
+
+func withDocument(data string) parley.SubmitInput {
+	return parley.SubmitInput{Content: "say done", Images: []parley.Image{{Type: parley.TypePDF, Data: []byte(data)}}}
+}
+
+// TestDocuments: the log has what was found in a document, and a client cannot say what that is.
+func TestDocuments(t *testing.T) {
+	r := readers(t, false)
+	id := r.open()
+	in := withDocument("%PDF-The words.")
+	in.Images[0].Text, in.Images[0].Pages = "Other words.", 7
+	r.do(id, in)
+	got := all[parley.InputReceived](r.finished(id, 1))[0].Images[0]
+	if got.Text != "The words." || got.Pages != 2 || got.Name != "document.pdf" {
+		t.Errorf("%+v", got)
+	}
+	r.check(id)
+}
+
+// TestDocumentsAreRefused with what is wrong with them, and nothing in the log.
+func TestDocumentsAreRefused(t *testing.T) {
+	r := readers(t, false)
+	id := r.open()
+	if why := r.refused(id, withDocument("x"), parley.CodeInvalid); why != `"document.pdf" cannot be read: it is damaged.` {
+		t.Error(why)
+	}
+	if why := r.refused(id, withDocument("%PDF-"), parley.CodeInvalid); !strings.Contains(why, "has no text") {
+		t.Error(why)
+	}
+	seeing := readers(t, true)
+	id = seeing.open()
+	seeing.do(id, withDocument("%PDF-"))
+	seeing.finished(id, 1)
+	none := newRig(t, func(*Config) {})
+	id = none.open()
+	none.refused(id, withDocument("%PDF-x"), parley.CodeInvalid)
+}
+
+// TestDocumentsAreScreened like the message that they come with.
+func TestDocumentsAreScreened(t *testing.T) {
+	scanned := make(chan string, 9)
+	r := newRig(t, func(c *Config) {
+		c.ReadPDF = func(context.Context, []byte) (string, int, error) { return "The words.", 1, nil }
+		c.Screen = listening{c.Screen, scanned}
+	})
+	id := r.open()
+	r.do(id, withDocument("%PDF-"))
+	if text := <-scanned; !strings.Contains(text, "The words.") {
+		t.Errorf("%q was scanned", text)
+	}
+}
+
+// listening is a screen that says what it is asked about.
+type listening struct {
+	port.Screen
+	scanned chan string
+}
+
+func (l listening) Scan(_ []string, text string) parley.Finding {
+	select {
+	case l.scanned <- text:
+	default:
+	}
+	return parley.Finding{}
+}

@@ -1,0 +1,13 @@
+//go:build unix
+
+package pdf
+
+import "golang.org/x/sys/unix"
+
+// limitMemory ends the process where it would use more.
+func limitMemory() {
+	most := &unix.Rlimit{Cur: memory, Max: memory}
+	if unix.Setrlimit(unix.RLIMIT_DATA, most) != nil {
+		unix.Exit(1)
+	}
+}

@@ -1,0 +1,180 @@
+package port
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"parley"
+)
+
+// A Quota is the most that a tenant, or one user of it, may use on one day of UTC, and the most that it may store.
+// Zero: there is no limit.
+type Quota struct {
+	Sessions int64 `json:"sessions,omitempty"`      // opened on a day; those of sub-agents do not count
+	Tokens   int64 `json:"tokens,omitempty"`        // read and said by models on a day
+	Micros   int64 `json:"cost_micros,omitempty"`   // millionths of a US dollar on a day, where prices are known
+	Storage  int64 `json:"storage_bytes,omitempty"` // bytes of all logs, at any time
+}
+
+// reached is the refusal by the first quota of which nothing is left.
+func (q Quota) reached(now time.Time, of string, s Spent, held, want Hold) error {
+	for _, l := range []struct {
+		name        string
+		limit, used int64
+		show        func(int64) string
+	}{
+		{"sessions", q.Sessions, s.Sessions + held.Sessions, func(n int64) string { return fmt.Sprint(n) }},
+		{"tokens", q.Tokens, s.tokens(), func(n int64) string { return fmt.Sprint(n) }},
+		{"cost", q.Micros, s.CostMicros, func(n int64) string { return fmt.Sprintf("$%.4f", float64(n)/1e6) }},
+		{"storage", q.Storage, s.Storage, func(n int64) string { return fmt.Sprintf("%d bytes", n) }},
+	} {
+		if l.limit == 0 || l.used < l.limit || l.name == "sessions" && want.Sessions == 0 {
+			continue
+		}
+		left := l.show(max(l.limit-l.used, 0))
+		if l.name == "storage" {
+			return &parley.Error{Code: parley.CodeQuota, Quota: &parley.ReachedQuota{Of: of, What: l.name},
+				Message: fmt.Sprintf(
+					"The storage quota of this %s is reached: %s of %s are used, %s are left. It does "+
+						"not renew by itself; delete sessions, or ask the operator for more.", of, l.show(l.used),
+					l.show(l.limit), left)}
+		}
+		renews := Renews(now)
+		return &parley.Error{Code: parley.CodeQuota, Quota: &parley.ReachedQuota{Of: of, What: l.name},
+			RetryAfter: renews.Sub(now),
+			Message: fmt.Sprintf("The daily quota of this %s for %s is reached: %s of %s are used, %s are left. It "+
+				"renews at %s.", of, l.name, l.show(l.used), l.show(l.limit), left, renews.Format(time.RFC3339))}
+	}
+	return nil
+}
+
+// Quotas are those of one tenant: of the tenant as a whole, and of each of its users.
+type Quotas struct{ Tenant, User Quota }
+
+// Admit says whether something may begin. An error, of CodeQuota, says which quota is reached. If ok is false, too
+// little is left for it besides what is held: it has to wait until a hold ends, and to be asked for again. What wants
+// to begin alone needs no more than something that is left, so that a quota is exceeded by one call at most.
+//
+// The holds must be older than what was used: a hold that ends before what was used is read would be in neither.
+func (q Quotas) Admit(now time.Time, tenant, user Spent, held []Hold, want Hold) (ok bool, err error) {
+	var all, own Hold
+	for _, h := range held {
+		all = all.plus(h)
+		if h.User == want.User {
+			own = own.plus(h)
+		}
+	}
+	free := true
+	for _, s := range []struct {
+		of    string
+		quota Quota
+		spent Spent
+		held  Hold
+	}{{"user", q.User, user, own}, {"tenant", q.Tenant, tenant, all}} {
+		if err := s.quota.reached(now, s.of, s.spent, s.held, want); err != nil {
+			return false, err
+		}
+		free = free && fits(s.quota.Tokens, s.spent.tokens(), s.held.Tokens, want.Tokens) &&
+			fits(s.quota.Micros, s.spent.CostMicros, s.held.Micros, want.Micros)
+	}
+	return free, nil
+}
+
+// A Hold is the most that something under way may use until its events are committed. Others count it as used.
+type Hold struct {
+	User     parley.PrincipalID
+	Sessions int64
+	Tokens   int64
+	Micros   int64
+}
+
+func (h Hold) plus(g Hold) Hold {
+	return Hold{h.User, h.Sessions + g.Sessions, h.Tokens + g.Tokens, h.Micros + g.Micros}
+}
+
+// fits reports whether a limit leaves room for something besides what is held, or nothing is held or wanted.
+func fits(limit, used, held, want int64) bool {
+	return limit == 0 || want == 0 || held == 0 || used+held+want <= limit
+}
+
+// A Spent is what was used on one day, and what is stored now.
+type Spent struct {
+	Sessions int64 `json:"sessions"` // opened
+	Calls    int64 `json:"calls"`    // of models
+	parley.Usage
+	Storage int64 `json:"storage_bytes"`
+}
+
+// Plus adds up what several users have used.
+func (s Spent) Plus(t Spent) Spent {
+	return Spent{s.Sessions + t.Sessions, s.Calls + t.Calls, s.Usage.Plus(t.Usage), s.Storage + t.Storage}
+}
+
+func (s Spent) tokens() int64 { return s.Input + s.Output }
+
+// Day is the day of UTC that a time is in, as rows of usage name it.
+func Day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
+
+// Renews is when what was used on the day of a time no longer counts.
+func Renews(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour) }
+
+// ReachedBy is the quota that an error refuses something by; nil: it is of another kind.
+func ReachedBy(err error) *parley.ReachedQuota {
+	if e, ok := errors.AsType[*parley.Error](err); ok {
+		return e.Quota
+	}
+	return nil
+}
+
+// A UsageQuery narrows rows of usage. User empty: everybody's.
+type UsageQuery struct {
+	User        parley.PrincipalID
+	First, Last string // days, as Day names them
+	Limit       int
+}
+
+// A UsageRow is what one user has used on one day.
+type UsageRow struct {
+	User parley.PrincipalID
+	Day  string
+	Spent
+}
+
+// A UsageReport is what a user has used on one day, what is left, and, for those who may read everybody's sessions,
+// the same of the tenant and of its other users.
+type UsageReport struct {
+	Day      string    `json:"day"`
+	RenewsAt time.Time `json:"renews_at"`
+	User     UsageOf   `json:"user"`
+	Tenant   *UsageOf  `json:"tenant,omitempty"`
+	Users    []UsageOf `json:"users,omitempty"`
+}
+
+// A UsageOf is what one user or a tenant has used, and may use.
+type UsageOf struct {
+	ID    string `json:"id"`
+	Used  Spent  `json:"used"`
+	Quota Quota  `json:"quota"` // zero: there is no limit
+	Left  Left   `json:"left"`
+}
+
+// A Left is what is left of a quota; nil: there is no limit.
+type Left struct {
+	Sessions *int64 `json:"sessions,omitempty"`
+	Tokens   *int64 `json:"tokens,omitempty"`
+	Micros   *int64 `json:"cost_micros,omitempty"`
+	Storage  *int64 `json:"storage_bytes,omitempty"`
+}
+
+// NewUsageOf says what a quota leaves.
+func NewUsageOf(id string, used Spent, q Quota) UsageOf {
+	left := func(limit, used int64) *int64 {
+		if limit == 0 {
+			return nil
+		}
+		return new(max(limit-used, 0))
+	}
+	return UsageOf{id, used, q, Left{left(q.Sessions, used.Sessions), left(q.Tokens, used.tokens()),
+		left(q.Micros, used.CostMicros), left(q.Storage, used.Storage)}}
+}

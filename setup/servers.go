@@ -1,0 +1,160 @@
+package setup
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"parley"
+	"parley/port"
+)
+
+// Servers are the MCP servers that administrators set up. A server that is a program runs on the machine of the
+// operator, so only the operator of a server in local mode sets one up. Addresses may be set up by any administrator;
+// with sign-in they must be public.
+type Servers struct {
+	Book  *Book
+	Local bool // the server is in local mode
+	May   func(ctx context.Context, who port.Principal, action parley.Action, on port.Resource) error
+	// Check says what is wrong with a server.
+	Check func(name string, s port.ServerSetup) error
+	// Taken: the operator has configured a server of this name.
+	Taken func(name string) bool
+	// Try starts a server of a tenant and ends it.
+	Try func(tenant parley.TenantID, name string, s port.ServerSetup) (port.ServerTrial, error)
+	// Use gives a tenant these servers.
+	Use func(tenant parley.TenantID, servers map[string]port.ServerSetup)
+}
+
+const maxServers = 32 // of one tenant
+
+// Start has the tenants use the servers that are kept, also those of other nodes.
+func (s *Servers) Start() {
+	used := map[parley.TenantID]bool{}
+	s.Book.Heed(func(values []Value) {
+		all := map[parley.TenantID]map[string]port.ServerSetup{}
+		for tenant := range used {
+			all[tenant] = nil
+		}
+		for _, v := range values {
+			var one port.ServerSetup
+			if v.Kind == port.SetupServer && json.Unmarshal(v.Plain, &one) == nil {
+				if all[v.Tenant] == nil {
+					all[v.Tenant] = map[string]port.ServerSetup{}
+				}
+				all[v.Tenant][v.Name], used[v.Tenant] = one, true
+			}
+		}
+		for tenant, servers := range all {
+			s.Use(tenant, servers)
+		}
+	})
+}
+
+// Shown adds to the servers of a tenant how they were set up, for a principal who may change that, and those that could
+// not be used.
+func (s *Servers) Shown(who port.Principal, list []port.ToolServer, mayChange bool) []port.ToolServer {
+	for _, v := range s.Book.Of(who.Tenant, port.SetupServer) {
+		if s.Taken(v.Name) {
+			continue
+		}
+		at := -1
+		for i := range list {
+			if list[i].Name == v.Name {
+				at = i
+			}
+		}
+		if at < 0 {
+			problem := v.Wrong
+			if problem == "" {
+				problem = "It cannot be used as it is set up. Test it."
+			}
+			list = append(list, port.ToolServer{Name: v.Name, Status: "failed", Problem: problem,
+				Tools: []port.ServerTool{}})
+			at = len(list) - 1
+		}
+		list[at].Console = true
+		var one port.ServerSetup
+		if mayChange && json.Unmarshal(v.Plain, &one) == nil {
+			one = one.Shown()
+			list[at].Setup = &one
+		}
+	}
+	return list
+}
+
+func (s *Servers) may(ctx context.Context, who port.Principal, name string, one port.ServerSetup) (
+	port.ServerSetup, error) {
+	if err := s.May(ctx, who, parley.ActSettings,
+		port.Resource{Kind: port.WholeTenant, Tenant: who.Tenant}); err != nil {
+		return one, err
+	}
+	var was port.ServerSetup
+	if v, ok := s.Book.Get(who.Tenant, port.SetupServer, name); ok {
+		_ = json.Unmarshal(v.Plain, &was) // nothing is kept of a value that cannot be read
+	}
+	one = one.Kept(was)
+	switch {
+	case len(one.Command) > 0 && !s.Local:
+		return one, parley.Errorf(parley.CodeForbidden, "A server with a command is a program on this machine. On a "+
+			"server with sign-in only the operator adds one, in the file of --config. You can add one with a url.")
+	case s.Taken(name):
+		return one, parley.Errorf(parley.CodeConflict, "The operator has configured a server %s in the file of --config. "+
+			"Choose another name, or change that file.", name)
+	}
+	if err := s.Check(name, one); err != nil {
+		if parley.CodeOf(err) != parley.CodeInternal {
+			return one, err
+		}
+		return one, &parley.Error{Code: parley.CodeInvalid, Message: fmt.Sprintf("%s.", err), Err: err}
+	}
+	return one, nil
+}
+
+// Set keeps a server. Agents use it from their next turn on, after its tools were accepted.
+func (s *Servers) Set(ctx context.Context, who port.Principal, name string, one port.ServerSetup) error {
+	one, err := s.may(ctx, who, name, one)
+	if err != nil {
+		return err
+	}
+	kept := s.Book.Of(who.Tenant, port.SetupServer)
+	if _, ok := s.Book.Get(who.Tenant, port.SetupServer, name); !ok && len(kept) >= maxServers {
+		return parley.Errorf(parley.CodeLimited, "There are %d servers already. Remove one first.", maxServers)
+	}
+	return s.Book.Put(ctx, who, port.SetupServer, name, one, record(port.AuditServerSet, "tool_server", name,
+		about(one)))
+}
+
+// about is what stands in the audit of a server: its program or its host.
+func about(one port.ServerSetup) map[string]any {
+	if len(one.Command) > 0 {
+		return map[string]any{"program": one.Command[0], "sandbox": !one.Bare, "network": one.Network}
+	}
+	return map[string]any{"url": shown(one.URL)}
+}
+
+// Remove ends a server.
+func (s *Servers) Remove(ctx context.Context, who port.Principal, name string) error {
+	if err := s.May(ctx, who, parley.ActSettings,
+		port.Resource{Kind: port.WholeTenant, Tenant: who.Tenant}); err != nil {
+		return err
+	}
+	if _, ok := s.Book.Get(who.Tenant, port.SetupServer, name); !ok {
+		return parley.Errorf(parley.CodeNotFound, "There is no server of this name that was added in the console.")
+	}
+	return s.Book.Put(ctx, who, port.SetupServer, name, nil, record(port.AuditServerRemoved, "tool_server", name,
+		map[string]any{}))
+}
+
+// Test starts a server as it was entered, and says which tools it offers.
+func (s *Servers) Test(ctx context.Context, who port.Principal, name string, one port.ServerSetup) (
+	port.ServerTrial, error) {
+	one, err := s.may(ctx, who, name, one)
+	if err != nil {
+		return port.ServerTrial{}, err
+	}
+	if err := s.Book.Note(ctx, who, record(port.AuditServerTested, "tool_server", name, about(one))); err != nil {
+		return port.ServerTrial{}, err
+	}
+	return s.Try(who.Tenant, name, one)
+}

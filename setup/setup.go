@@ -1,0 +1,184 @@
+// Package setup keeps what administrators set up in the console: keys of model vendors, and MCP servers. A value is
+// sealed by the server's key, and stored like other secrets. It takes effect at once on the node that was asked, and on
+// other nodes when they look again.
+//
+// Goroutines: Book.Keep is the caller's. Locks: Book.mu is held while the store is read and changes are handed on, so
+// that they are handed on in order; nothing that is called then comes back to the Book.
+package setup
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"parley"
+	"parley/port"
+)
+
+const (
+	maxValue  = 64 << 10 // bytes of one setup
+	maxSetups = 64       // of one tenant
+)
+
+// Store is what a Book works on.
+type Store interface {
+	Append(context.Context, port.Batch) (port.Appended, error)
+	Setups(context.Context) ([]port.Setup, error)
+}
+
+// A Value is a setup whose value could be opened.
+type Value struct {
+	port.Setup
+	Plain []byte // JSON
+	Wrong string // why there is no Plain
+}
+
+// A Book knows all setups of a store.
+type Book struct {
+	store Store
+	aead  cipher.AEAD
+	now   func() time.Time
+	log   *slog.Logger
+
+	mu     sync.Mutex
+	known  []port.Setup
+	values []Value
+	heeds  []func([]Value)
+}
+
+// Open reads the setups that there are. key is the server's.
+func Open(ctx context.Context, store Store, key []byte, now func() time.Time, log *slog.Logger) (*Book, error) {
+	raw, err := hkdf.Key(sha256.New, key, nil, "parley setups", 32)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(raw)
+	if err != nil {
+		return nil, err
+	}
+	b := &Book{store: store, now: now, log: log}
+	if b.aead, err = cipher.NewGCMWithRandomNonce(block); err != nil {
+		return nil, err
+	}
+	return b, b.Refresh(ctx)
+}
+
+// Heed has a function told of all values now, and whenever one has changed.
+func (b *Book) Heed(f func([]Value)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.heeds = append(b.heeds, f)
+	f(b.values)
+}
+
+// Of lists the values of a kind that a tenant has, by name.
+func (b *Book) Of(tenant parley.TenantID, kind port.SetupKind) (list []Value) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, v := range b.values {
+		if v.Tenant == tenant && v.Kind == kind {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// Get is the value of a name; false: there is none.
+func (b *Book) Get(tenant parley.TenantID, kind port.SetupKind, name string) (Value, bool) {
+	list := b.Of(tenant, kind)
+	i := slices.IndexFunc(list, func(v Value) bool { return v.Name == name })
+	if i < 0 {
+		return Value{}, false
+	}
+	return list[i], true
+}
+
+// Put keeps a value, nil to remove it, and puts that on record.
+func (b *Book) Put(ctx context.Context, who port.Principal, kind port.SetupKind, name string, value any,
+	record parley.Audit) error {
+	at := b.now().UTC().Truncate(time.Microsecond)
+	s := port.Setup{Tenant: who.Tenant, Kind: kind, Name: name, By: who.ID, At: at}
+	if value != nil {
+		plain, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		if len(plain) > maxValue {
+			return parley.Errorf(parley.CodeTooLarge, "This is longer than %d KiB.", maxValue>>10)
+		}
+		if _, ok := b.Get(who.Tenant, kind, name); !ok && len(b.Of(who.Tenant, kind)) >= maxSetups {
+			return parley.Errorf(parley.CodeLimited, "There are %d already. Remove one first.", maxSetups)
+		}
+		s.Sealed = b.aead.Seal(nil, nil, plain, place(s))
+	}
+	record.At, record.By, record.Source = at, who.ID, parley.ViaHTTP
+	if _, err := b.store.Append(ctx, port.Batch{Tenant: who.Tenant, Setup: &s,
+		Audit: []parley.Audit{record}}); err != nil {
+		return err
+	}
+	return b.Refresh(ctx)
+}
+
+// Note puts on record what somebody did with a setup.
+func (b *Book) Note(ctx context.Context, who port.Principal, record parley.Audit) error {
+	record.At, record.By, record.Source = b.now().UTC(), who.ID, parley.ViaHTTP
+	_, err := b.store.Append(ctx, port.Batch{Tenant: who.Tenant, Audit: []parley.Audit{record}})
+	return err
+}
+
+// place binds what is sealed to where it stands.
+func place(s port.Setup) []byte { return fmt.Appendf(nil, "%s\n%s\n%s", s.Tenant, s.Kind, s.Name) }
+
+// Refresh takes over what was changed, here or by another node.
+func (b *Book) Refresh(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	list, err := b.store.Setups(ctx)
+	if err != nil {
+		return err
+	}
+	same := func(a, b port.Setup) bool {
+		return a.Tenant == b.Tenant && a.Kind == b.Kind && a.Name == b.Name && string(a.Sealed) == string(b.Sealed)
+	}
+	if slices.EqualFunc(list, b.known, same) {
+		return nil
+	}
+	b.known, b.values = list, nil
+	for _, s := range list {
+		v := Value{Setup: s}
+		if v.Plain, err = b.aead.Open(nil, nil, s.Sealed, place(s)); err != nil {
+			v.Wrong = "It was sealed by another server key. Enter it again."
+			b.log.Warn("a setup of the console cannot be opened; it was sealed by another server key", "tenant", s.Tenant,
+				"kind", s.Kind, "name", s.Name)
+		}
+		b.values = append(b.values, v)
+	}
+	for _, heed := range b.heeds {
+		heed(b.values)
+	}
+	return nil
+}
+
+// Keep refreshes until ctx ends.
+func (b *Book) Keep(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := b.Refresh(ctx); err != nil && ctx.Err() == nil {
+				b.log.Warn("what was set up on other nodes could not be read", "error", err)
+			}
+		}
+	}
+}

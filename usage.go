@@ -1,0 +1,30 @@
+package parley
+
+// UsageAdded adds to what the owner of the session has used on the day of the event.
+type UsageAdded struct {
+	Sessions, Calls int64
+	Usage
+}
+
+func (UsageAdded) row() {}
+
+func (b SessionOpened) rowOf(e Event) Row {
+	if b.Parent != nil || e.Session == TenantSession {
+		return nil
+	}
+	return UsageAdded{Sessions: 1}
+}
+
+func (b TurnFinished) rowOf(Event) Row      { return called(b.Usage) }
+func (b ApprovalExplained) rowOf(Event) Row { return called(b.Usage) }
+func (b FollowUpEvaluated) rowOf(Event) Row { return called(b.Usage) }
+func (b ContextCompacted) rowOf(Event) Row  { return called(b.Usage) }
+func (b SessionRenamed) rowOf(Event) Row    { return called(b.Usage) }
+
+// called is the row of a model call; nil: no model has said what it used.
+func called(u Usage) Row {
+	if u == (Usage{}) {
+		return nil
+	}
+	return UsageAdded{Calls: 1, Usage: u}
+}

@@ -1,0 +1,16 @@
+// Accessibility, as axe sees it.
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+// violations are the serious ones, of WCAG 2.2 A and AA.
+export async function violations(page) {
+  await page.evaluate(axe)
+  const { violations } = await page.evaluate(() =>
+    window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }),
+  )
+  return violations
+    .filter((v) => v.impact === 'serious' || v.impact === 'critical')
+    .map((v) => `${v.id}: ${v.nodes.map((n) => `${n.html} (${n.failureSummary?.replaceAll('\n', ' ')})`).join('; ')}`)
+}
