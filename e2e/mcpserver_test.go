@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -373,5 +375,27 @@ func mcpRefuses(t *testing.T, c *mcpClient, n *node, s *server) {
 	}
 	if after := len(s.events(session)); after != before {
 		t.Errorf("%d events were appended", after-before)
+	}
+}
+
+// TestMCPConformance: the scenarios of the protocol's own test suite pass that need nothing but a server. The others
+// call tools, resources and prompts of a test server by name.
+func TestMCPConformance(t *testing.T) {
+	t.Parallel()
+	startNode(t) // or say what is not installed
+	s := startServer(t, options{})
+	cmd := exec.CommandContext(within(t, patience), "node", "--import", "./testdata/old-node.mjs",
+		"node_modules/@modelcontextprotocol/conformance/dist/index.js", "server", "--url", "http://"+s.address+"/mcp")
+	out, err := cmd.CombinedOutput() // it fails, because not all scenarios apply
+	_, summary, _ := strings.Cut(string(out), "=== SUMMARY ===")
+	if summary == "" {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for scenario, checks := range map[string]int{"server-initialize": 1, "logging-set-level": 1, "ping": 1,
+		"tools-list": 1, "server-sse-multiple-streams": 2, "resources-list": 1, "prompts-list": 1,
+		"dns-rebinding-protection": 2} {
+		if want := fmt.Sprintf("\n✓ %s: %d passed, 0 failed\n", scenario, checks); !strings.Contains(summary, want) {
+			t.Errorf("no line %q in %s", want, summary)
+		}
 	}
 }
