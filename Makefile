@@ -3,7 +3,7 @@
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint race race-all bench e2e browser screenshots captures cluster cluster-kill \
+.PHONY: help run build test lint race race-sample race-all bench e2e browser screenshots captures cluster cluster-kill \
 	cluster-check cluster-takeover cluster-rolling release deploy-check image-check sabotage sabotage-sample clean
 
 help: ## print this help
@@ -39,9 +39,12 @@ bin/cluster-run: $(wildcard cmd/cluster/*.go)
 bin/nats-server: tools/go.mod
 	go build -modfile=tools/go.mod -o $@ github.com/nats-io/nats-server/v2
 
+# With the same flags everywhere, what one target compiles serves the others.
+export GOFLAGS := $(shell go env GOFLAGS) -trimpath
+
 # Without symbols for debuggers (-s -w). Stack traces of panics and profiles do not need them.
 build: web/dist/index.html ## write bin/parley
-	go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/parley ./cmd/parley
+	go build -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/parley ./cmd/parley
 
 # Set RELEASE_URL to the address from which the files will be downloaded, or there is no formula for Homebrew.
 # RELEASE='-only linux/amd64' builds one binary.
@@ -53,7 +56,7 @@ deploy-check: ## check the chart and the compose files with the libraries of Hel
 
 # Docker is not needed; root, bubblewrap and apt are. IMAGE names a static binary that is there already.
 image-check: $(if $(IMAGE),,web/dist/index.html) ## assemble the file system of the image and run the server in it
-	$(if $(IMAGE),,CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/parley-static ./cmd/parley)
+	$(if $(IMAGE),,CGO_ENABLED=0 go build -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/parley-static ./cmd/parley)
 	deploy/image-check $(or $(IMAGE),bin/parley-static)
 
 # The console is built into the binary.
@@ -76,9 +79,9 @@ SLOW := ./e2e ./store/postgres ./cmd/parley ./engine ./sandbox
 JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 # Three tests of a package at a time: most of them wait for child processes and databases.
-# Without the checks of go vet, all of which make lint does. Without debug information (-w), also in the programs that
-# tests build: that is a third of the time of linking, and stack traces do not need it.
-GOTEST := GOFLAGS="$$GOFLAGS -ldflags=-w" go test -vet=off -p $(JOBS) -parallel 3
+# Without the checks of go vet, all of which make lint does. Without symbols for debuggers (-s), also in the programs
+# that tests build: they are half of the time of linking, and stack traces do not need them.
+GOTEST := GOFLAGS="$$GOFLAGS -ldflags=-s" go test -vet=off -p $(JOBS) -parallel 3
 
 test: $(NODE_MODULES) web/dist/index.html ## run all tests
 	cd web && npm test --silent
@@ -98,8 +101,17 @@ screenshots: build web/e2e/node_modules/.installed ## take the pictures in docs/
 
 # The race detector sees only the process of the test, and the end-to-end tests run the server in another.
 # -short leaves out tests that measure time, and repeats random tests less often.
-race: $(NODE_MODULES) ## run the tests in one process under the race detector, random ones briefly
+race: $(NODE_MODULES) ## run all tests but e2e under the race detector, random ones briefly
 	$(GOTEST) -race -short -timeout 30m $(filter-out ./e2e,$(SLOW)) $$(go list ./... | grep -v '/e2e$$')
+
+# Under the race detector these take as long as all others together, mostly for child processes that it does not see.
+RACE_SAMPLED := ./cmd/parley ./sandbox ./config ./store/postgres
+# RACE_TESTS='TestA|TestB' repeats a sample.
+RACE_TESTS ?= $(shell grep -ho '^func Test[A-Za-z0-9]*' $(RACE_SAMPLED:%=%/*_test.go) | cut -c6- | shuf -n 60 | paste -sd '|')
+
+race-sample: $(NODE_MODULES) ## the same, with a sample of 60 tests of the slowest packages
+	$(GOTEST) -race -short -timeout 30m ./engine $$(go list ./... | grep -vE '/(e2e|cmd/parley|sandbox|config|store/postgres)$$')
+	$(GOTEST) -race -short -timeout 30m -run '^($(RACE_TESTS))$$' $(RACE_SAMPLED)
 
 race-all: $(NODE_MODULES) ## run all tests under the race detector, at full length
 	go test -race -timeout 60m ./...

@@ -20,7 +20,7 @@ import (
 // The size of a sample. A full run takes longer with every entry; a sample does not.
 const (
 	recentCommits = 30 // a sample is about the files these commits touched
-	maxRecent     = 40 // bugs in these files
+	maxRecent     = 20 // bugs in these files
 	maxOthers     = 20 // bugs anywhere else
 )
 

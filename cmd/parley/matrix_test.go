@@ -37,6 +37,8 @@ type rule struct {
 	tenant bool // it is about the whole tenant: only for who may see everybody's
 	// owner: the server must own the tables. On PostgreSQL tests serve with a role that does not.
 	owner bool
+	// rare: the server allows one only now and then. An answer that says so comes after the check of the role.
+	rare bool
 }
 
 // routeRules is the table. A route that is not in it fails the test.
@@ -97,7 +99,8 @@ var routeRules = map[string]rule{
 	"GET /api/v1/holds":                {needs: parley.ActWriteUsers, tenant: true, ok: 200},
 	"POST /api/v1/holds": {needs: parley.ActWriteUsers, tenant: true, body: `{"kind":"user","id":"zoe","reason":"x"}`,
 		ok: 200},
-	"POST /api/v1/users/{id}/erase":  {needs: parley.ActWriteUsers, on: "user", body: `{}`, ok: 200, tenant: true, owner: true},
+	"POST /api/v1/users/{id}/erase": {needs: parley.ActWriteUsers, on: "user", body: `{}`, ok: 200, tenant: true, owner: true,
+		rare: true},
 	"POST /api/v1/users/{id}/revoke": {needs: parley.ActWriteUsers, on: "user", body: `{}`, ok: 200},
 	"GET /api/v1/runs":               {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/runs/{id}":          {needs: parley.ActRead, on: "card", ok: 404}, // nothing ran
@@ -335,6 +338,8 @@ func TestEveryRouteForEveryRole(t *testing.T) {
 func (r rule) cell(status int, body string) cell {
 	switch {
 	case status == r.ok && !strings.Contains(body, "There is no such session."):
+		return ok
+	case r.rare && status == http.StatusTooManyRequests && strings.Contains(body, "Nothing was erased."):
 		return ok
 	case status == http.StatusForbidden:
 		return forbidden

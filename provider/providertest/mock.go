@@ -15,7 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -31,14 +31,23 @@ type Mock struct {
 
 var listening = regexp.MustCompile(`listening on (http://\S+)`)
 
+// folder returns the folder of this package. The test may be one of any package of the module.
+func folder(t testing.TB) string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "parley/provider/providertest").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
 // Start starts a mock, which ends with the test.
 func Start(t testing.TB, args ...string) *Mock {
 	t.Helper()
 	if _, err := exec.LookPath("node"); err != nil {
 		t.Skip("node is not installed, and the vendors are mocked by a program that needs it")
 	}
-	_, here, _, _ := runtime.Caller(0)
-	dir := filepath.Dir(here)
+	dir := folder(t)
 	program := filepath.Join(dir, "node_modules/@copilotkit/aimock/dist/cli.js")
 	cmd := exec.Command("node",
 		append([]string{program, "--port", "0", "--fixtures", filepath.Join(dir, "fixtures.json"), "--strict"},
