@@ -19,7 +19,8 @@ import (
 // had lost power. PARLEY_FAILPOINT is "TimerFired 2 before": the first write with a
 // TimerFired in the second stage, before (or after) it is durable. The first stage
 // begins with the write that sets a timer; the end of a run ends a stage. Writes
-// without events are Due, Delivered and Attempted.
+// without events are Due, Delivered and Attempted, and those of an erasure:
+// ErasureBegun, Erased, Rewritten and ErasureEnded.
 func withFailpoints(s store) store {
 	f := &failpoint{}
 	if _, err := fmt.Sscanf(os.Getenv("PARLEY_FAILPOINT"), "%s %d %s", &f.what, &f.stage, &f.when); err != nil {
@@ -81,6 +82,25 @@ func (s failing) Append(ctx context.Context, b port.Batch) (res port.Appended, e
 	}
 	s.f.around(what, func() { res, err = s.store.Append(ctx, b) })
 	return res, err
+}
+
+func (s failing) Erase(ctx context.Context, tenant parley.TenantID, x port.Erasure) (err error) {
+	var what []string
+	switch {
+	case x.User != "":
+		what = []string{"Erased"}
+	case x.Ended != "":
+		what = []string{"ErasureEnded"}
+	case x.Begun != nil:
+		what = []string{"ErasureBegun"}
+	}
+	s.f.around(what, func() { err = s.store.Erase(ctx, tenant, x) })
+	return err
+}
+
+func (s failing) Rewrite(ctx context.Context, force bool) (done bool, err error) {
+	s.f.around([]string{"Rewritten"}, func() { done, err = s.store.Rewrite(ctx, force) })
+	return done, err
 }
 
 func (s failing) Tenant(id parley.TenantID) port.TenantStore {
