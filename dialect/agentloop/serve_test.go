@@ -449,6 +449,9 @@ func TestRefusalsOfCommands(t *testing.T) {
 
 // Images of 4 MiB in all are taken, although other messages have at most 1 MiB.
 func TestImagesOfAnInput(t *testing.T) {
+	if testing.Short() {
+		t.Skip("messages of this size take half a minute under the race detector")
+	}
 	r := newRig(t, guard{})
 	r.connect("")
 	gif := func(size int) string {
