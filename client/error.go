@@ -73,7 +73,8 @@ func (c *Client) refusal(response *http.Response) *Error {
 		}
 	}
 	if e.Message == "" {
-		e.Message = fmt.Sprintf("The server at %s answered %s.", c.address, response.Status)
+		e.Message = fmt.Sprintf("The server at %s answered %s. Is it a Parley server? Name another with --server or "+
+			"PARLEY_SERVER.", c.address, response.Status)
 	}
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
 		e.RetryAfter = time.Duration(seconds) * time.Second

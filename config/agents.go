@@ -96,8 +96,14 @@ func (a *Agents) Agent(tenant parley.TenantID, name string) (parley.Agent, error
 		}
 		names[i] = agent.Name
 	}
-	return parley.Agent{}, parley.Errorf(parley.CodeNotFound, "There is no agent %.63q; there are: %s.", name,
-		strings.Join(names, ", "))
+	broken := ""
+	for _, p := range a.Problems(tenant) {
+		if strings.HasPrefix(p.Text, name+".md:") {
+			broken = " Its file has a mistake: " + p.Text
+		}
+	}
+	return parley.Agent{}, parley.Errorf(parley.CodeNotFound, "There is no agent %.63q; there are: %s.%s", name,
+		strings.Join(names, ", "), broken)
 }
 
 // List lists a tenant's agents, the default first.

@@ -64,8 +64,8 @@ func (a everyAgent) Agent(tenant parley.TenantID, name string) (parley.Agent, er
 		}
 		names = append(names, made.Name)
 	}
-	if names == nil {
-		return agent, err
+	if len(names) == len(a.at(tenant).Agents.List(tenant)) {
+		return agent, err // it says more, if there are only agents from files
 	}
 	return parley.Agent{}, parley.Errorf(parley.CodeNotFound, "There is no agent %.63q; there are: %s.", name,
 		strings.Join(names, ", "))

@@ -32,9 +32,12 @@ func (*agentsList) Help() string {
 func (c *agentsList) Run(p *program) error {
 	return listing[client.Agent]{
 		fetch: func(to *connection) ([]client.Agent, error) {
-			project, _, err := to.projectHere(p.ctx, c.Project)
+			project, elsewhere, err := to.projectHere(p.ctx, c.Project)
 			if err != nil {
 				return nil, err
+			}
+			if elsewhere != "" {
+				fmt.Fprintln(p.stderr, worksElsewhere(to.Address(), elsewhere))
 			}
 			return to.Agents(p.ctx, project)
 		},

@@ -27,7 +27,7 @@ import (
 // may not have got it sends again, under the same id.
 type chatCommand struct {
 	Server  string `placeholder:"URL" help:"Address of the server (default: $PARLEY_SERVER, or the server of this folder, or http://127.0.0.1:8080, or a server that the chat starts for itself)."`
-	Thread  string `placeholder:"ID" help:"Thread to continue, by its id or the beginning of it (default: a new thread)."`
+	Thread  string `placeholder:"ID" aliases:"session" help:"Thread to continue, by its id or the beginning of it (default: a new thread)."`
 	Agent   string `placeholder:"NAME" help:"Agent to talk to (default: the first agent of the server)."`
 	Project string `placeholder:"DIR" help:"Project of a new thread: its folder on the server, or its id (default: the project of this folder, or the first)."`
 	Token   string `placeholder:"TEXT" help:"Access token, for a server with --auth jwt; parley token prints one. Prefer the variable: other users of the machine can see flags. ($PARLEY_TOKEN)"`
@@ -64,9 +64,12 @@ func (c chatCommand) Run(p *program) error {
 	if _, err := url.Parse(c.Server); err != nil {
 		return fmt.Errorf("--server %s is not an address; write it like http://127.0.0.1:8080", c.Server)
 	}
-	session, in, err := c.thread(p)
+	session, in, elsewhere, err := c.thread(p)
 	if err != nil {
 		return err
+	}
+	if elsewhere != "" {
+		fmt.Fprintln(p.stdout, worksElsewhere(c.Server, elsewhere))
 	}
 	c.Thread = string(session)
 	ctx, cancel := context.WithCancel(p.ctx)
@@ -102,31 +105,31 @@ func (c chatCommand) Run(p *program) error {
 }
 
 // thread finds the session of the chat, and sets the project of a new one, as in the full screen. in says in which
-// project it is, if the server has several. If the server does not say which projects it has, the chat fails later, or goes
-// on without one.
-func (c *chatCommand) thread(p *program) (session parley.SessionID, in string, err error) {
+// project it is, if the server has several. elsewhere is as in projectHere. If the server does not say which projects it
+// has, the chat fails later, or goes on without one.
+func (c *chatCommand) thread(p *program) (session parley.SessionID, in, elsewhere string, err error) {
 	to, err := p.newClient(c.Server, serverFlags{Token: c.Token})
 	if err != nil {
-		return "", "", err
+		return "", "", "", err
 	}
 	defer to.Close()
 	project := ""
 	if c.Thread == "" {
 		session = parley.SessionID(uuid.NewString())
 	} else if session, err = sessionNamed(p.ctx, to, c.Thread); err != nil {
-		return "", "", err
+		return "", "", "", err
 	} else if s, err := to.Session(p.ctx, session); err == nil { // an earlier thread has its project
 		project = s.Project
 	}
 	if c.Thread == "" || c.Project != "" {
-		if here, _, err := (&connection{Client: to}).projectHere(p.ctx, c.Project); err == nil {
-			c.Project, project = here, here
+		if here, away, err := (&connection{Client: to}).projectHere(p.ctx, c.Project); err == nil {
+			c.Project, project, elsewhere = here, here, away
 		}
 	}
 	if projects, err := to.Projects(p.ctx); err == nil && len(projects) > 1 {
 		in = " in " + client.ProjectName(projects, project)
 	}
-	return session, in, nil
+	return session, in, elsewhere, nil
 }
 
 // isTerminal reports whether a person sits at a stream. Other devices, such as /dev/null, are no terminals.

@@ -219,6 +219,11 @@ func (c *connection) projectHere(ctx context.Context, given string) (project, el
 	return "", projects[0].Root, nil
 }
 
+// worksElsewhere says in which folder a local server works, as projectHere found it.
+func worksElsewhere(address, folder string) string {
+	return fmt.Sprintf("(the server at %s works in %s, not in this folder)", address, folder)
+}
+
 func isLoopback(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {

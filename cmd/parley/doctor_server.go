@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"parley/client"
+	"parley/port"
 )
 
 // server compares the settings of this command with those of a server that runs: it may have flags and variables that
@@ -48,10 +50,16 @@ func (d *doctor) server() {
 	}
 	models := newModels(d.Settings)
 	defer models.Close()
+	project := d.Projects[0].Root
+	if projects, err := c.Projects(ctx); err == nil && slices.ContainsFunc(projects, func(p port.Project) bool {
+		return p.Root == project
+	}) {
+		me.Project = project // one of several, not the first
+	}
 	var differs []string
 	for _, one := range []struct{ what, there, here string }{{"version", me.Version, version},
 		{"authentication", me.Auth, d.Auth}, {"model", me.Model, models.Default()},
-		{"project", me.Project, d.Projects[0].Root}} {
+		{"project", me.Project, project}} {
 		if one.there != "" && one.there != one.here {
 			differs = append(differs, fmt.Sprintf("%s %s (here: %s)", one.what, one.there, one.here))
 		}

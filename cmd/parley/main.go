@@ -136,6 +136,9 @@ func (p *program) run(args []string, env config.Lookup) error {
 	if exited {
 		return nil // help or the version was asked for
 	}
+	if wrong, ok := errors.AsType[*kong.ParseError](err); ok && !strings.Contains(err.Error(), "did you mean") {
+		return fmt.Errorf("%w; parley%s --help describes the flags and arguments", err, commandOf(wrong.Context))
+	}
 	if err != nil {
 		return err
 	}
@@ -156,6 +159,16 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 		node.Detail, node.Positional = node.DefaultCmd.Detail, node.DefaultCmd.Positional
 	}
 	return kong.DefaultHelpPrinter(options, ctx)
+}
+
+// commandOf is the command that an unfinished command line names, with a blank before each word.
+func commandOf(ctx *kong.Context) (words string) {
+	for _, step := range ctx.Path {
+		if step.Command != nil {
+			words += " " + step.Command.Name
+		}
+	}
+	return words
 }
 
 type versionCommand struct{}

@@ -30,7 +30,7 @@ type runCommand struct {
 	Agent   string        `placeholder:"NAME" help:"Agent to ask (default: the agent of the session, or the first one)."`
 	Model   string        `placeholder:"NAME" help:"Model for this run, instead of the agent's. Needs the right to change the agent."`
 	Project string        `placeholder:"DIR" help:"Project of the session: its folder on the server, or its id (default of a new session: the project of this folder, or the first)."`
-	Session string        `placeholder:"ID" help:"Session to continue, by its id or the beginning of it (default: a new session)."`
+	Session string        `placeholder:"ID" aliases:"thread" help:"Session to continue, by its id or the beginning of it (default: a new session)."`
 	Timeout time.Duration `placeholder:"DURATION" help:"Cancel the run after this time, such as 10m (default: never)."`
 	Approve string        `default:"never" enum:"never,safe,all" help:"Calls to approve: never (the command ends at the first), safe (edits of files in the workspace, as with approval: auto-edit) or all."`
 	File    []string      `placeholder:"PATH" sep:"none" help:"File to send with the message: an image (PNG, JPEG, GIF, WebP), or text, which is added to the message. May be repeated."`

@@ -27,6 +27,7 @@ type oneRun struct {
 
 	progress terminal // on standard error
 	spoken   text     // on standard output
+	joined   bool     // both are shown on a terminal, so on the same lines
 }
 
 // text prints the outputs of a run as one text.
@@ -51,12 +52,13 @@ func (r *oneRun) begin(ctx context.Context, content string, images [][]byte) (er
 		return err
 	}
 	if elsewhere != "" {
-		fmt.Fprintf(p.stderr, "(the server at %s works in %s, not in this folder)\n", r.connection.Address(), elsewhere)
+		fmt.Fprintln(p.stderr, worksElsewhere(r.connection.Address(), elsewhere))
 	}
 	r.session = s.ID
 	_, plain := p.env("NO_COLOR")
 	r.progress = terminal{out: p.stderr, session: s.ID, color: isTerminal(p.stderr) && !plain}
 	r.spoken = text{to: p.stdout, plain: isTerminal(p.stdout)}
+	r.joined = isTerminal(p.stdout) && isTerminal(p.stderr)
 	for u, err := range r.connection.Read(ctx, s.ID, s.Head-1) { // the log of a tree is followed by position
 		if err != nil {
 			return err
@@ -168,10 +170,16 @@ func (r *oneRun) show(e parley.Event, here bool) error {
 		}
 		return nil
 	}
+	if r.joined && r.spoken.inLine {
+		r.progress.within = true
+	}
 	if here {
 		r.progress.showTalk(e)
 	}
 	r.progress.showWork(e)
+	if r.joined && !r.progress.within {
+		r.spoken.inLine = false // a line of progress has ended that of the answer
+	}
 	return nil
 }
 
