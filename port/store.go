@@ -103,7 +103,9 @@ type TenantStore interface {
 	Definition(ctx context.Context, digest string) (parley.Agent, error)
 
 	// Audited lists what is on record, newest first. AuditChain reads the rows
-	// of the chain in order, after a number.
+	// of the chain in order, after a number; after 0, it begins with the first
+	// row of the table, also if its number is below 1, so that no row escapes
+	// a check.
 	Audited(context.Context, AuditQuery) ([]AuditRow, error)
 	AuditChain(ctx context.Context, after int64, limit int) ([]AuditRow, error)
 

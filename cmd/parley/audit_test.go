@@ -26,14 +26,7 @@ func audited(t *testing.T, store []string, keyed bool, rows int) {
 
 func auditedAt(t *testing.T, store []string, keyed bool, rows int, at time.Time) {
 	t.Helper()
-	s := &config.Store{DatabasePool: 2, DefaultTenant: "default", Data: store[1]}
-	if len(store) > 2 {
-		s.DatabaseURL = config.SecretURL(store[3])
-	}
-	opened, _, err := openStore(t.Context(), s, "a test", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	opened := openedForAudit(t, store)
 	defer opened.Close()
 	if !keyed {
 		opened.KeyAudit(nil)
@@ -47,6 +40,20 @@ func auditedAt(t *testing.T, store []string, keyed bool, rows int, at time.Time)
 			}
 		}
 	}
+}
+
+// openedForAudit is a store that is open for writing, under its key.
+func openedForAudit(t *testing.T, flags []string) store {
+	t.Helper()
+	s := &config.Store{DatabasePool: 2, DefaultTenant: "default", Data: flags[1]}
+	if len(flags) > 2 {
+		s.DatabaseURL = config.SecretURL(flags[3])
+	}
+	opened, _, err := openStore(t.Context(), s, "a test", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened
 }
 
 // rehash changes a row of the default tenant and makes the rows after it fit
@@ -245,6 +252,51 @@ func TestTheAuditIsKeptByARule(t *testing.T) {
 					t.Fatal(err)
 				}
 				refused(t, "tampered with", "", with(store, "audit", "verify")...)
+			}
+		})
+	}
+}
+
+// TestAForgedCutIsFound: without the key, an attacker deletes the beginning of the audit and writes a record that says
+// retention has done it, anywhere in the table. An anchor in the deleted rows is not dropped.
+func TestAForgedCutIsFound(t *testing.T) {
+	t.Parallel()
+	for kind, fresh := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			store := fresh(t)
+			auditedAt(t, store, true, 40, time.Now().Add(-100*24*time.Hour))
+			rows, err := reading(t, store).Tenant("default").AuditChain(t.Context(), 0, 1000)
+			if err != nil || len(rows) != 40 {
+				t.Fatal(len(rows), err)
+			}
+			anchor := "default:5:" + rows[4].Hash
+			mustRun(t, "", with(store, "audit", "verify", "--expect", anchor)...)
+			execute(t, store, `DELETE FROM audit WHERE tenant = 'default' AND no <= 30`)
+			found := func(name string) {
+				t.Helper()
+				for _, args := range [][]string{nil, {"--expect", anchor}} {
+					out, err := run(t, "", with(store, "audit", append([]string{"verify"}, args...)...)...)
+					if parley.CodeOf(err) != parley.CodeCorrupt || strings.Contains(out, "All is well") ||
+						strings.Contains(out, "deleted by retention") {
+						t.Errorf("%s, %v: %v\n%s", name, args, err, out)
+					}
+				}
+			}
+			found("no record of a cut")
+			zero := strings.Repeat("0", 64)
+			for _, no := range []string{"0", "-1", "-9223372036854775808", "1", "30", "41", "1000"} {
+				execute(t, store, fmt.Sprintf(`INSERT INTO audit SELECT tenant, %s, at, '', 'audit.trimmed', 'audit', '',
+					'system', '{"no":30,"hash":"%s","rows":30,"from":"2026-01-01T00:00:00Z","to":"2026-02-01T00:00:00Z"}', '%s'
+					FROM audit WHERE tenant = 'default' AND no = 31`, no, rows[29].Hash, zero))
+				found("a record with the number " + no)
+				s := openedForAudit(t, store) // nor does the server vouch for it with a record of its own
+				n, _, err := s.TrimAudit(t.Context(), "default", time.Now().Add(-time.Hour), "", time.Now())
+				if parley.CodeOf(err) != parley.CodeCorrupt || n != 0 {
+					t.Errorf("with the number %s, the server cut %d rows: %v", no, n, err)
+				}
+				s.Close()
+				execute(t, store, `DELETE FROM audit WHERE tenant = 'default' AND no = `+no)
 			}
 		})
 	}

@@ -43,6 +43,9 @@ func (t tenant) Audited(ctx context.Context, q port.AuditQuery) ([]port.AuditRow
 }
 
 func (t tenant) AuditChain(ctx context.Context, after int64, limit int) ([]port.AuditRow, error) {
+	if after == 0 { // rows that an attacker has numbered below 1 are read, too
+		return list(ctx, t.s, of(t.id), scanAudit, firstAudited, text(t.id), limit)
+	}
 	return list(ctx, t.s, of(t.id), scanAudit, auditColumns+` AND no > $2 ORDER BY no LIMIT $3`, text(t.id), after,
 		limit)
 }
@@ -62,7 +65,9 @@ func (s *Store) record(ctx context.Context, tx pgx.Tx, tenant parley.TenantID, n
 
 const (
 	firstAudited = auditColumns + ` ORDER BY no LIMIT $2`
-	lastCut      = auditColumns + ` AND action = $2 ORDER BY no DESC LIMIT 1`
+	// latestOf are the latest row with an action and the row before it.
+	latestOf = auditColumns + ` AND no <= (SELECT max(no) FROM audit WHERE tenant = $1 AND action = $2)
+		ORDER BY no DESC LIMIT 2`
 	// oldAudit are the rows of tenant $1 before the first that is not older than $2.
 	oldAudit = `SELECT CASE WHEN count(*) FILTER (WHERE action <> '` + port.AuditTrimmed + `') = 0 THEN 0
 		ELSE count(*) END FROM audit WHERE tenant = $1 AND no < coalesce(
@@ -90,14 +95,15 @@ func (s *Store) TrimAudit(ctx context.Context, tenant parley.TenantID, before ti
 		var held bool
 		trip.Queue(`SELECT EXISTS (SELECT FROM legal_holds WHERE tenant = $1)`, text(tenant)).QueryRow(
 			func(row pgx.Row) error { return row.Scan(&held) })
-		var last, page []port.AuditRow
+		var last, sealed, page []port.AuditRow
 		into := func(list *[]port.AuditRow) func(pgx.Rows) error {
 			return func(rows pgx.Rows) (err error) {
 				*list, err = pgx.CollectRows(rows, scanAudit)
 				return err
 			}
 		}
-		trip.Queue(lastCut, text(tenant), port.AuditTrimmed).Query(into(&last))
+		trip.Queue(latestOf, text(tenant), port.AuditTrimmed).Query(into(&last))
+		trip.Queue(latestOf, text(tenant), port.AuditSealed).Query(into(&sealed))
 		trip.Queue(firstAudited, text(tenant), rules.CutPage).Query(into(&page))
 		if err := tx.SendBatch(ctx, trip).Close(); err != nil {
 			return err
@@ -107,7 +113,7 @@ func (s *Store) TrimAudit(ctx context.Context, tenant parley.TenantID, before ti
 			return nil
 		}
 		var cut port.AuditCut
-		if cut, refusal = rules.CutAudit(s.key, last, page, before); refusal != nil || cut.Rows == 0 {
+		if cut, refusal = rules.CutAudit(s.key, last, sealed, page, before); refusal != nil || cut.Rows == 0 {
 			return nil
 		}
 		deleted, more = int(cut.Rows), cut.Rows == rules.CutPage

@@ -57,10 +57,13 @@ func Chain(key AuditKey, tenant parley.TenantID, no int64, hash string, records 
 // A ChainCheck verifies a chain from its first row on, page by page. A chain may
 // begin with rows without a key. Then a port.AuditSealed under the key must follow,
 // and from there on every row is under the key. If retention has cut the chain, its
-// first row follows on the one that the latest port.AuditTrimmed names.
+// first row follows on the one that the latest port.AuditTrimmed names. That record is
+// a claim until Add has verified it as a row of the chain: see CutProved.
 type ChainCheck struct {
 	Key AuditKey
 	Cut port.AuditCut // where the chain begins; zero: at its first row
+
+	proved bool // a verified row says Cut
 
 	No      int64  // of the last row
 	Hash    string // of that
@@ -70,7 +73,8 @@ type ChainCheck struct {
 	Since   time.Time // of the first row under the key
 }
 
-// NewChainCheck makes a check of a chain that was cut where its latest AuditTrimmed says, or never.
+// NewChainCheck makes a check of a chain that was cut where its latest AuditTrimmed says, or never. Add must get every
+// row of the table, also rows before the cut: an attacker could have added them.
 func NewChainCheck(key AuditKey, cut port.AuditCut) *ChainCheck {
 	return &ChainCheck{Key: key, Cut: cut, No: cut.No, Hash: cut.Hash}
 }
@@ -84,6 +88,11 @@ func (c *ChainCheck) Add(rows []port.AuditRow) (*port.AuditRow, string) {
 		plain := Sum(nil, *r, c.Hash) == r.Hash
 		first := c.Unkeyed == c.Rows // no row under the key was seen
 		switch {
+		case r.No < 1:
+			return r, "has a number below 1, which the server never gives"
+		case r.No <= c.Cut.No:
+			return r, fmt.Sprintf("is in the chain, though a record %s says that rows up to %d were deleted",
+				port.AuditTrimmed, c.Cut.No)
 		case r.No != c.No+1, !keyed && !plain:
 			return r, "was changed, does not follow on the one before it, or was written under another key"
 		case plain && !first:
@@ -100,19 +109,28 @@ func (c *ChainCheck) Add(rows []port.AuditRow) (*port.AuditRow, string) {
 		if keyed && first {
 			c.Since = r.At
 		}
+		if cut := r.Cut(); cut.No > 0 && cut.No == c.Cut.No && cut.Hash == c.Cut.Hash {
+			c.Cut, c.proved = cut, true
+		}
 		c.No, c.Hash = r.No, r.Hash
 		c.Rows++
 	}
 	return nil, ""
 }
 
+// CutProved reports whether the chain begins at its first row, or where a verified row says that retention has cut it.
+// It is for after the last row.
+func (c *ChainCheck) CutProved() bool { return c.proved || c.Cut == (port.AuditCut{}) }
+
 // CutPage bounds how many rows of an audit are deleted in one transaction.
 const CutPage = 5000
 
-// CutAudit finds the rows at the beginning of a chain that are older than a time; without any, the cut is zero. last is
-// the latest record of a cut, if any, and page the first rows of the chain. Rows that are not as they were written are
-// not deleted: what was done to them could no longer be found.
-func CutAudit(key AuditKey, last []port.AuditRow, page []port.AuditRow, before time.Time) (port.AuditCut, error) {
+// CutAudit finds the rows at the beginning of a chain that are older than a time; without any, the cut is zero. page has
+// the first rows of the chain. last is the latest port.AuditTrimmed, if any, and sealed the latest port.AuditSealed, each
+// followed by the row before it. Rows that are not as they were written are not deleted: what was done to them could no
+// longer be found. Nor does the server cut a chain whose beginning only a forged record explains, or rows without a key
+// that no seal vouches for: its own record of the cut would vouch for them.
+func CutAudit(key AuditKey, last, sealed, page []port.AuditRow, before time.Time) (port.AuditCut, error) {
 	n, records := 0, 0
 	for n < len(page) && page[n].At.Before(before) {
 		if page[n].Action != port.AuditTrimmed { // a cut for nothing but earlier cuts would never end
@@ -123,16 +141,40 @@ func CutAudit(key AuditKey, last []port.AuditRow, page []port.AuditRow, before t
 	if records == 0 {
 		return port.AuditCut{}, nil
 	}
-	if bad, why := NewChainCheck(key, LastCut(last)).Add(page[:n]); bad != nil {
+	refused := func(no int64, why string) (port.AuditCut, error) {
 		return port.AuditCut{}, &parley.Error{Code: parley.CodeCorrupt,
-			Message: fmt.Sprintf("Row %d of the audit %s. No row was deleted.", bad.No, why),
+			Message: fmt.Sprintf("Row %d of the audit %s. No row was deleted.", no, why),
 			Hint:    "run parley audit verify"}
 	}
+	if len(last) > 0 && !written(key, last) {
+		return refused(last[0].No, "says that rows were deleted, and is not under the key")
+	}
+	check := NewChainCheck(key, LastCut(last))
+	if bad, why := check.Add(page[:n]); bad != nil {
+		return refused(bad.No, why)
+	}
 	end := page[n-1]
+	if len(key) > 0 && check.Unkeyed == check.Rows &&
+		(len(sealed) == 0 || sealed[0].No <= end.No || !written(key, sealed)) {
+		return refused(end.No, "is not under the key, and no "+port.AuditSealed+" under the key follows on it")
+	}
 	return port.AuditCut{No: end.No, Hash: end.Hash, Rows: int64(n), From: page[0].At, To: end.At}, nil
 }
 
-// LastCut is what the first of the latest records of cuts says; zero: there is none.
+// written reports whether the first of rows was written under the key after the second, which is the row before it in
+// the chain. Without a second one, retention must have deleted the row before it.
+func written(key AuditKey, rows []port.AuditRow) bool {
+	before := rows[0].Cut().Hash
+	if len(rows) > 1 {
+		if rows[1].No != rows[0].No-1 {
+			return false
+		}
+		before = rows[1].Hash
+	}
+	return Sum(key, rows[0], before) == rows[0].Hash
+}
+
+// LastCut is what the first of the latest records of cuts says; zero: there is none. Nothing of it is verified.
 func LastCut(rows []port.AuditRow) port.AuditCut {
 	if len(rows) == 0 {
 		return port.AuditCut{}

@@ -2,6 +2,8 @@ package rules
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -134,7 +136,7 @@ func TestACutIsUnderTheKey(t *testing.T) {
 	}
 	records[3].At = start // its clock was behind
 	rows := Chain(key, "acme", 0, "", records)
-	cut, err := CutAudit(key, nil, rows, start.Add(90*time.Minute))
+	cut, err := CutAudit(key, nil, nil, rows, start.Add(90*time.Minute))
 	if err != nil || cut != (port.AuditCut{No: 2, Hash: rows[1].Hash, Rows: 2, From: rows[0].At, To: rows[1].At}) {
 		t.Fatalf("%+v, %v", cut, err)
 	}
@@ -147,8 +149,9 @@ func TestACutIsUnderTheKey(t *testing.T) {
 				last = []port.AuditRow{r}
 			}
 		}
-		bad, _ := NewChainCheck(key, LastCut(last)).Add(chain)
-		return bad == nil
+		check := NewChainCheck(key, LastCut(last))
+		bad, _ := check.Add(chain)
+		return bad == nil && check.CutProved()
 	}
 	if !verify(chain) {
 		t.Error("the rest does not verify")
@@ -171,14 +174,107 @@ func TestACutIsUnderTheKey(t *testing.T) {
 		t.Error("a chain of nothing but a cut without a key was believed")
 	}
 
-	if cut, err := CutAudit(key, trimmed, chain, start.Add(9*time.Hour)); err != nil || cut.No != 7 || cut.Rows != 5 {
+	last := []port.AuditRow{trimmed[0], rows[5]}
+	if cut, err := CutAudit(key, last, nil, chain, start.Add(9*time.Hour)); err != nil || cut.No != 7 || cut.Rows != 5 {
 		t.Errorf("the second cut: %+v, %v", cut, err)
 	}
-	if cut, err := CutAudit(key, trimmed, trimmed, start.Add(9*time.Hour)); err != nil || cut.Rows != 0 {
+	if cut, err := CutAudit(key, trimmed, nil, trimmed, start.Add(9*time.Hour)); err != nil || cut.Rows != 0 {
 		t.Errorf("a cut for the sake of a cut: %+v, %v", cut, err)
 	}
 	chain[1].At = start.Add(-time.Hour) // to have it deleted
-	if cut, err := CutAudit(key, trimmed, chain, start.Add(150*time.Minute)); parley.CodeOf(err) != parley.CodeCorrupt {
+	if cut, err := CutAudit(key, last, nil, chain, start.Add(150*time.Minute)); parley.CodeOf(err) != parley.CodeCorrupt {
 		t.Errorf("a changed row was cut: %+v, %v", cut, err)
+	}
+}
+
+// TestAForgedCutIsNotBelieved: what an attacker without the key may claim about a cut, the check does not believe. Nor
+// does the server cut such a chain, because its own record of the cut would hide the attack.
+func TestAForgedCutIsNotBelieved(t *testing.T) {
+	key := AuditKeyOf([]byte("of the server"))
+	records := make([]parley.Audit, 12)
+	for i := range records {
+		records[i] = parley.Audit{At: start.Add(time.Duration(i) * time.Hour), Action: "a", Metadata: []byte(`{}`)}
+	}
+	long := start.Add(1000 * time.Hour)
+	plain := Chain(nil, "acme", 0, "", records)
+	whole := Chain(key, "acme", 0, "", records)
+	// cutRow is a genuine record, after row 12, that rows 1 to 5 were deleted.
+	cutRow := func(tenant parley.TenantID) port.AuditRow {
+		rows := Chain(key, tenant, 0, "", records)
+		cut := port.AuditCut{No: 5, Hash: rows[4].Hash, Rows: 5}
+		return Chain(key, tenant, 12, rows[11].Hash, []parley.Audit{cut.Record(long, "")})[0]
+	}
+	forged := func(no int64, key AuditKey, before string) port.AuditRow { // says that rows 1 to 5 were deleted
+		cut := port.AuditCut{No: 5, Hash: whole[4].Hash, Rows: 5}
+		return Chain(key, "acme", no-1, before, []parley.Audit{cut.Record(long, "")})[0]
+	}
+	with := func(rows []port.AuditRow, more ...port.AuditRow) []port.AuditRow {
+		return append(slices.Clone(rows), more...)
+	}
+	check := NewChainCheck(key, forged(0, nil, "").Cut())
+	if bad, why := check.Add(whole[5:]); bad != nil || check.CutProved() {
+		t.Errorf("a cut that no row of the chain says is believed: %v %s", bad, why)
+	}
+	rival := cutRow("rival")
+	moved := rival
+	moved.Tenant = "acme"
+	genuine := with(whole[5:], cutRow("acme"))
+	second := port.AuditCut{No: 8, Hash: whole[7].Hash, Rows: 3}
+	twice := with(genuine[3:], Chain(key, "acme", 13, genuine[7].Hash, []parley.Audit{second.Record(long, "")})...)
+	for name, c := range map[string]struct {
+		rows []port.AuditRow // by number
+		good bool
+	}{
+		"no cut":                               {whole, true},
+		"a cut":                                {genuine, true},
+		"a second cut":                         {twice, true},
+		"the beginning is gone":                {whole[5:], false},
+		"row 0":                                {with([]port.AuditRow{forged(0, nil, "")}, whole[5:]...), false},
+		"a negative row":                       {with([]port.AuditRow{forged(-7, nil, "")}, whole[5:]...), false},
+		"the lowest number":                    {with([]port.AuditRow{forged(math.MinInt64, nil, "")}, whole[5:]...), false},
+		"row 5, which it says was deleted":     {with([]port.AuditRow{forged(5, nil, "")}, whole[5:]...), false},
+		"the first row left":                   {with([]port.AuditRow{forged(6, nil, whole[4].Hash)}, whole[6:]...), false},
+		"at the end":                           {with(whole[5:], forged(13, nil, whole[11].Hash)), false},
+		"at the end, under another key":        {with(whole[5:], forged(13, AuditKey("x"), whole[11].Hash)), false},
+		"far behind the end":                   {with(whole[5:], forged(1000, nil, "")), false},
+		"of another tenant":                    {with(whole[5:], rival), false},
+		"of another tenant, renamed":           {with(whole[5:], moved), false},
+		"a genuine cut, and it cut more":       {genuine[1:], false},
+		"a genuine cut alone":                  {genuine[7:], false},
+		"a genuine cut, and the rows are back": {with(whole, genuine[7]), false},
+		"the second cut is gone, and its rows": {twice[:len(twice)-1], false},
+		"the first cut after the second":       {with(twice, genuine[7]), false},
+		"a plain chain before a keyed row":     {with(plain, Chain(key, "acme", 12, plain[11].Hash, records[:1])...), false},
+		"a plain chain with a seal": {with(plain, Chain(key, "acme", 12, plain[11].Hash,
+			[]parley.Audit{{At: long, Action: port.AuditSealed, Metadata: []byte(`{}`)}})...), true},
+	} {
+		latest := func(action string) (list []port.AuditRow) {
+			for i, r := range slices.Backward(c.rows) {
+				if r.Action == action {
+					return append(with(c.rows[i:i+1]), with(c.rows[max(0, i-1):i])...)
+				}
+			}
+			return nil
+		}
+		check := NewChainCheck(key, LastCut(latest(port.AuditTrimmed)))
+		bad, why := check.Add(c.rows)
+		if found := bad != nil || !check.CutProved(); found == c.good {
+			t.Errorf("%s: row %v %s", name, bad, why)
+		}
+		cut, err := CutAudit(key, latest(port.AuditTrimmed), latest(port.AuditSealed), c.rows,
+			start.Add(10*time.Hour))
+		if c.good && (err != nil || cut.No != 10) {
+			t.Errorf("%s: cut at %d, %v", name, cut.No, err)
+		}
+		if !c.good && err == nil && cut.No > 0 {
+			// What is left must still show it.
+			rest := slices.DeleteFunc(with(c.rows), func(r port.AuditRow) bool { return r.No <= cut.No })
+			next := Chain(key, "acme", rest[len(rest)-1].No, rest[len(rest)-1].Hash,
+				[]parley.Audit{cut.Record(long, "")})
+			check := NewChainCheck(key, cut)
+			if bad, _ := check.Add(with(rest, next...)); bad == nil && check.CutProved() {
+				t.Errorf("%s: the server cut at %d, and nothing shows it", name, cut.No)
+			}
+		}
 	}
 }

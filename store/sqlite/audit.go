@@ -40,6 +40,9 @@ func (t tenant) Audited(ctx context.Context, q port.AuditQuery) ([]port.AuditRow
 }
 
 func (t tenant) AuditChain(ctx context.Context, after int64, limit int) ([]port.AuditRow, error) {
+	if after == 0 { // rows that an attacker has numbered below 1 are read, too
+		return t.audit(ctx, firstAudited, t.id, limit)
+	}
 	return t.audit(ctx, auditColumns+` AND no > ? ORDER BY no LIMIT ? + 0`, t.id, after, limit)
 }
 
@@ -69,7 +72,9 @@ func auditRows(rows *sql.Rows, err error) (list []port.AuditRow, _ error) {
 
 const (
 	firstAudited = auditColumns + ` ORDER BY no LIMIT ? + 0`
-	lastCut      = auditColumns + ` AND action = ? ORDER BY no DESC LIMIT 1`
+	// latestOf are the latest row with an action and the row before it.
+	latestOf = auditColumns + ` AND no <= (SELECT max(no) FROM audit WHERE tenant = ? AND action = ?)
+		ORDER BY no DESC LIMIT 2`
 	// oldAudit are the rows of tenant ?1 before the first that is not older than ?2.
 	oldAudit = `SELECT CASE WHEN count(*) FILTER (WHERE action <> '` + port.AuditTrimmed + `') = 0 THEN 0
 		ELSE count(*) END FROM audit WHERE tenant = ?1 AND no < coalesce(
@@ -113,7 +118,11 @@ func (w *writer) cutAudit(ctx context.Context, tenant parley.TenantID, before ti
 	if held {
 		return cut, rules.AuditHeld(), nil
 	}
-	last, err := auditRows(w.conn.QueryContext(ctx, lastCut, tenant, port.AuditTrimmed))
+	last, err := auditRows(w.conn.QueryContext(ctx, latestOf, tenant, tenant, port.AuditTrimmed))
+	if err != nil {
+		return cut, nil, err
+	}
+	sealed, err := auditRows(w.conn.QueryContext(ctx, latestOf, tenant, tenant, port.AuditSealed))
 	if err != nil {
 		return cut, nil, err
 	}
@@ -121,7 +130,7 @@ func (w *writer) cutAudit(ctx context.Context, tenant parley.TenantID, before ti
 	if err != nil {
 		return cut, nil, err
 	}
-	cut, refusal = rules.CutAudit(w.key, last, page, before)
+	cut, refusal = rules.CutAudit(w.key, last, sealed, page, before)
 	return cut, refusal, nil
 }
 
