@@ -90,7 +90,10 @@ type note struct {
 	Read []string
 }
 
-const noteFile = "note.json"
+const (
+	noteFile = "note.json"
+	partial  = ".part" // ends the name of what is not complete
+)
 
 // Note is of port.Changes. Files are noted once, also if that fails: a later
 // attempt would take for the beginning what the run has done already.
@@ -105,7 +108,7 @@ func (g *Git) Note(ctx context.Context, name string) error {
 		return nil
 	}
 	g.makeRoom(name)
-	part := place + ".part" // one that a crash left is of before the first call
+	part := place + partial // one that a crash left is of before the first call
 	err = os.RemoveAll(part)
 	if err == nil {
 		err = os.MkdirAll(part, 0o700)

@@ -72,7 +72,7 @@ func (d desk) save(ctx context.Context, name string, was note, now sight, found 
 		return err
 	}
 	d.forget(folder, len(raw))
-	part := filepath.Join(folder, name+".part")
+	part := filepath.Join(folder, name+partial)
 	if err := os.WriteFile(part, raw, 0o600); err != nil {
 		return err
 	}

@@ -11,7 +11,8 @@ import (
 
 // TestKilledWhileErasing kills the server before and after every write of an erasure. The next server says which erasure
 // has not ended. When it is repeated, no file in the data folder holds the user's word: not the database, its
-// write-ahead log, the index of words, nor the artifacts.
+// write-ahead log, the index of words, nor the artifacts. Contents of files before its runs, which are encoded or
+// compressed, are gone too.
 func TestKilledWhileErasing(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"ErasureBegun", "Erased", "Rewritten", "ErasureEnded"} {
@@ -19,7 +20,7 @@ func TestKilledWhileErasing(t *testing.T) {
 			t.Run(step+" "+when, func(t *testing.T) {
 				t.Parallel()
 				o := options{binary: mortalServer(t), workspace: t.TempDir(),
-					env: []string{"PARLEY_FAILPOINT=" + step + " 0 " + when}}
+					env: []string{"PARLEY_FAILPOINT=" + step + " 0 " + when, "PATH=" + gitAlone(t)}}
 				word := "zq" + strings.ToLower(rand.Text())
 				long := strings.Repeat(word+" is a word of the user\n", 4000)
 				if err := os.WriteFile(filepath.Join(o.workspace, "long.txt"), []byte(long), 0o600); err != nil {
@@ -30,6 +31,21 @@ func TestKilledWhileErasing(t *testing.T) {
 				s.ends(said)
 				s.tells(said, "run cat long.txt") // its output becomes an artifact
 				s.awaitEvent(said, func(e event) bool { return e.Type == "ToolCallFinished" })
+				wrote := s.says("helpful-assistant", "write "+word+" to note.txt")
+				s.send("/approvals/"+s.waiting("approvals", wrote), `{"decision":"allow"}`)
+				s.ends(wrote)
+				s.tells(wrote, "write more to note.txt") // what the file was before is kept for an undo
+				s.send("/approvals/"+s.waiting("approvals", wrote), `{"decision":"allow"}`)
+				runs := 0
+				s.awaitEvent(wrote, func(e event) bool {
+					if e.Type == "RunFinished" {
+						runs++
+					}
+					return runs == 2
+				})
+				if kept := keptOf(t, s.o.data, wrote); !strings.Contains(strings.Join(kept, "\n"), "/undo/") || len(kept) < 2 {
+					t.Fatalf("of the session that wrote files, only %q are kept", kept)
+				}
 				if len(filesWith(t, s.o.data, word)) < 2 {
 					t.Fatal("the word is not in the data folder")
 				}
@@ -65,6 +81,9 @@ func TestKilledWhileErasing(t *testing.T) {
 				if found := filesWith(t, s.o.data, word); len(found) > 0 {
 					t.Errorf("while the server runs, the word is in %v", found)
 				}
+				if kept := keptOf(t, s.o.data, wrote); len(kept) > 0 {
+					t.Errorf("contents of files are kept in %q", kept)
+				}
 				s.stop()
 				if found := filesWith(t, s.o.data, word); len(found) > 0 {
 					t.Errorf("the word is in %v", found)
@@ -72,6 +91,23 @@ func TestKilledWhileErasing(t *testing.T) {
 			})
 		}
 	}
+}
+
+// keptOf lists what a data folder keeps of the files that the runs of a session changed.
+func keptOf(t *testing.T, data, session string) (found []string) {
+	t.Helper()
+	for _, pattern := range []string{"changes*/*", "changes*/undo/*"} {
+		names, err := filepath.Glob(filepath.Join(data, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if strings.Contains(filepath.Base(name), session) {
+				found = append(found, name)
+			}
+		}
+	}
+	return found
 }
 
 // filesWith lists the files below a folder that hold the end of a word. An index of words leaves out how a word begins

@@ -35,6 +35,7 @@ type actor struct {
 	looks   bool               // it never runs: a reader builds a request with it
 	workers map[parley.Step]*worker
 	resting []*request // see request.rest
+	swept   bool       // the session is deleted, and what is kept of files before its runs is being removed
 
 	term atomic.Int64 // of the node's lease, in which the session was last known to be this node's
 }

@@ -8,9 +8,9 @@
 // table. Recovery after a crash is an actor loading a log in which something is
 // still open.
 //
-// Goroutines: one scheduler, one that trims, and one for effects that nobody came for; one actor per loaded session,
-// waited for by Close; workers, waited for by their actor. Locks: Engine.mu guards the map of actors, tenants.mu what
-// is known of tenants, held.mu what calls hold; all are leaves and never held across I/O.
+// Goroutines: one scheduler, one that trims, one that sweeps, and one for effects that nobody came for; one actor per
+// loaded session, waited for by Close; workers, waited for by their actor. Locks: Engine.mu guards the map of actors,
+// tenants.mu what is known of tenants, held.mu what calls hold; all are leaves and never held across I/O.
 package engine
 
 import (
@@ -94,6 +94,8 @@ type Config struct {
 	// OldArtifacts deletes those of a tenant that were written before a time, but for some names, and says how many.
 	// dry: it only counts them. nil: there are none.
 	OldArtifacts func(tenant parley.TenantID, before time.Time, keep map[string]bool, dry bool) (int, error)
+	// KeptChanges is what Changes keep of sessions; nil: nothing.
+	KeptChanges port.KeptChanges
 	// Retention says how long a tenant keeps its data; nil: everything for ever.
 	Retention func(parley.TenantID) port.Retention
 
@@ -120,6 +122,7 @@ type Engine struct {
 
 	sealer   sealer
 	lettered chan struct{} // has watch read letters
+	sweeps   chan struct{} // has sweepAgain look
 
 	factsTold chan struct{} // has watch read what other nodes have changed of tenants
 
@@ -171,6 +174,7 @@ func New(c Config) *Engine {
 		poked:  make(chan struct{}, 1),
 		leased: make(chan struct{}, 1), actors: map[key]*actor{}, retries: map[key]time.Time{},
 		drained: make(chan struct{}), reading: map[about]bool{}, lettered: make(chan struct{}, 1),
+		sweeps:    make(chan struct{}, 1),
 		factsTold: make(chan struct{}, 1),
 		sealer:    newSealer(c.NodeKey),
 		held:      newQuotaHolds(),
@@ -195,6 +199,9 @@ func (e *Engine) Start() {
 	}
 	if e.Retention != nil {
 		e.wg.Go(e.retain)
+	}
+	if e.KeptChanges != nil {
+		e.wg.Go(e.sweepAgain)
 	}
 }
 
@@ -260,6 +267,13 @@ func (e *Engine) checkDrained() {
 
 // Loaded is how many sessions are in memory.
 func (e *Engine) Loaded() int { return e.loaded() }
+
+// hasLoaded reports whether a session is loaded here.
+func (e *Engine) hasLoaded(k key) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.actors[k] != nil
+}
 
 func (e *Engine) loaded() int {
 	e.mu.Lock()

@@ -70,6 +70,9 @@ func (e *Engine) Erase(ctx context.Context, who port.Principal, user parley.Prin
 			return x.report, err
 		}
 	}
+	if err := e.sweep(ctx); err != nil {
+		return x.report, err
+	}
 	for _, replaced := range x.replaced {
 		e.Feed.Reread(who.Tenant, replaced.Session)
 	}
@@ -292,14 +295,17 @@ func (x *eraser) end(ctx context.Context) error {
 			continue
 		}
 		x.sessions = append(x.sessions, m.ID)
-		if m.Deleted {
+		k := key{x.tenant, m.ID}
+		if m.Deleted && !x.hasLoaded(k) {
 			continue
 		}
-		if err := x.act(ctx, x.tenant, m.ID, x.user, "", parley.DeleteSession{}); err != nil &&
-			parley.CodeOf(err) != parley.CodeNotFound {
-			return err
+		if !m.Deleted {
+			if err := x.act(ctx, x.tenant, m.ID, x.user, "", parley.DeleteSession{}); err != nil &&
+				parley.CodeOf(err) != parley.CodeNotFound {
+				return err
+			}
 		}
-		if err := x.rest(ctx, key{x.tenant, m.ID}); err != nil {
+		if err := x.rest(ctx, k); err != nil {
 			return err
 		}
 	}

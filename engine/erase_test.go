@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"parley"
@@ -192,6 +196,117 @@ func TestAnErasureThatWasCutOff(t *testing.T) {
 	if err != nil || len(rows) != 2 || rows[0].ID != "carol" {
 		t.Errorf("%+v, %v", rows, err)
 	}
+}
+
+// keptFiles is a port.KeptChanges.
+type keptFiles struct {
+	mu    sync.Mutex
+	names map[string]bool
+	fails atomic.Bool
+}
+
+func (k *keptFiles) Names() ([]string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Sorted(maps.Keys(k.names)), nil
+}
+
+func (k *keptFiles) Forget(name string) error {
+	if k.fails.Load() {
+		return errors.New("the server died")
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.names, name)
+	return nil
+}
+
+func (k *keptFiles) keep(ids ...parley.SessionID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i, id := range ids {
+		k.names[fmt.Sprintf("%s.%s.%d", acme, id, i+2)] = true
+	}
+}
+
+func (k *keptFiles) has(id parley.SessionID) bool {
+	names, _ := k.Names()
+	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, string(id)) })
+}
+
+// TestKeptFilesGoWithTheirSession: the contents of files before runs are removed when their session is deleted, erased
+// or old, also after an erasure that was cut off. Those of other sessions, and under a legal hold, stay.
+func TestKeptFilesGoWithTheirSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := &keptFiles{names: map[string]bool{"a file of another program": true}}
+		rules := port.Retention{}
+		r := newRig(t, func(c *Config) {
+			c.KeptChanges = kept
+			c.Retention = func(parley.TenantID) port.Retention { return rules }
+		})
+		ctx, carol := context.Background(), member("carol", parley.RoleStandardUser)
+		newSession := func() parley.SessionID {
+			return parley.SessionID(fmt.Sprintf("11111111-1111-4111-8111-%012x", sessions.Add(1)))
+		}
+		open := func(who port.Principal, transient bool) parley.SessionID {
+			t.Helper()
+			id := newSession()
+			if code := r.as(who, id, parley.SubmitInput{Open: true, Transient: transient, Content: "say x"}); code != "" {
+				t.Fatal(code)
+			}
+			r.finished(id, 1)
+			return id
+		}
+		mine, theirs, brief, held, deleted := open(ann, false), open(carol, false), open(ann, true), open(ann, false),
+			open(ann, false)
+		hold := port.HoldChange{LegalHold: port.LegalHold{Kind: port.HoldSession, ID: string(held), Reason: "x"}}
+		if _, err := r.Hold(ctx, ann, hold); err != nil {
+			t.Fatal(err)
+		}
+		erasedBefore := newSession()
+		kept.keep(mine, theirs, brief, held, deleted, erasedBefore)
+		wants := func(when string, want ...parley.SessionID) {
+			t.Helper()
+			synctest.Wait()
+			for _, id := range []parley.SessionID{mine, theirs, brief, held, deleted, erasedBefore} {
+				if got := kept.has(id); got != slices.Contains(want, id) {
+					t.Errorf("%s: files of session %s are kept: %t", when, id, got)
+				}
+			}
+		}
+		for _, id := range []parley.SessionID{deleted, held} {
+			r.do(id, parley.DeleteSession{})
+		}
+		wants("deleted", mine, theirs, brief, held)
+
+		kept.fails.Store(true)
+		if _, err := r.Erase(ctx, ann, "carol"); err == nil {
+			t.Error("the erasure did not fail")
+		}
+		wants("cut off", mine, theirs, brief, held)
+		kept.fails.Store(false)
+		if _, err := r.Erase(ctx, ann, "carol"); err != nil {
+			t.Fatal(err)
+		}
+		wants("erased", mine, brief, held)
+
+		time.Sleep(8 * 24 * time.Hour)
+		wants("a week later", mine, held)
+		rules = port.Retention{Transcripts: 24 * time.Hour}
+		if _, err := r.Retain(ctx, ann, false); err != nil {
+			t.Fatal(err)
+		}
+		wants("old", held)
+		hold.Release = true
+		if _, err := r.Hold(ctx, ann, hold); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(sweepEvery)
+		wants("released")
+		if len(kept.names) != 1 {
+			t.Errorf("%v", kept.names)
+		}
+	})
 }
 
 // TestTitlesAreErased: a title of another's session goes if it was made of the user's words, also by a model, and stays

@@ -189,6 +189,9 @@ func (x *retainer) delete(ctx context.Context, before time.Time, old []port.OldS
 				return err
 			}
 		}
+		if err := x.sweep(ctx); err != nil {
+			return err
+		}
 	}
 	x.report.Sessions, x.report.Bytes = x.report.Sessions+len(old), x.report.Bytes+bytes
 	if !x.report.DryRun && !sleep(ctx, trimPause) {

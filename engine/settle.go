@@ -45,6 +45,10 @@ func (a *actor) settle() (wake time.Duration, err error) {
 		}
 		a.resting = nil
 	}
+	if a.s.state.Deleted && !a.swept && len(a.workers) == 0 { // a worker could keep something once more
+		a.swept = true
+		e.sweepSoon()
+	}
 	wake = e.Idle
 	if a.s.state.Head == 0 {
 		wake = idleEmpty

@@ -52,3 +52,12 @@ type Changes interface {
 	// that it can be repeated after a crash. The list names them too.
 	Undo(ctx context.Context, name string) ([]parley.UndoneFile, error)
 }
+
+// KeptChanges is what the Changes of all projects keep in the data folder: contents of files, which a deleted session
+// must not leave behind. Projects that are no longer configured count too.
+type KeptChanges interface {
+	// Names lists the names that files were noted under.
+	Names() ([]string, error)
+	// Forget removes everything that is kept under a name. An unknown name is no error.
+	Forget(name string) error
+}

@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/access"
+	"parley/changes"
 	"parley/config"
 	"parley/dialect"
 	"parley/engine"
@@ -152,7 +153,8 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		ReadPDF: pdf.NewReader().Text, SeesPDF: models.SeesPDF,
 		Titles:    titles(c.Titles, models),
 		Artifacts: removeArtifacts(c, projects), OldArtifacts: oldArtifacts(c, projects), Retention: retentionOf(c),
-		Idle: c.Idle, Window: func(model string) int { return provider.About(model).Window },
+		KeptChanges: changes.Kept{Data: c.Data},
+		Idle:        c.Idle, Window: func(model string) int { return provider.About(model).Window },
 		FileRead: guard.Record.ReadFile, Webhooks: triedHooks{hooks, dispatcher}, Told: meter.Delivered,
 		Classifier: newClassifier(c, model), Refusals: guard.Record, Screen: sentinel,
 	})

@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"parley"
+	"parley/port"
+)
+
+// The contents that files had before a run are kept in the data folder, not in the store. They go with their session:
+// when it is deleted, erased, or removed by a rule of retention. A sweep looks for those of sessions that are gone. It
+// needs no note of what was to be removed, so nothing stays behind if the server is killed in between.
+
+// sweepEvery is how often sweep looks without a reason: another node may have deleted a session.
+const sweepEvery = time.Hour
+
+// sweepAgain sweeps at the start, after a session was deleted, and every sweepEvery.
+func (e *Engine) sweepAgain() {
+	for {
+		if err := e.sweep(e.ctx); err != nil && e.ctx.Err() == nil {
+			e.Log.Error("contents of files before runs of deleted sessions could not be removed", "error", err)
+		}
+		timer := time.NewTimer(sweepEvery)
+		select {
+		case <-timer.C:
+		case <-e.sweeps:
+		case <-e.ctx.Done():
+		}
+		timer.Stop()
+		if e.ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// sweepSoon has sweepAgain look.
+func (e *Engine) sweepSoon() {
+	select {
+	case e.sweeps <- struct{}{}:
+	default:
+	}
+}
+
+// sweep removes the contents that files had before runs of sessions that are gone.
+func (e *Engine) sweep(ctx context.Context) error {
+	if e.KeptChanges == nil {
+		return nil
+	}
+	names, err := e.KeptChanges.Names()
+	if err != nil {
+		return err
+	}
+	var failed error
+	held, known := map[parley.TenantID]port.LegalHolds{}, map[key]bool{}
+	for _, name := range names {
+		k, ok := sessionOfNote(name)
+		if !ok {
+			continue
+		}
+		goes, looked := known[k]
+		if !looked {
+			if goes, err = e.gone(ctx, k, held); err != nil {
+				return errors.Join(failed, err)
+			}
+			known[k] = goes
+		}
+		if goes {
+			failed = errors.Join(failed, e.KeptChanges.Forget(name))
+		}
+	}
+	return failed
+}
+
+// gone reports whether a session is not in the store, or is deleted, itself or the session above it. One that is
+// deleted and under a legal hold is not gone. held are the holds that were read already.
+func (e *Engine) gone(ctx context.Context, k key, held map[parley.TenantID]port.LegalHolds) (bool, error) {
+	logs := e.Store.Tenant(k.tenant)
+	st, err := logs.Session(ctx, k.session)
+	if parley.CodeOf(err) == parley.CodeNotFound && err != nil {
+		return true, nil
+	}
+	if parley.CodeOf(err) == parley.CodeCorrupt && err != nil {
+		return false, nil // a damaged session must not keep others from being erased
+	}
+	if err != nil {
+		return false, err
+	}
+	deleted := st.Summary.Deleted
+	if root := st.Summary.Root; !deleted && root != k.session && root != "" {
+		above, err := logs.Session(ctx, root)
+		if err != nil && parley.CodeOf(err) != parley.CodeNotFound {
+			return false, err
+		}
+		deleted = err != nil || above.Summary.Deleted
+	}
+	if !deleted {
+		return false, nil
+	}
+	holds, known := held[k.tenant]
+	if !known {
+		if holds, err = logs.LegalHolds(ctx); err != nil {
+			return false, err
+		}
+		held[k.tenant] = holds
+	}
+	return holds.On(st.Summary.Root, st.Summary.Owner) == nil, nil
+}
+
+// sessionOfNote is the session of a name that actor.noted has made.
+func sessionOfNote(name string) (key, bool) {
+	rest, run, ok := cutLast(name)
+	tenant, session, found := cutLast(rest)
+	_, err := strconv.ParseUint(run, 10, 64)
+	return key{parley.TenantID(tenant), parley.SessionID(session)}, ok && found && err == nil
+}
+
+func cutLast(text string) (before, after string, found bool) {
+	i := strings.LastIndex(text, ".")
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+1:], true
+}
