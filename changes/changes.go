@@ -304,22 +304,24 @@ func (d desk) compare(ctx context.Context, was note, now sight) (map[string]chan
 	words := strings.Split(string(out), "\x00")
 	for i := 0; i+1 < len(words); i += 2 {
 		status, path := words[i], words[i+1]
+		large := was.Large[path] != "" // the tree has another content of it, or none
 		switch status[:1] {
 		case "A":
 			found[path] = change{summary: added}
-			if was.Large[path] != "" {
+			if large {
 				found[path] = change{summary: modified, large: true}
 			}
 		case "D":
-			found[path] = change{summary: deleted}
+			found[path] = change{summary: deleted, large: large}
 		case "R":
 			i++
 			if i+1 >= len(words) {
 				return nil, fmt.Errorf("git ended in the middle of a rename")
 			}
-			found[words[i+1]] = change{summary: renamed, from: path}
+			to := words[i+1]
+			found[to] = change{summary: renamed, from: path, large: large || was.Large[to] != ""}
 		default:
-			found[path] = change{summary: modified}
+			found[path] = change{summary: modified, large: large}
 		}
 	}
 	for path, looks := range now.large {
@@ -337,8 +339,13 @@ func (d desk) compare(ctx context.Context, was note, now sight) (map[string]chan
 	}
 	defer at.close()
 	for _, path := range slices.Sorted(maps.Keys(was.Large)) {
-		if _, err := at.lstat(path); errors.Is(err, fs.ErrNotExist) {
+		info, err := at.lstat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			found[path] = change{summary: deleted, large: true}
+		case err == nil && found[path] == change{} && looksOf(info) != was.Large[path]:
+			// It has the content of the tree now, so git sees no change.
+			found[path] = change{summary: modified, large: true}
 		}
 	}
 	return found, nil

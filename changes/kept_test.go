@@ -24,7 +24,8 @@ func TestKept(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"parley.db", "artifacts/acme/acme.a.1", "changes/acme.a.1/git/objects/12/34",
-		"changes/undo/acme.a.1", "changes/undo/acme.a.2.part", "changes-p/acme.a.3.part/note.json", "changes-p/undo/acme.b.4"} {
+		"changes/undo/acme.a.1", "changes/undo/acme.a.2.part", "changes-p/acme.a.3.part/note.json",
+		"changes-p/undo/acme.b.4"} {
 		put(path)
 	}
 	names, err := k.Names()

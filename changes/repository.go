@@ -193,7 +193,7 @@ func (d desk) look(ctx context.Context, known map[string]string) (sight, error) 
 			fmt.Fprintf(&modules, "%s\x00", path)
 			continue
 		}
-		looks := fmt.Sprintf("%s %d %s", info.Mode(), info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano))
+		looks := looksOf(info)
 		if known[path] == looks || info.Size() > maxFile {
 			s.large[path] = looks
 			continue
@@ -228,6 +228,11 @@ func (d desk) look(ctx context.Context, known map[string]string) (sight, error) 
 	out, err := d.run(ctx, nil, "write-tree", "--missing-ok")
 	s.tree = strings.TrimSpace(string(out))
 	return s, err
+}
+
+// looksOf is what a file looks like from outside.
+func looksOf(info fs.FileInfo) string {
+	return fmt.Sprintf("%s %d %s", info.Mode(), info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano))
 }
 
 // list asks for files of the workspace, each once.

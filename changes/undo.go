@@ -44,13 +44,15 @@ type state struct {
 	Content []byte
 }
 
+const notKept = "The content of %q before the run was not kept, because it, or all uncommitted files together, were too " +
+	"large."
+
 // save writes what it takes to give files the state of a note again. It fails only if that cannot be written.
 func (d desk) save(ctx context.Context, name string, was note, now sight, found map[string]change) error {
 	record := saved{}
 	for path, c := range found {
 		if c.large {
-			record.Why = fmt.Sprintf("The content of %q before the run was not kept, because the file is too large.",
-				path)
+			record.Why = fmt.Sprintf(notKept, path)
 		}
 	}
 	if len(found) > parley.MaxFilesChanged {
@@ -123,6 +125,9 @@ func (d desk) before(ctx context.Context, was note, now sight) (files []savedFil
 				return nil, fmt.Sprintf("%q is a symbolic link or a repository, and only files can be restored.",
 					path), nil
 			}
+		}
+		if was.Large[path] != "" {
+			return nil, fmt.Sprintf(notKept, path), nil
 		}
 		if !utf8.ValidString(path) {
 			return nil, fmt.Sprintf("The name of the file %q is not UTF-8.", path), nil

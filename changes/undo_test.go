@@ -157,6 +157,36 @@ func TestUndoIsRefused(t *testing.T) {
 		"a large file": {before: func(p *project) { p.write("large", strings.Repeat("x", maxFile+1)) },
 			run:  func(p *project) { p.write("large", strings.Repeat("y", maxFile+2)) },
 			code: parley.CodeClosed, says: `"large"`},
+		"a large file that was committed small": {before: func(p *project) {
+			p.write("main.go", strings.Repeat("x", maxFile+1))
+		}, run: func(p *project) { p.write("main.go", "small\n") }, code: parley.CodeClosed,
+			says: `"main.go" before the run was not kept`},
+		"a large file gets its committed content": {before: func(p *project) {
+			p.write("main.go", strings.Repeat("x", maxFile+1))
+		}, run: func(p *project) { p.write("main.go", committed["main.go"]) }, code: parley.CodeClosed,
+			says: `"main.go" before the run was not kept`},
+		"a large file that was committed small is deleted": {before: func(p *project) {
+			p.write("main.go", strings.Repeat("x", maxFile+1))
+		}, run: func(p *project) { p.remove("main.go") }, code: parley.CodeClosed,
+			says: `"main.go" before the run was not kept`},
+		"a large file that was committed small becomes a folder": {before: func(p *project) {
+			p.write("main.go", strings.Repeat("x", maxFile+1))
+		}, run: func(p *project) { p.remove("main.go"); p.write("main.go/x", "x") }, code: parley.CodeClosed,
+			says: `"main.go" before the run was not kept`},
+		"a large file that was committed small is moved": {before: func(p *project) {
+			p.write("old name.txt", strings.Repeat("x", maxFile+1))
+		}, run: func(p *project) { p.remove("old name.txt"); p.write("new name.txt", committed["old name.txt"]) },
+			code: parley.CodeClosed, says: `name.txt" before the run was not kept`},
+		"a small file is moved to the name of a large one": {before: func(p *project) {
+			p.write("large", strings.Repeat("x", maxFile+1))
+		}, run: func(p *project) { p.remove("old name.txt"); p.write("large", committed["old name.txt"]) },
+			code: parley.CodeClosed, says: `"large" before the run was not kept`},
+		"more uncommitted files than are read": {before: func(p *project) {
+			p.most.files = 1
+			p.write("README.md", "changed\n")
+			p.write("main.go", "changed\n")
+		}, run: func(p *project) { p.write("main.go", "package main\n") }, code: parley.CodeClosed,
+			says: `"main.go" before the run was not kept`},
 		"many files": {run: func(p *project) {
 			for i := range parley.MaxFilesChanged + 1 {
 				p.write(fmt.Sprintf("n%d", i), "n")
@@ -191,6 +221,18 @@ func TestUndoIsRefused(t *testing.T) {
 				t.Errorf("there is %q, and was %q", after, before)
 			}
 		})
+	}
+}
+
+// TestALargeFileThatWasCommittedSmall is compared with no content: the committed one is not what it had.
+func TestALargeFileThatWasCommittedSmall(t *testing.T) {
+	p := newProject(t)
+	p.write("main.go", strings.Repeat("x", maxFile+1))
+	p.note()
+	p.write("main.go", "small\n")
+	want := []parley.FileChange{{Path: "main.go", Summary: modified, Diff: tooLarge}}
+	if got := p.since().Files; !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
 	}
 }
 
