@@ -140,12 +140,45 @@ func (w *secretWalk) add(kind reflect.Type, value string) {
 	}
 }
 
-// SecretsOf are the texts to redact for some secrets.
-func SecretsOf(secrets []string) (list []string) {
-	for _, secret := range secrets {
-		list = append(list, SecretForms(secret)...)
+// EnteredSecret are the texts to redact for a value that was entered in the console, with the name of its header or
+// variable. Such a value may be anything, such as the name of a team. It counts as a secret
+//   - with at least 8 bytes and a digit, or 16 bytes, if its name sounds like that of a secret;
+//   - otherwise if 16 letters and digits follow each other in it, among them at least 2 of each.
+//
+// Of two or more words, as in Bearer TOKEN, the first may be left out.
+func EnteredSecret(name, value string) (list []string) {
+	values := []string{value}
+	if _, token, ok := strings.Cut(value, " "); ok {
+		values = append(values, token)
+	}
+	named := secretName.MatchString(name) || cookieName.MatchString(name)
+	for _, value := range values {
+		if named && (len(value) >= 16 || strings.ContainsAny(value, "0123456789")) || looksRandom(value) {
+			list = append(list, SecretForms(value)...)
+		}
 	}
 	return list
+}
+
+var (
+	cookieName = regexp.MustCompile(`(?i)cookie`)
+	manyInARow = regexp.MustCompile(`[0-9A-Za-z]{16,}`)
+)
+
+// looksRandom reports whether a text holds 16 letters and digits in a row, among them 2 of each.
+func looksRandom(text string) bool {
+	for _, run := range manyInARow.FindAllString(text, -1) {
+		digits := 0
+		for _, c := range run {
+			if c <= '9' {
+				digits++
+			}
+		}
+		if digits >= 2 && len(run)-digits >= 2 {
+			return true
+		}
+	}
+	return false
 }
 
 // SecretForms are a secret as it is, and as it stands in addresses; none if it is

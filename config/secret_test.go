@@ -3,6 +3,8 @@ package config
 import (
 	"reflect"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -96,4 +98,36 @@ func TestSecretsHaveTheType(t *testing.T) {
 		}
 	}
 	look(reflect.TypeFor[Settings]())
+}
+
+// TestEnteredSecrets: what counts as a secret of what was entered in the console. Ordinary words do not, under any name.
+func TestEnteredSecrets(t *testing.T) {
+	for _, c := range []struct {
+		name, value string
+		want        []string
+	}{
+		{"X-A", "function_name", nil},
+		{"X-B", "password reset", nil},
+		{"X-Api-Key", "function_name", nil},
+		{"Authorization", "Bearer development", []string{"Bearer development"}},
+		{"key", "lm-studio", nil},
+		{"Accept", "application/vnd.github+json", nil},
+		{"X-Model", "claude-sonnet-4-5-20250929", nil},
+		{"X-Version", "2024-11-05", nil},
+		{"BASE", "https://example.com/v1/service2", nil},
+		{"X-Api-Key", "short1", nil},
+		{"X-Api-Key", "hunter22", []string{"hunter22"}},
+		{"DB_PASSWORD", "correct-horse-battery", []string{"correct-horse-battery"}},
+		{"Authorization", "Bearer tok-1234", []string{"Bearer tok-1234", "tok-1234"}},
+		{"X-Figma", "figd_4eC39HqLyjWDarjtT1zdp7dc", []string{"figd_4eC39HqLyjWDarjtT1zdp7dc"}},
+		{"Cookie", "sid=abc12345", []string{"sid=abc12345"}},
+	} {
+		got := slices.DeleteFunc(EnteredSecret(c.name, c.value), func(s string) bool {
+			return strings.Contains(s, "+") ||
+				strings.Contains(s, "%")
+		}) // the forms in addresses
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %s: %q, want %q", c.name, c.value, got, c.want)
+		}
+	}
 }

@@ -185,13 +185,12 @@ func (a *actor) judge(ctx context.Context, agent parley.Agent, offered []parley.
 		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock,
 			Reason: fmt.Sprintf("the name of a tool has at most %d bytes, and its arguments %d", parley.MaxName,
 				parley.MaxArguments)}
-	case a.engine.Screen != nil && a.engine.Screen.HasSecret(c.Arguments):
+	case a.engine.Screen != nil && a.engine.Screen.HasSecret(a.tenant, c.Arguments):
 		// Not altered, because an approval covers what was asked, byte for byte;
 		// but not kept either.
 		asked.Arguments = "{}"
 		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock,
-			Reason: "the arguments hold one of the server's own " +
-				"secrets"}
+			Reason: "the arguments hold a secret of the server or of a server of tools"}
 	case slices.ContainsFunc(offered, func(s parley.ToolSpec) bool { return s.Client && s.Name == c.Name }):
 		asked.Verdict = parley.Verdict{Kind: parley.VerdictClient, Class: parley.Effectful}
 	default:

@@ -243,8 +243,8 @@ func (r *remoteTurn) approval(ctx context.Context, answer port.RemoteAnswer, ask
 	case parley.CleanText(ask.Arguments) != ask.Arguments:
 		refuse("the arguments cannot be shown as they are")
 		return
-	case r.engine.Screen != nil && r.engine.Screen.HasSecret(ask.Arguments):
-		refuse("the arguments hold one of the server's own secrets")
+	case r.engine.Screen != nil && r.engine.Screen.HasSecret(r.tenant, ask.Arguments):
+		refuse("the arguments hold a secret of the server or of a server of tools")
 		return
 	}
 	r.follow(ctx, answer)

@@ -262,7 +262,7 @@ func (a *actor) redactor() port.Filter {
 	if a.engine.Screen == nil {
 		return open{}
 	}
-	return a.engine.Screen.Redactor()
+	return a.engine.Screen.Redactor(a.tenant)
 }
 
 // redacted is a whole text without secrets.

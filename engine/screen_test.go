@@ -308,3 +308,25 @@ func TestRefusalsAreOnRecord(t *testing.T) {
 		t.Errorf("on record: %+v", rows)
 	}
 }
+
+// TestSecretsOfATenant that its administrators have entered are redacted and blocked for that tenant alone.
+func TestSecretsOfATenant(t *testing.T) {
+	const entered = "function_name"
+	for tenant, redacted := range map[parley.TenantID]bool{"rival": false, acme: true} {
+		r := newRig(t, func(c *Config) {
+			s := screen.New(testKey, "block", ownToken)
+			s.Also(map[parley.TenantID][]string{tenant: {entered}})
+			c.Screen = s
+		})
+		id := r.open()
+		r.say(id, "call do "+entered+" | say done")
+		log := r.finished(id, 1)
+		if blocked := all[parley.ToolCallBlocked](log); len(blocked) > 0 != redacted || r.hands.count("do") > 0 == redacted {
+			t.Errorf("entered by %s: %+v, %d calls", tenant, blocked, r.hands.count("do"))
+		}
+		a := &actor{key: key{acme, id}, engine: r.Engine}
+		if got := a.redacted("def " + entered); strings.Contains(got, "[redacted:") != redacted {
+			t.Errorf("entered by %s: %s", tenant, got)
+		}
+	}
+}

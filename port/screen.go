@@ -15,10 +15,14 @@ type Screen interface {
 	// Canary is the word that the model of a session is given and must never
 	// say.
 	Canary(parley.TenantID, parley.SessionID) Canary
-	// Redactor takes secrets out of a text that comes in pieces.
-	Redactor() Filter
-	// HasSecret reports whether a text holds one of the server's own secrets.
-	HasSecret(text string) bool
+	// Redactor takes secrets out of a text that comes in pieces and that the tenant will see: those of the server, and
+	// those that administrators of this tenant have entered. What another tenant has entered stays, so that nobody
+	// finds out what it is.
+	Redactor(parley.TenantID) Filter
+	// LogRedactor takes the secrets of all tenants out of a text that only the operator will see.
+	LogRedactor() Filter
+	// HasSecret reports whether a text holds a secret of the server or of the tenant.
+	HasSecret(tenant parley.TenantID, text string) bool
 }
 
 // A Canary is in no event, snapshot or backup.

@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"cmp"
 	"slices"
 	"sync/atomic"
 
@@ -14,7 +15,14 @@ type Screen struct {
 	mode     string
 	sentinel *Sentinel
 	own      []string
-	redactor atomic.Pointer[Redactor]
+	known    atomic.Pointer[redactors]
+}
+
+// redactors know the secrets of the server; some know more.
+type redactors struct {
+	server *Redactor
+	tenant map[parley.TenantID]*Redactor // with those of the tenant
+	all    *Redactor                     // with those of all tenants
 }
 
 var _ port.Screen = (*Screen)(nil)
@@ -24,13 +32,29 @@ var _ port.Screen = (*Screen)(nil)
 // sentinel finds: block, flag (what would be blocked is flagged) or off.
 func New(key []byte, mode string, own ...string) *Screen {
 	s := &Screen{key: key, mode: mode, sentinel: Default(), own: own}
-	s.Also()
+	s.Also(nil)
 	return s
 }
 
-// Also has more secrets be taken out from now on, in place of those of the last call.
-func (s *Screen) Also(secrets ...string) {
-	s.redactor.Store(NewRedactor(slices.Concat(s.own, secrets)...))
+// Also has secrets of tenants be taken out from now on, in place of those of the last call. Those of a tenant are taken
+// out of what that tenant sees, and of the log of the server.
+func (s *Screen) Also(secrets map[parley.TenantID][]string) {
+	r := &redactors{server: NewRedactor(s.own...), tenant: map[parley.TenantID]*Redactor{}}
+	all := slices.Clone(s.own)
+	for tenant, list := range secrets {
+		r.tenant[tenant] = NewRedactor(slices.Concat(s.own, list)...)
+		all = append(all, list...)
+	}
+	r.all = r.server
+	if len(secrets) > 0 {
+		r.all = NewRedactor(all...)
+	}
+	s.known.Store(r)
+}
+
+func (s *Screen) of(tenant parley.TenantID) *Redactor {
+	r := s.known.Load()
+	return cmp.Or(r.tenant[tenant], r.server)
 }
 
 // Prepare makes what all screens share, which takes some milliseconds. New and
@@ -55,9 +79,15 @@ func (s *Screen) Canary(tenant parley.TenantID, session parley.SessionID) port.C
 	return word(Canary(s.key, string(tenant), string(session)))
 }
 
-func (s *Screen) Redactor() port.Filter { return redacting{s.redactor.Load().Stream()} }
+func (s *Screen) Redactor(tenant parley.TenantID) port.Filter {
+	return redacting{s.of(tenant).Stream()}
+}
 
-func (s *Screen) HasSecret(text string) bool { return s.redactor.Load().HasOwn(text) }
+func (s *Screen) LogRedactor() port.Filter { return redacting{s.known.Load().all.Stream()} }
+
+func (s *Screen) HasSecret(tenant parley.TenantID, text string) bool {
+	return s.of(tenant).HasOwn(text)
+}
 
 // word is the canary of one session.
 type word string

@@ -258,25 +258,3 @@ func reason(ctx context.Context, err error) string {
 func record(action, resource, id string, more map[string]any) parley.Audit {
 	return parley.Audit{Action: action, Resource: resource, ID: id, Metadata: parley.Metadata(more)}
 }
-
-// Secrets are those of all values, to be taken out of what tools and models print.
-func Secrets(values []Value) (list []string) {
-	for _, v := range values {
-		var a Account
-		if v.Kind == port.SetupModel && json.Unmarshal(v.Plain, &a) == nil && a.Key != "" {
-			list = append(list, a.Key)
-		}
-		var s port.ServerSetup
-		if v.Kind == port.SetupServer && json.Unmarshal(v.Plain, &s) == nil {
-			for _, given := range []map[string]string{s.Env, s.Headers} {
-				for _, value := range given {
-					list = append(list, value)
-					if _, token, ok := strings.Cut(value, " "); ok { // as in Bearer TOKEN
-						list = append(list, token)
-					}
-				}
-			}
-		}
-	}
-	return list
-}

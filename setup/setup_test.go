@@ -106,7 +106,7 @@ func TestKeys(t *testing.T) {
 	if err != nil || len(list) != 3 || strings.Contains(string(shown), "entered") {
 		t.Errorf("%s, %v", shown, err)
 	}
-	if got := fmt.Sprint(Secrets(d.book.Of("acme", port.SetupModel))); got != "["+secret+"]" {
+	if got := fmt.Sprint(Secrets(d.book.Of("acme", port.SetupModel))); got != "map[acme:[{key "+secret+"}]]" {
 		t.Error("redacted are " + got)
 	}
 	if err := d.keys.Remove(ctx, operator, provider.Anthropic); err != nil {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"parley"
 	"parley/config"
 	"parley/engine"
 	"parley/provider"
@@ -25,15 +26,28 @@ type setups struct {
 	wg   sync.WaitGroup
 }
 
-// openSetups has the models use the keys that were entered, and the screen take secrets out.
+// openSetups reads what was set up, and has the screen redact its secrets.
 func openSetups(ctx context.Context, c *config.Settings, s store, key []byte, models *provider.Models,
 	screen *screen.Screen, log *slog.Logger) (*setups, error) {
 	book, err := setup.Open(ctx, s, key, time.Now, log)
 	if err != nil {
 		return nil, err
 	}
-	book.Heed(func(values []setup.Value) { screen.Also(config.SecretsOf(setup.Secrets(values))...) })
+	book.Heed(redactSetups(screen))
 	return &setups{Book: book, config: c, models: models, shared: nodesOf(s) != nil}, nil
+}
+
+// redactSetups has the screen take secrets that administrators of a tenant have entered out of what that tenant sees.
+func redactSetups(screen *screen.Screen) func([]setup.Value) {
+	return func(values []setup.Value) {
+		all := map[parley.TenantID][]string{}
+		for tenant, secrets := range setup.Secrets(values) {
+			for _, s := range secrets {
+				all[tenant] = append(all[tenant], config.EnteredSecret(s.Name, s.Text)...)
+			}
+		}
+		screen.Also(all)
+	}
 }
 
 func (s *setups) keys(door *engine.Engine) *setup.Keys {

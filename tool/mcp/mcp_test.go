@@ -387,7 +387,9 @@ func (suspicious) Scan(_ []string, text string) (f parley.Finding) {
 	return f
 }
 
-func (suspicious) Redactor() port.Filter { return secrets{} }
+func (suspicious) Redactor(parley.TenantID) port.Filter { return secrets{} }
+
+func (suspicious) LogRedactor() port.Filter { return secrets{} }
 
 type secrets struct{}
 

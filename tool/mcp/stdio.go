@@ -83,7 +83,8 @@ func (l *link) launch(ctx context.Context) (wire, error) {
 	}
 	run, stop := context.WithCancel(context.WithoutCancel(ctx)) // its end is not to be sudden
 	c := &child{IOTransport: sdk.IOTransport{Reader: out, Writer: in}, stop: stop, exited: make(chan struct{})}
-	said := &notes{log: func(text string, args ...any) { l.log.Info(text, args...) }, redact: l.servers.Screen, tail: l.tail}
+	said := &notes{log: func(text string, args ...any) { l.log.Info(text, args...) }, redact: l.servers.Screen,
+		tail: l.tail, tenant: l.tenant}
 	command.Input, command.Reply, command.Output = theirIn, theirOut, said
 	l.servers.wg.Go(func() {
 		c.ended, c.err = box.Run(run, command)
@@ -141,6 +142,7 @@ type notes struct {
 	log    func(string, ...any)
 	redact port.Screen
 	tail   *tail // nil: none is kept
+	tenant parley.TenantID
 
 	mu    sync.Mutex // guards the following; leaf
 	part  []byte
@@ -182,19 +184,21 @@ func (n *notes) admit(whole []string) (told []string, full bool) {
 
 func (n *notes) tell(lines []string, full bool) {
 	for _, text := range lines {
+		logged, shown := text, text
 		if n.redact != nil {
-			filter := n.redact.Redactor()
-			text = filter.Write(text) + filter.Close()
+			logged, shown = filtered(n.redact.LogRedactor(), text), filtered(n.redact.Redactor(n.tenant), text)
 		}
-		if text = line(text, noteBytes); text != "" {
-			n.log("a server of tools says", "line", text)
-			n.tail.add(text)
+		if logged = line(logged, noteBytes); logged != "" {
+			n.log("a server of tools says", "line", logged)
+			n.tail.add(line(shown, noteBytes))
 		}
 	}
 	if full {
 		n.log("a server of tools says more than is logged in a minute")
 	}
 }
+
+func filtered(f port.Filter, text string) string { return f.Write(text) + f.Close() }
 
 func (n *notes) close() {
 	n.mu.Lock()
