@@ -12,7 +12,7 @@ import (
 // readers is a rig that reads PDFs: what is in a document is its text, and a blank one has none.
 func readers(t *testing.T, sees bool) *rig {
 	return newRig(t, func(c *Config) {
-		c.ReadPDF = func(_ context.Context, document []byte) (string, int, error) {
+		c.ReadPDF = func(_ context.Context, _ port.Principal, document []byte) (string, int, error) {
 			text, ok := strings.CutPrefix(string(document), "%PDF-")
 			if !ok {
 				return "", 0, parley.Errorf(parley.CodeInvalid, "it is damaged")
@@ -64,13 +64,47 @@ func TestDocumentsAreRefused(t *testing.T) {
 func TestDocumentsAreScreened(t *testing.T) {
 	scanned := make(chan string, 9)
 	r := newRig(t, func(c *Config) {
-		c.ReadPDF = func(context.Context, []byte) (string, int, error) { return "The words.", 1, nil }
+		c.ReadPDF = func(context.Context, port.Principal, []byte) (string, int, error) { return "The words.", 1, nil }
 		c.Screen = listening{c.Screen, scanned}
 	})
 	id := r.open()
 	r.do(id, withDocument("%PDF-"))
 	if text := <-scanned; !strings.Contains(text, "The words.") {
 		t.Errorf("%q was scanned", text)
+	}
+}
+
+// TestDocumentsAreReadForThoseWhoMaySend: a document for a session that does not exist, or of somebody who may not
+// write there, is not read.
+func TestDocumentsAreReadForThoseWhoMaySend(t *testing.T) {
+	read := 0
+	r := newRig(t, func(c *Config) {
+		c.ReadPDF = func(context.Context, port.Principal, []byte) (string, int, error) { read++; return "x", 1, nil }
+	})
+	id := r.open()
+	reader := port.Principal{ID: "rob", Tenant: acme, Roles: []parley.UserRole{parley.RoleReadOnly}}
+	stranger := port.Principal{ID: "eve", Tenant: acme, Roles: []parley.UserRole{parley.RoleStandardUser}}
+	const none = "99999999-9999-4999-8999-999999999999"
+	for _, c := range []struct {
+		who     port.Principal
+		session parley.SessionID
+		open    bool
+		code    parley.Code
+	}{{reader, id, false, parley.CodeForbidden}, {reader, none, false, parley.CodeForbidden},
+		{reader, none, true, parley.CodeForbidden}, {stranger, id, false, parley.CodeNotFound},
+		{ann, none, false, parley.CodeNotFound}} {
+		in := withDocument("%PDF-")
+		in.Open = c.open
+		_, err := r.Submit(t.Context(), c.who, parley.Command{Session: c.session, Do: in})
+		if parley.CodeOf(err) != c.code || read > 0 {
+			t.Errorf("%s in %s: %v, %d documents were read", c.who.ID, c.session, err, read)
+		}
+	}
+	in := withDocument("%PDF-")
+	in.Open = true
+	r.do(none, in)
+	if r.finished(none, 1); read != 1 {
+		t.Errorf("%d documents were read", read)
 	}
 }
 

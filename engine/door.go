@@ -20,7 +20,7 @@ func (e *Engine) Submit(ctx context.Context, who port.Principal, c parley.Comman
 		return port.Receipt{}, err
 	}
 	defer leave()
-	if c.Do, err = e.withDocuments(ctx, c.Do); err != nil {
+	if c.Do, err = e.withDocuments(ctx, who, c); err != nil {
 		return port.Receipt{}, err
 	}
 	return e.hand(ctx, key{c.Tenant, c.Session}, c.Do.Rules().Starts, &request{who: who, command: c})

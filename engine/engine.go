@@ -71,8 +71,9 @@ type Config struct {
 	// nobody does.
 	Told     func(effect parley.EffectType, owed time.Duration)
 	Refusals Refusals // nil: each is put on record
-	// ReadPDF extracts the text of a document and counts its pages, see parley.Image; nil: documents are refused.
-	ReadPDF func(ctx context.Context, document []byte) (text string, pages int, err error)
+	// ReadPDF extracts the text of a document of a principal and counts its pages, see parley.Image; nil: documents are
+	// refused.
+	ReadPDF func(ctx context.Context, who port.Principal, document []byte) (text string, pages int, err error)
 	// SeesPDF says whether a model is shown the pages of a document; nil: no model is.
 	SeesPDF  func(model string) bool
 	Titles   func(model string) bool // it may be asked for titles of conversations; nil: none may

@@ -24,7 +24,6 @@ import (
 
 const (
 	within   = 10 * time.Second // the reading of a document
-	atOnce   = 2                // documents are read; the others wait
 	memory   = 512 << 20        // bytes of the process
 	maxPages = 500              // that are read
 	mostPage = 10_000           // that a document may have
@@ -36,11 +35,11 @@ const helper = "parley-read-pdf"
 
 // A Reader reads documents. It may be used concurrently.
 type Reader struct {
-	places chan struct{}
+	places *places
 	within time.Duration
 }
 
-func NewReader() *Reader { return &Reader{make(chan struct{}, atOnce), within} }
+func NewReader() *Reader { return &Reader{newPlaces(), within} }
 
 var hooked bool
 
@@ -68,17 +67,16 @@ type answer struct {
 
 // Text extracts the text of a document and counts its pages. An empty text: the
 // document has none, as if it were scanned. The error says what is wrong with the
-// document, or CodeOverloaded.
-func (r *Reader) Text(ctx context.Context, document []byte) (text string, pages int, err error) {
+// document, or is CodeLimited if no reader became free. who is the sender of the document.
+func (r *Reader) Text(ctx context.Context, who string, document []byte) (text string, pages int, err error) {
 	if !hooked {
 		return "", 0, errors.New("pdf.Main was not called")
 	}
-	select {
-	case r.places <- struct{}{}:
-		defer func() { <-r.places }()
-	case <-ctx.Done():
-		return "", 0, ctx.Err()
+	leave, err := r.places.enter(ctx, who)
+	if err != nil {
+		return "", 0, err
 	}
+	defer leave()
 	limited, cancel := context.WithTimeout(ctx, r.within)
 	defer cancel()
 	program, err := os.Executable()

@@ -64,7 +64,7 @@ func pages(contents ...string) []byte {
 func says(text string) string { return stream("", "BT /F1 12 Tf 72 720 Td ("+text+") Tj ET") }
 
 func TestText(t *testing.T) {
-	text, n, err := NewReader().Text(t.Context(), pages(says("Hello \\(you\\)"), says("Second")))
+	text, n, err := NewReader().Text(t.Context(), "ann", pages(says("Hello \\(you\\)"), says("Second")))
 	if err != nil || n != 2 || text != "[page 1]\nHello (you)\n[page 2]\nSecond" {
 		t.Errorf("%q, %d pages, %v", text, n, err)
 	}
@@ -72,14 +72,14 @@ func TestText(t *testing.T) {
 
 // TestNoText: a page that is a picture has no text.
 func TestNoText(t *testing.T) {
-	text, n, err := NewReader().Text(t.Context(), pages(stream("", "q Q"), stream("", "q Q")))
+	text, n, err := NewReader().Text(t.Context(), "ann", pages(stream("", "q Q"), stream("", "q Q")))
 	if err != nil || n != 2 || text != "" {
 		t.Errorf("%q, %d pages, %v", text, n, err)
 	}
 }
 
 func TestLongText(t *testing.T) {
-	text, _, err := NewReader().Text(t.Context(), pages(says(strings.Repeat("long ", maxText/4))))
+	text, _, err := NewReader().Text(t.Context(), "ann", pages(says(strings.Repeat("long ", maxText/4))))
 	if err != nil || len(text) > maxText+100 || !strings.HasSuffix(text, "(The rest of the document was left out.)") {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
@@ -118,7 +118,7 @@ func TestHostile(t *testing.T) {
 			r := NewReader()
 			r.within = time.Second
 			begun := time.Now()
-			text, n, err := r.Text(t.Context(), raw)
+			text, n, err := r.Text(t.Context(), "ann", raw)
 			if took := time.Since(begun); took > 15*time.Second {
 				t.Errorf("it took %v", took)
 			}
@@ -135,7 +135,7 @@ func TestAReaderThatIsLeft(t *testing.T) {
 	r := NewReader()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := r.Text(ctx, pages(says("x"))); err != context.Canceled {
+	if _, _, err := r.Text(ctx, "ann", pages(says("x"))); err != context.Canceled {
 		t.Error(err)
 	}
 }

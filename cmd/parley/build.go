@@ -16,7 +16,6 @@ import (
 	"parley/engine"
 	"parley/feed"
 	"parley/metrics"
-	"parley/pdf"
 	"parley/port"
 	"parley/provider"
 	"parley/screen"
@@ -150,7 +149,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		DefaultModel: models.Default, Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
 		Model: model, Remotes: remotes, Log: log, Now: now,
 		Quotas: quotasOf(c), Most: provider.Most, Cost: provider.Cost, Reached: meter.QuotaReached,
-		ReadPDF: pdf.NewReader().Text, SeesPDF: models.SeesPDF,
+		ReadPDF: readPDFs(), SeesPDF: models.SeesPDF,
 		Titles:    titles(c.Titles, models),
 		Artifacts: removeArtifacts(c, projects), OldArtifacts: oldArtifacts(c, projects), Retention: retentionOf(c),
 		KeptChanges: changes.Kept{Data: c.Data},

@@ -1,0 +1,16 @@
+package main
+
+import (
+	"context"
+
+	"parley/pdf"
+	"parley/port"
+)
+
+// readPDFs makes a reader of documents that each user has one place of.
+func readPDFs() func(context.Context, port.Principal, []byte) (string, int, error) {
+	reader := pdf.NewReader()
+	return func(ctx context.Context, who port.Principal, document []byte) (string, int, error) {
+		return reader.Text(ctx, string(who.Tenant)+"\n"+string(who.ID), document)
+	}
+}
