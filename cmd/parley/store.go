@@ -112,7 +112,7 @@ func holder(purpose string) string { return fmt.Sprintf("process %d, %s", os.Get
 // itself.
 const (
 	servingOn   = "serving on "
-	forACommand = " for a command"
+	forACommand = " for a command such as parley chat"
 )
 
 func lockOf(folder string) (text string, err error) {
