@@ -62,6 +62,27 @@ func Images(given []string) (list []parley.Image, err error) {
 	return list, nil
 }
 
+// IsPDF reports whether a media type is that of PDF documents.
+func IsPDF(media string) bool {
+	kind, _, _ := strings.Cut(media, ";")
+	return strings.EqualFold(strings.TrimSpace(kind), parley.TypePDF)
+}
+
+// Document is what Images takes for a PDF document, which a client sends as a data URL or bare base64, and its name.
+func Document(name, data string) string {
+	if rest, isURL := strings.CutPrefix(data, "data:"); isURL {
+		head, encoded, _ := strings.Cut(rest, ",")
+		if !strings.HasSuffix(head, ";base64") || !IsPDF(head) {
+			return data
+		}
+		data = encoded
+	}
+	if name == "" {
+		return "data:" + parley.TypePDF + ";base64," + data
+	}
+	return "data:" + parley.TypePDF + ";name=" + url.PathEscape(name) + ";base64," + data
+}
+
 // nameIn is the parameter name of the head of a data URL.
 func nameIn(head string) string {
 	for _, parameter := range strings.Split(head, ";") {

@@ -98,8 +98,9 @@ func (h *Handler) address(r *http.Request, agent string) string {
 func (s shape) card(a parley.Agent, address, version string, bearer bool) card {
 	about := cmp.Or(a.Description, "The agent "+a.Name+" of a Parley server.")
 	c := card{Name: a.Name, Description: about, Version: cmp.Or(version, "dev"),
-		Capabilities:       capabilities{Streaming: true},
-		DefaultInputModes:  []string{"text/plain", "image/png", "image/jpeg", "image/gif", "image/webp"},
+		Capabilities: capabilities{Streaming: true},
+		DefaultInputModes: []string{"text/plain", "image/png", "image/jpeg", "image/gif", "image/webp",
+			"application/pdf"},
 		DefaultOutputModes: []string{"text/plain"},
 		Skills:             []skill{{ID: a.Name, Name: a.Name, Description: about, Tags: []string{"chat"}}}}
 	if s == v03 {

@@ -1,6 +1,7 @@
 package a2a
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -163,14 +164,18 @@ func (s shape) decodePart(p dialect.Object, m *said) error {
 	return decodeFile(p, "raw", "mediaType", m)
 }
 
-// decodeFile adds an image. Other files are refused: a model would not see them.
+// decodeFile adds an image or a PDF document. Other files are refused: a model would not see them.
 func decodeFile(o dialect.Object, bytes, media string, m *said) error {
-	var data, kind string
-	if err := o.Strings(dialect.Fields{{Key: bytes, To: &data}, {Key: media, To: &kind}}); err != nil {
+	var data, kind, name, filename string
+	if err := o.Strings(dialect.Fields{{Key: bytes, To: &data}, {Key: media, To: &kind}, {Key: "name", To: &name},
+		{Key: "filename", To: &filename}}); err != nil {
 		return invalid("message.parts: %s", err)
 	}
-	if data == "" || kind != "" && !strings.HasPrefix(kind, "image/") {
-		return refusal(codeContentType, "A part must be a text, or an image with its bytes.")
+	if data == "" || kind != "" && !strings.HasPrefix(kind, "image/") && !dialect.IsPDF(kind) {
+		return refusal(codeContentType, "A part must be a text, or an image or a PDF with its bytes.")
+	}
+	if dialect.IsPDF(kind) {
+		data = dialect.Document(cmp.Or(filename, name), data) // the names of versions 1.0 and 0.3
 	}
 	m.images = append(m.images, data)
 	return nil
@@ -221,7 +226,7 @@ func takesText(mode string) bool {
 // input is the command that starts a task. fresh is the session of a message that names no context.
 func (m said) input(who port.Principal, agent string, fresh parley.SessionID) (c parley.Command, err error) {
 	if m.data != nil {
-		return c, refusal(codeContentType, "A new task takes text and images. Data answers a task that waits.")
+		return c, refusal(codeContentType, "A new task takes text, images and PDFs. Data answers a task that waits.")
 	}
 	do := parley.SubmitInput{Content: m.text, Request: m.id, Agent: parley.AgentRef{Name: agent}, Busy: parley.Queue,
 		Open: true}

@@ -147,8 +147,8 @@ func commandID(id, more string) parley.CommandID {
 // readContent reads a text, or a list of parts.
 func readContent(m dialect.Object) (text string, images []string, err error) {
 	var parts []struct {
-		Type, Text, MimeType, Data string
-		Source                     struct{ Type, Value, MimeType string }
+		Type, Text, MimeType, Data, Filename string
+		Source                               struct{ Type, Value, MimeType string }
 	}
 	switch {
 	case json.Unmarshal(m["content"], &text) == nil:
@@ -165,8 +165,12 @@ func readContent(m dialect.Object) (text string, images []string, err error) {
 			images = append(images, p.Source.Value)
 		case p.Type == "binary" && strings.HasPrefix(p.MimeType, "image/") && p.Data != "":
 			images = append(images, p.Data)
+		case p.Type == "document" && p.Source.Type == "data" && dialect.IsPDF(p.Source.MimeType):
+			images = append(images, dialect.Document("", p.Source.Value))
+		case p.Type == "binary" && dialect.IsPDF(p.MimeType) && p.Data != "":
+			images = append(images, dialect.Document(p.Filename, p.Data))
 		default:
-			return "", nil, dialect.Invalid("a part of type %.40q cannot be sent: only text, and images as data, can",
+			return "", nil, dialect.Invalid("a part of type %.40q cannot be sent: only text, and images and PDFs as data, can",
 				p.Type)
 		}
 	}

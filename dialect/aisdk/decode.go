@@ -134,9 +134,9 @@ func readInput(m dialect.Object) (in dialect.Said, err error) {
 	}
 	var texts, images []string
 	for _, p := range parts {
-		var kind, text, media, url string
+		var kind, text, media, url, filename string
 		if err := p.Strings(dialect.Fields{{Key: "type", To: &kind}, {Key: "text", To: &text},
-			{Key: "mediaType", To: &media}, {Key: "url", To: &url}}); err != nil {
+			{Key: "mediaType", To: &media}, {Key: "url", To: &url}, {Key: "filename", To: &filename}}); err != nil {
 			return in, dialect.Invalid("%s", err)
 		}
 		switch {
@@ -144,8 +144,10 @@ func readInput(m dialect.Object) (in dialect.Said, err error) {
 			texts = append(texts, text)
 		case kind == "file" && strings.HasPrefix(media, "image"):
 			images = append(images, url)
+		case kind == "file" && dialect.IsPDF(media):
+			images = append(images, dialect.Document(filename, url))
 		case kind == "file":
-			return in, dialect.Invalid("a file of type %.80q cannot be sent: only images can", media)
+			return in, dialect.Invalid("a file of type %.80q cannot be sent: only images and PDFs can", media)
 		}
 	}
 	in.Do = parley.SubmitInput{Content: strings.Join(texts, "\n\n"), Busy: parley.Queue, Open: true}

@@ -176,7 +176,13 @@ func (a *ask) toolCalls(at string, o dialect.Object) error {
 	return nil
 }
 
-// contentOf reads a content: a string, or parts of text and images.
+// A file is a PDF document.
+type file struct {
+	Name string `json:"filename"`
+	Data string `json:"file_data"`
+}
+
+// contentOf reads a content: a string, or parts of text, images and PDF documents.
 func contentOf(at string, raw json.RawMessage) (text string, images []string, err error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", nil, nil
@@ -189,6 +195,8 @@ func contentOf(at string, raw json.RawMessage) (text string, images []string, er
 		Text    string
 		Refusal string
 		Image   json.RawMessage `json:"image_url"`
+		File    *file           // Chat Completions
+		file                    // Responses
 	}
 	if json.Unmarshal(raw, &parts) != nil {
 		return "", nil, invalid(at, "%s must be a string or a list of parts", at)
@@ -206,8 +214,17 @@ func contentOf(at string, raw json.RawMessage) (text string, images []string, er
 				return "", nil, invalid(at, "%s[%d]: %s", at, i, err)
 			}
 			images = append(images, url)
+		case "file", "input_file":
+			f := p.file
+			if p.Type == "file" && p.File != nil {
+				f = *p.File
+			}
+			if f.Data == "" || strings.HasPrefix(f.Data, "data:") && !dialect.IsPDF(f.Data[len("data:"):]) {
+				return "", nil, invalid(at, "%s[%d]: file_data must be a PDF as a data URL; the server fetches nothing", at, i)
+			}
+			images = append(images, dialect.Document(f.Name, f.Data))
 		default:
-			return "", nil, invalid(at, "%s[%d]: type must be text or an image, not %.40q", at, i, p.Type)
+			return "", nil, invalid(at, "%s[%d]: type must be text, an image or a file, not %.40q", at, i, p.Type)
 		}
 	}
 	return strings.Join(texts, "\n"), images, nil
