@@ -3,6 +3,9 @@ package parley
 import (
 	"fmt"
 	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // A UserRole is a set of permissions. Tokens name roles. A role that is none of
@@ -47,6 +50,15 @@ var (
 )
 
 func (t TenantID) Valid() bool { return tenantPattern.MatchString(string(t)) }
+
+const maxPrincipal = 256 // bytes
+
+// Valid wants text that looks different when it is different: a broken character is read as U+FFFD whatever it was.
+func (p PrincipalID) Valid() bool {
+	return p != "" && len(p) <= maxPrincipal && !strings.ContainsFunc(string(p), func(r rune) bool {
+		return r == utf8.RuneError || !unicode.IsPrint(r)
+	})
+}
 
 // Valid reports whether the id is a UUID of version 4 in lower case.
 func (s SessionID) Valid() bool { return sessionPattern.MatchString(string(s)) }

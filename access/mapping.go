@@ -23,7 +23,7 @@ type Mapping struct {
 // nobody.
 func (m Mapping) principal(claims object) (port.Principal, error) {
 	var who, tenant string
-	if !claims.text(m.User, &who) || !printable(who) {
+	if !claims.text(m.User, &who) || !parley.PrincipalID(who).Valid() {
 		return port.Principal{}, fmt.Errorf("the claim %s is missing, too long or not printable", m.User)
 	}
 	if m.User == "email" && string(claims["email_verified"]) != "true" {

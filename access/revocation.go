@@ -91,7 +91,7 @@ func NewRevocations(ctx context.Context, store RevocationStore, now func() time.
 // that keeps the revocation. It takes effect afterwards: if that fails, it does
 // not hold, and is to be repeated.
 func (r *Revocations) Revoke(ctx context.Context, v Revocation, record parley.Audit) error {
-	if !v.Tenant.Valid() || !printable(string(v.Principal)) || v.Before.IsZero() ||
+	if !v.Tenant.Valid() || !v.Principal.Valid() || v.Before.IsZero() ||
 		v.Before.After(r.now().Add(leeway)) {
 		return parley.Errorf(parley.CodeInvalid,
 			"A revocation needs a tenant, a principal and a time that is not in the future.")

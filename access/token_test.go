@@ -470,7 +470,7 @@ func FuzzTokens(f *testing.F) {
 		// The same claims, signed: nothing may panic, and who is let in is
 		// somebody.
 		id, err := v.identify([]byte(token))
-		if err == nil && (!id.Tenant.Valid() || !printable(string(id.Principal.ID)) || !id.Expires.After(start)) {
+		if err == nil && (!id.Tenant.Valid() || !id.Principal.ID.Valid() || !id.Expires.After(start)) {
 			t.Errorf("%q is %+v", token, id)
 		}
 		_, _, _ = parseKeySet([]byte(token))

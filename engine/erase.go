@@ -23,8 +23,9 @@ func (e *Engine) Erase(ctx context.Context, who port.Principal, user parley.Prin
 	if err := e.mayKeep(ctx, who); err != nil {
 		return report, err
 	}
-	if user == "" {
-		return report, parley.Errorf(parley.CodeInvalid, "Say which user.")
+	if !user.Valid() {
+		return report, parley.Errorf(parley.CodeInvalid, "%.80q is no id of a user: an id has 1 to 256 bytes, and is "+
+			"printable.", user)
 	}
 	end, err := e.erasures.begin(ctx, e.Now())
 	if err != nil {

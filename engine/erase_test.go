@@ -350,3 +350,20 @@ func TestTitlesAreErased(t *testing.T) {
 		t.Errorf("the words are in %v", found)
 	}
 }
+
+// TestAnErasureNeedsAUser: an id that no user can have is refused. One that may belong to somebody is not.
+func TestAnErasureNeedsAUser(t *testing.T) {
+	r := newRig(t)
+	carol := member("carol", parley.RoleOrgAdmin)
+	for _, user := range []parley.PrincipalID{"", "\x00", "a\nb", "\xff", parley.PrincipalID(strings.Repeat("a", 3000))} {
+		if _, err := r.Erase(t.Context(), carol, user); parley.CodeOf(err) != parley.CodeInvalid {
+			t.Errorf("%.20q: %v", user, err)
+		}
+	}
+	for _, user := range []parley.PrincipalID{"unknown", "ann@example.com"} {
+		report, err := r.Erase(t.Context(), carol, user)
+		if parley.CodeOf(err) == parley.CodeInvalid || report.Sessions != 0 {
+			t.Errorf("%q: %+v, %v", user, report, err)
+		}
+	}
+}
