@@ -1,7 +1,11 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"parley/port"
 )
@@ -18,9 +22,19 @@ func PageServer(name string, p port.ServerSetup) (s ToolServer, err error) {
 		f.Sandbox = new(bool)
 	}
 	for variable, value := range p.Env {
+		if !variableName.MatchString(variable) {
+			return s, fmt.Errorf("%.80q is no name of a variable: it has letters, digits and _", variable)
+		}
 		f.Env, values[variable] = append(f.Env, variable), value
 	}
-	for header, value := range p.Headers {
+	for _, header := range slices.Sorted(maps.Keys(p.Headers)) {
+		value := p.Headers[header]
+		switch {
+		case !headerName.MatchString(header):
+			return s, fmt.Errorf("%.80q is not the name of a header: it has letters, digits and -", header)
+		case strings.ContainsAny(value, "\r\n"):
+			return s, fmt.Errorf("the value of the header %s has more than one line", header)
+		}
 		if f.HeadersEnv == nil {
 			f.HeadersEnv = map[string]string{}
 		}
@@ -29,7 +43,8 @@ func PageServer(name string, p port.ServerSetup) (s ToolServer, err error) {
 	}
 	s, key, err := f.read(name, func(name string) (string, bool) { value, ok := values[name]; return value, ok })
 	if err != nil && key != "" {
-		err = fmt.Errorf("%s: %w", key, err)
+		// The page has headers, and no variables of the server.
+		err = errors.New(strings.ReplaceAll(fmt.Sprintf("%s: %s", key, err), "headers_env", "headers"))
 	}
 	return s, err
 }
