@@ -194,6 +194,9 @@ func (k *Keys) entered(vendor, key, address string) (a Account, err error) {
 		u.Scheme != "http" && u.Scheme != "https"):
 		return a, parley.Errorf(parley.CodeInvalid,
 			"The base URL is not the address of a server. Write it like https://host/v1.")
+	case strings.ContainsAny(a.BaseURL, "?#"):
+		return a, parley.Errorf(parley.CodeInvalid, "The base URL has a query or a fragment. Leave out everything from "+
+			"%q on: the paths of the vendor are added at its end.", a.BaseURL[strings.IndexAny(a.BaseURL, "?#"):][:1])
 	case a.BaseURL != "" && u.User != nil:
 		return a, parley.Errorf(parley.CodeInvalid, "The base URL holds a name or password. Leave them out.")
 	case a.Key == "" && (!about.Keyless || a.BaseURL == ""):

@@ -144,6 +144,9 @@ func TestKeysAreRefused(t *testing.T) {
 		"no key":               {provider.Google, "", "", parley.CodeInvalid},
 		"spaces":               {provider.Google, "a key", "", parley.CodeInvalid},
 		"no address":           {provider.Google, secret, "ftp://x", parley.CodeInvalid},
+		"a query":              {provider.Google, secret, "https://x/v1?x=", parley.CodeInvalid},
+		"an empty query":       {provider.Google, secret, "https://x/v1?", parley.CodeInvalid},
+		"a fragment":           {provider.Google, secret, "https://x/v1#x", parley.CodeInvalid},
 		"a password":           {provider.Google, secret, "https://a:b@x/", parley.CodeInvalid},
 	} {
 		if _, err := d.keys.Set(ctx, operator, c.vendor, c.key, c.address); parley.CodeOf(err) != c.code {
