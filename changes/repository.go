@@ -82,6 +82,8 @@ func (r repository) prepare(ctx context.Context, g *Git, part string) error {
 	copies := map[string]string{
 		filepath.Join(r.Dir, "index"):              filepath.Join(part, "index"),
 		filepath.Join(r.Common, "info", "exclude"): filepath.Join(own, "info", "exclude"),
+		// They take part in how contents are written, and run nothing: the configuration names no program.
+		filepath.Join(r.Common, "info", "attributes"): filepath.Join(own, "info", "attributes"),
 	}
 	shared, _ := filepath.Glob(filepath.Join(r.Dir, "sharedindex.*")) // of an index that is split
 	for _, path := range shared {

@@ -10,8 +10,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -61,7 +64,7 @@ func (d desk) save(ctx context.Context, name string, was note, now sight, found 
 	}
 	if record.Why == "" {
 		var err error
-		if record.Files, record.Why, err = d.before(ctx, was, now); err != nil {
+		if record.Files, record.Why, err = d.before(ctx, filepath.Join(d.folder, name, "index"), was, now); err != nil {
 			return err
 		}
 	}
@@ -101,20 +104,27 @@ func (g *Git) forget(folder string, size int) {
 	}
 }
 
-// before reads the contents of the changed files as they were noted, or says why they cannot be restored.
-func (d desk) before(ctx context.Context, was note, now sight) (files []savedFile, why string, err error) {
+// before reads the contents of the changed files as they were noted, or says why they cannot be restored. index is the
+// one that the note was made with.
+func (d desk) before(ctx context.Context, index string, was note, now sight) (files []savedFile, why string, err error) {
 	out, err := d.run(ctx, nil, "diff-tree", "-r", "-z", "--no-renames", "--relative", was.Tree, now.tree)
 	if err != nil {
 		return nil, "", err
 	}
 	total := 0
 	words := strings.Split(string(out), "\x00")
+	var attributes []string // files of attributes that the run changed
+	for i := 1; i < len(words); i += 2 {
+		if strings.EqualFold(path.Base(words[i]), ".gitattributes") {
+			attributes = append(attributes, words[i])
+		}
+	}
 	for i := 0; i+1 < len(words); i += 2 {
-		fields, path := strings.Fields(strings.TrimPrefix(words[i], ":")), words[i+1]
+		fields, name := strings.Fields(strings.TrimPrefix(words[i], ":")), words[i+1]
 		if len(fields) != 5 {
 			return nil, "", fmt.Errorf("git describes a change as %q", words[i])
 		}
-		f := savedFile{Path: path, Before: state{Mode: fields[0], ID: fields[2]},
+		f := savedFile{Path: name, Before: state{Mode: fields[0], ID: fields[2]},
 			After: state{Mode: fields[1], ID: fields[3]}}
 		for _, s := range []*state{&f.Before, &f.After} {
 			switch s.Mode {
@@ -123,17 +133,17 @@ func (d desk) before(ctx context.Context, was note, now sight) (files []savedFil
 			case "100644", "100755":
 			default:
 				return nil, fmt.Sprintf("%q is a symbolic link or a repository, and only files can be restored.",
-					path), nil
+					name), nil
 			}
 		}
-		if was.Large[path] != "" {
-			return nil, fmt.Sprintf(notKept, path), nil
+		if was.Large[name] != "" {
+			return nil, fmt.Sprintf(notKept, name), nil
 		}
-		if !utf8.ValidString(path) {
-			return nil, fmt.Sprintf("The name of the file %q is not UTF-8.", path), nil
+		if !utf8.ValidString(name) {
+			return nil, fmt.Sprintf("The name of the file %q is not UTF-8.", name), nil
 		}
 		if f.Before.Mode != "" {
-			if f.Before.Content, why, err = d.content(ctx, was, path, f.Before.ID); err != nil || why != "" {
+			if f.Before.Content, why, err = d.content(ctx, index, was, name, f.Before.ID, attributes); err != nil || why != "" {
 				return nil, why, err
 			}
 		}
@@ -148,26 +158,61 @@ func (d desk) before(ctx context.Context, was note, now sight) (files []savedFil
 
 // content is what a file held on the disk when it was noted. Of a file that was
 // not read then, because it was as git has it, that is what git writes when it
-// checks the file out. Programs that would take part in that are never run.
-func (d desk) content(ctx context.Context, was note, path, id string) (content []byte, why string, err error) {
-	if d.Dir == "" || slices.Contains(was.Read, path) {
+// checks the file out. Programs that would take part in that are never run. git
+// goes by the attributes that the workspace has now. If they may have been others
+// when the file was noted, there is no content.
+func (d desk) content(ctx context.Context, index string, was note, name, id string, attributes []string) (content []byte,
+	why string, err error) {
+	if d.Dir == "" || slices.Contains(was.Read, name) {
 		content, err = d.output(ctx, nil, maxFile+1, "cat-file", "blob", id)
 	} else {
-		var attributes []byte
-		if attributes, err = d.run(ctx, nil, "check-attr", "-z", "filter", "--", path); err != nil {
+		for _, changed := range attributes {
+			if folder := path.Dir(changed); changed != name && (folder == "." || strings.HasPrefix(name, folder+"/")) {
+				return nil, fmt.Sprintf("The run changed %q, which says in which form git writes %q. So it is not "+
+					"known what %q held.", changed, name, name), nil
+			}
+		}
+		var filter []byte
+		if filter, err = d.run(ctx, nil, "check-attr", "-z", "filter", "--", name); err != nil {
 			return nil, "", err
 		}
-		if words := strings.Split(string(attributes), "\x00"); len(words) < 3 || words[2] != "unspecified" &&
+		if words := strings.Split(string(filter), "\x00"); len(words) < 3 || words[2] != "unspecified" &&
 			words[2] != "unset" {
 			return nil, fmt.Sprintf("git keeps %q in another form than on the disk (its attribute filter is set).",
-				path), nil
+				name), nil
 		}
-		content, err = d.output(ctx, nil, maxFile+1, "cat-file", "--filters", "--path="+d.Prefix+path, id)
+		content, err = d.output(ctx, nil, maxFile+1, "cat-file", "--filters", "--path="+d.Prefix+name, id)
+		if err == nil && len(content) <= maxFile {
+			size, err := d.noted(ctx, index, name)
+			if err != nil {
+				return nil, "", err
+			}
+			if size != 0 && size != len(content) {
+				return nil, fmt.Sprintf("%q had %d bytes before the run, and git would write %d: its attributes were "+
+					"others.", name, size, len(content)), nil
+			}
+		}
 	}
 	if errors.Is(err, errTooMuch) || len(content) > maxFile {
-		return nil, fmt.Sprintf("%q was larger than %d bytes before the run.", path, maxFile), nil
+		return nil, fmt.Sprintf("%q was larger than %d bytes before the run.", name, maxFile), nil
 	}
 	return content, "", err
+}
+
+var debugSize = regexp.MustCompile(`\n  size: ([0-9]+)\tflags: `)
+
+// noted is the size of a file on the disk by an index; zero: the index does not have it.
+func (d desk) noted(ctx context.Context, index, name string) (int, error) {
+	d.index = index
+	out, err := d.run(ctx, nil, "ls-files", "--debug", "--", name)
+	if err != nil {
+		return 0, err
+	}
+	found := debugSize.FindSubmatch(out)
+	if found == nil {
+		return 0, nil
+	}
+	return strconv.Atoi(string(found[1]))
 }
 
 // MayUndo is of port.Changes.

@@ -125,6 +125,40 @@ func TestUndoOfCommittedChanges(t *testing.T) {
 	}
 }
 
+// pointer commits a file that git keeps in another form, as git-lfs does.
+func (p *project) pointer() {
+	p.write("sub/.gitattributes", "*.bin filter=lfs\n")
+	p.write("sub/a.bin", "REAL CONTENT")
+	past := time.Now().Add(-time.Hour) // or git would compare the content
+	if err := os.Chtimes(filepath.Join(p.dir, "sub/a.bin"), past, past); err != nil {
+		p.t.Fatal(err)
+	}
+	p.git("-c", "filter.lfs.clean=printf 'pointer\\n'", "add", "-A")
+	p.git("commit", "-q", "-m", "a pointer")
+	if got := p.git("cat-file", "blob", "HEAD:sub/a.bin"); got != "pointer\n" {
+		p.t.Fatalf("%q is committed", got)
+	}
+}
+
+// TestUndoOfAttributes: a changed file of attributes does not keep other files from being restored whose content does
+// not depend on it.
+func TestUndoOfAttributes(t *testing.T) {
+	p := newProject(t)
+	p.write("sub/.gitattributes", "*.x text\n")
+	p.commit()
+	p.write("sub/deep.txt", "uncommitted\n")
+	before := p.files()
+	p.note()
+	p.write("sub/.gitattributes", "*.txt text eol=crlf\n")
+	p.write("sub/deep.txt", "other\n")
+	p.write("main.go", "other\n")
+	p.since()
+	p.undo("", "")
+	if after := p.files(); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("the files are\n%v\nand were\n%v", after, before)
+	}
+}
+
 // TestUndoIsRefused as a whole, with the names of the files or the reason.
 func TestUndoIsRefused(t *testing.T) {
 	changed := func(p *project) { p.write("main.go", "package main\n"); p.write("new.txt", "new\n") }
@@ -198,6 +232,20 @@ func TestUndoIsRefused(t *testing.T) {
 			}
 		}, code: parley.CodeClosed, says: "symbolic link"},
 		"nothing was changed": {run: func(*project) {}, code: parley.CodeClosed, says: "it changed no files"},
+		"the run sets line ends": {before: func(p *project) { p.write("a.txt", "one\n"); p.commit() },
+			run:  func(p *project) { p.write(".gitattributes", "*.txt text eol=crlf\n"); p.write("a.txt", "two\n") },
+			code: parley.CodeClosed, says: `The run changed ".gitattributes"`},
+		"the run removes the attribute of another form": {before: func(p *project) { p.pointer() },
+			run:  func(p *project) { p.remove("sub/.gitattributes"); p.write("sub/a.bin", "MODIFIED") },
+			code: parley.CodeClosed, says: `The run changed "sub/.gitattributes"`},
+		"the run removes attributes that git ignores": {before: func(p *project) {
+			p.write(".gitignore", ".gitattributes\n")
+			p.pointer()
+		}, run: func(p *project) { p.remove("sub/.gitattributes"); p.write("sub/a.bin", "MODIFIED") },
+			code: parley.CodeClosed, says: `"sub/a.bin" had 12 bytes before the run, and git would write 8`},
+		"git keeps another form by its own file": {before: func(p *project) {
+			p.write(".git/info/attributes", "*.go filter=x\n")
+		}, run: func(p *project) { p.write("main.go", "package main\n") }, code: parley.CodeClosed, says: "filter"},
 		"git keeps another form": {before: func(p *project) {
 			p.write(".gitattributes", "*.bin filter=x\n")
 			p.write("a.bin", "a")
