@@ -47,8 +47,8 @@ type state struct {
 	Content []byte
 }
 
-const notKept = "The content of %q before the run was not kept, because it, or all uncommitted files together, were too " +
-	"large."
+const notKept = "The content of %q before the run was not kept, because it, or all uncommitted files together, were " +
+	"too large."
 
 // save writes what it takes to give files the state of a note again. It fails only if that cannot be written.
 func (d desk) save(ctx context.Context, name string, was note, now sight, found map[string]change) error {
@@ -153,7 +153,33 @@ func (d desk) before(ctx context.Context, index string, was note, now sight) (fi
 		}
 		files = append(files, f)
 	}
-	return files, "", nil
+	why, err = d.swapped(files)
+	return files, why, err
+}
+
+// swapped says which file is a folder after the run, or the reverse. Files and folders cannot change places in one Edit.
+func (d desk) swapped(files []savedFile) (why string, err error) {
+	at, err := newCursor(d.files)
+	if err != nil {
+		return "", err
+	}
+	defer at.close()
+	for _, f := range files {
+		if f.After.Mode != "" {
+			continue
+		}
+		for name := f.Path; name != "."; name = path.Dir(name) {
+			info, err := at.lstat(name)
+			switch {
+			case err != nil: // there is nothing, or it is in a file
+			case name == f.Path && info.IsDir():
+				return fmt.Sprintf("The run replaced the file %q by a folder.", name), nil
+			case name != f.Path && !info.IsDir():
+				return fmt.Sprintf("The run replaced the folder %q by a file.", name), nil
+			}
+		}
+	}
+	return "", nil
 }
 
 // content is what a file held on the disk when it was noted. Of a file that was

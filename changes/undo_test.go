@@ -232,6 +232,17 @@ func TestUndoIsRefused(t *testing.T) {
 			}
 		}, code: parley.CodeClosed, says: "symbolic link"},
 		"nothing was changed": {run: func(*project) {}, code: parley.CodeClosed, says: "it changed no files"},
+		"a folder becomes a file": {run: func(p *project) { p.remove("sub/deep.txt"); p.remove("sub"); p.write("sub", "x") },
+			code: parley.CodeClosed, says: `The run replaced the folder "sub" by a file.`},
+		"a file becomes a folder": {run: func(p *project) { p.remove("main.go"); p.write("main.go/x", "x") },
+			code: parley.CodeClosed, says: `The run replaced the file "main.go" by a folder.`},
+		"a folder becomes a file that git ignores": {before: func(p *project) {
+			p.write("x.log/a", "x")
+			p.git("add", "-f", ".")
+			p.commit()
+		},
+			run:  func(p *project) { p.remove("x.log/a"); p.remove("x.log"); p.write("x.log", "x") },
+			code: parley.CodeClosed, says: `The run replaced the folder "x.log" by a file.`},
 		"the run sets line ends": {before: func(p *project) { p.write("a.txt", "one\n"); p.commit() },
 			run:  func(p *project) { p.write(".gitattributes", "*.txt text eol=crlf\n"); p.write("a.txt", "two\n") },
 			code: parley.CodeClosed, says: `The run changed ".gitattributes"`},
