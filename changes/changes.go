@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"os/exec"
@@ -56,6 +57,7 @@ type Git struct {
 	program string
 	files   *workspace.Workspace
 	folder  string // of notes
+	log     *slog.Logger
 	most    limits
 
 	mu   sync.Mutex               // guards the following; leaf
@@ -69,13 +71,13 @@ var _ port.Changes = (*Git)(nil)
 
 // New fails if there is no git. Notes are kept in a folder, which is made when
 // there is the first. Files that people must not see are not reported.
-func New(files *workspace.Workspace, folder string) (*Git, error) {
+func New(files *workspace.Workspace, folder string, log *slog.Logger) (*Git, error) {
 	program, err := exec.LookPath("git")
 	if err != nil {
 		return nil, err
 	}
 	folder, err = filepath.Abs(folder)
-	return &Git{program: program, files: files, folder: folder, most: limits{maxFiles, maxTotal},
+	return &Git{program: program, files: files, folder: folder, log: log, most: limits{maxFiles, maxTotal},
 		busy: map[string]chan struct{}{}}, err
 }
 
@@ -270,7 +272,11 @@ func (g *Git) Since(ctx context.Context, name string) (parley.FilesChanged, erro
 		return none, err
 	}
 	if len(found) > 0 {
-		_ = at.save(ctx, name, was, now, found) // if it fails, an undo is refused; the report is not lost for that
+		// If it fails, an undo is refused; the report is not lost for that.
+		if err := at.save(ctx, name, was, now, found); err != nil && !errors.Is(err, context.Canceled) {
+			g.log.Warn("the changes of a run will not be undone: what its files held before could not be kept", "note", name,
+				"error", err)
+		}
 	}
 	return at.report(ctx, was.Tree, now.tree, found)
 }

@@ -1,9 +1,11 @@
 package changes
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +24,7 @@ type project struct {
 	t     *testing.T
 	dir   string
 	plain bool // it is no repository
+	said  bytes.Buffer
 	*Git
 }
 
@@ -62,7 +65,7 @@ func (p *project) use(folder string) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	g, err := New(files, filepath.Join(p.t.TempDir(), "notes"))
+	g, err := New(files, filepath.Join(p.t.TempDir(), "notes"), slog.New(slog.NewTextHandler(&p.said, nil)))
 	if err != nil {
 		p.t.Skip("there is no git: ", err)
 	}

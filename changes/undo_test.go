@@ -295,6 +295,26 @@ func TestALargeFileThatWasCommittedSmall(t *testing.T) {
 	}
 }
 
+// TestContentsThatCannotBeKept are in the log. The changes are reported, and an undo is refused.
+func TestContentsThatCannotBeKept(t *testing.T) {
+	p := newProject(t)
+	p.note()
+	p.write("main.go", "package main\n")
+	if err := os.WriteFile(filepath.Join(p.folder, undoFolder), nil, 0o600); err != nil { // it is to be a folder
+		t.Fatal(err)
+	}
+	if got := brief(p.since()); !slices.Equal(got, []string{"Modified main.go"}) {
+		t.Errorf("%q", got)
+	}
+	if said := p.said.String(); !strings.Contains(said, "level=WARN") || !strings.Contains(said, run) {
+		t.Errorf("the log has %q", said)
+	}
+	if err := os.Remove(filepath.Join(p.folder, undoFolder)); err != nil {
+		t.Fatal(err)
+	}
+	p.undo(parley.CodeClosed, "no longer keeps")
+}
+
 // TestUndoKeepsLineEnds: a file that git checks out with other line ends than it
 // stores gets those of the disk.
 func TestUndoKeepsLineEnds(t *testing.T) {

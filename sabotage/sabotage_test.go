@@ -91,6 +91,8 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 		"if size != 0 && size != len(content) {", "if size < 0 {", "./changes", "TestUndoIsRefused"},
 	{"a folder that a run replaced counts as changed after it", "changes/undo.go",
 		"case name != f.Path && !info.IsDir():", "case false:", "./changes", "TestUndoIsRefused"},
+	{"it is not said that contents could not be kept", "changes/changes.go",
+		"err != nil && !errors.Is(err, context.Canceled) {", "err == nil {", "./changes", "TestContentsThatCannotBeKept"},
 	{"an undo takes line ends from git", "changes/undo.go",
 		"d.Dir == \"\" || slices.Contains(was.Read, name)", "true", "./changes", "TestUndoKeepsLineEnds"},
 	{"a run starts while files are restored", "decide.go",

@@ -75,7 +75,7 @@ func loadProject(c *config.Settings, at config.Project, first bool, hooks hookRu
 	}
 	p.skills = config.LoadSkills(p.files, at.Tenant, at.SkillFolders(c.Skills)...)
 	p.tellOfSkills(log)
-	if p.changes, err = changes.New(p.files, p.folder(c, "changes")); err != nil {
+	if p.changes, err = changes.New(p.files, p.folder(c, "changes"), log); err != nil {
 		p.changes = nil
 		if first {
 			log.Info("git is not installed: changes of files by runs are not reported", "reason", err)
