@@ -40,6 +40,7 @@ const (
 	maxFiles   = 5000             // such files, if they are not committed
 	maxTotal   = 32 << 20         // and their bytes
 	maxListing = 64 << 20         // bytes of what git lists
+	maxModes   = 20000            // files whose permissions are noted
 
 	// lookAgain is how long a folder without a repository is left alone after its
 	// files could not be noted: finding out again may take as long as within.
@@ -50,6 +51,7 @@ const (
 type limits struct {
 	files int // whose contents are compared
 	bytes int // of them
+	modes int // of all files: whose permissions are noted
 }
 
 // Git is a port.Changes. It may be used concurrently.
@@ -77,7 +79,7 @@ func New(files *workspace.Workspace, folder string, log *slog.Logger) (*Git, err
 		return nil, err
 	}
 	folder, err = filepath.Abs(folder)
-	return &Git{program: program, files: files, folder: folder, log: log, most: limits{maxFiles, maxTotal},
+	return &Git{program: program, files: files, folder: folder, log: log, most: limits{maxFiles, maxTotal, maxModes},
 		busy: map[string]chan struct{}{}}, err
 }
 
@@ -90,6 +92,9 @@ type note struct {
 	Large map[string]string
 	// Read are the files whose contents were read; the others were as git has them.
 	Read []string
+	// Modes are the permissions of files that have others than 0644 and 0755, of which git knows.
+	Modes   map[string]fs.FileMode
+	NoModes bool // there were too many files to look
 }
 
 const (
@@ -229,7 +234,11 @@ func (g *Git) noteIn(ctx context.Context, r repository, part string) error {
 	if err != nil {
 		return err
 	}
-	raw, err := json.Marshal(note{r, seen.tree, seen.large, seen.read})
+	modes, err := at.modes(ctx)
+	if err != nil {
+		return err
+	}
+	raw, err := json.Marshal(note{r, seen.tree, seen.large, seen.read, modes, modes == nil})
 	if err != nil {
 		return err
 	}

@@ -237,6 +237,33 @@ func looksOf(info fs.FileInfo) string {
 	return fmt.Sprintf("%s %d %s", info.Mode(), info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano))
 }
 
+// modes are the permissions of the files in the index that have others than 0644 and 0755; nil: there are too many files.
+func (d desk) modes(ctx context.Context) (map[string]fs.FileMode, error) {
+	names, err := d.list(ctx, "--cached")
+	if err != nil || len(names) > d.most.modes {
+		return nil, err
+	}
+	at, err := newCursor(d.files)
+	if err != nil {
+		return nil, err
+	}
+	defer at.close()
+	modes := map[string]fs.FileMode{}
+	for _, name := range names {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		info, err := at.lstat(name)
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if perm := info.Mode().Perm(); perm != 0o644 && perm != 0o755 {
+			modes[name] = perm
+		}
+	}
+	return modes, nil
+}
+
 // list asks for files of the workspace, each once.
 func (d desk) list(ctx context.Context, which ...string) ([]string, error) {
 	out, err := d.run(ctx, nil, append([]string{"ls-files", "-z"}, which...)...)

@@ -26,6 +26,8 @@ const (
 	undoFolder = "undo"    // in the folder of notes: a file for each run that changed files
 	maxUndos   = 64        // such files; the oldest make room
 	maxSaved   = 128 << 20 // and their bytes
+
+	unknownMode fs.FileMode = 0o600 // of a file whose permissions are not known
 )
 
 // A saved report is what it takes to undo the changes of a run.
@@ -42,8 +44,9 @@ type savedFile struct {
 
 // A state is that of a regular file; the zero state is that of none.
 type state struct {
-	Mode    string // of git: 100644 or 100755
-	ID      string // what git calls the content
+	Mode    string      // of git: 100644 or 100755
+	Perm    fs.FileMode // permissions; zero: they are not known
+	ID      string      // what git calls the content
 	Content []byte
 }
 
@@ -143,6 +146,7 @@ func (d desk) before(ctx context.Context, index string, was note, now sight) (fi
 			return nil, fmt.Sprintf("The name of the file %q is not UTF-8.", name), nil
 		}
 		if f.Before.Mode != "" {
+			f.Before.Perm = was.perm(name, f.Before.Mode)
 			if f.Before.Content, why, err = d.content(ctx, index, was, name, f.Before.ID, attributes); err != nil || why != "" {
 				return nil, why, err
 			}
@@ -153,19 +157,37 @@ func (d desk) before(ctx context.Context, index string, was note, now sight) (fi
 		}
 		files = append(files, f)
 	}
-	why, err = d.swapped(files)
+	why, err = d.after(files)
 	return files, why, err
 }
 
-// swapped says which file is a folder after the run, or the reverse. Files and folders cannot change places in one Edit.
-func (d desk) swapped(files []savedFile) (why string, err error) {
+// perm is what the permissions of a file were when it was noted, with a mode of git's; zero: they are not known.
+func (n note) perm(name, mode string) fs.FileMode {
+	perm, other := n.Modes[name]
+	switch {
+	case other:
+		return perm
+	case n.NoModes || n.Modes == nil: // nil: a note of an earlier version
+		return 0
+	case mode == "100755":
+		return 0o755
+	}
+	return 0o644
+}
+
+// after adds the permissions that the run left. It says which file is a folder after the run, or the reverse, because
+// files and folders cannot change places in one Edit.
+func (d desk) after(files []savedFile) (why string, err error) {
 	at, err := newCursor(d.files)
 	if err != nil {
 		return "", err
 	}
 	defer at.close()
-	for _, f := range files {
+	for i, f := range files {
 		if f.After.Mode != "" {
+			if info, err := at.lstat(f.Path); err == nil {
+				files[i].After.Perm = info.Mode().Perm()
+			}
 			continue
 		}
 		for name := f.Path; name != "."; name = path.Dir(name) {
@@ -349,20 +371,29 @@ func (s state) is(saved state) bool {
 	return hex.EncodeToString(h.Sum(nil)) == saved.ID
 }
 
-// restore adds to an edit what gives a file its earlier state.
+// restore adds to an edit what gives a file its earlier state. Permissions that were changed after the run stay, but for
+// whether the file is a program. Setuid and setgid bits are not restored.
 func (f savedFile) restore(edit *workspace.Edit, info fs.FileInfo) {
 	if f.Before.Mode == "" {
 		edit.Delete(f.Path, info)
 		return
 	}
-	var mode fs.FileMode // zero: that of the file that is there, or of a new one
-	switch program := f.Before.Mode == "100755"; {
-	case program && info == nil:
-		mode = 0o755
-	case program:
-		mode = info.Mode().Perm() | 0o111
-	case info != nil:
-		mode = info.Mode().Perm() &^ 0o111
+	program := f.Before.Mode == "100755"
+	mode := f.Before.Perm
+	switch {
+	case info != nil && (mode == 0 || info.Mode().Perm() != f.After.Perm): // not known, or changed since the run
+		mode = info.Mode().Perm()
+	case mode == 0:
+		mode = unknownMode
+	}
+	switch {
+	case !program:
+		mode &^= 0o111
+	case mode&0o100 == 0:
+		mode |= mode & 0o444 >> 2 // users that may read it may run it
+	}
+	if mode == 0 { // for an Edit that is the mode of the file that is there
+		mode = unknownMode
 	}
 	edit.Write(f.Path, string(f.Before.Content), info, mode)
 }

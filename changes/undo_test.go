@@ -295,6 +295,69 @@ func TestALargeFileThatWasCommittedSmall(t *testing.T) {
 	}
 }
 
+// TestUndoKeepsPermissions: files get the permissions that they had, and not more if these are not known. Those that
+// somebody has changed after the run stay.
+func TestUndoKeepsPermissions(t *testing.T) {
+	for name, make := range map[string]func(*testing.T) *project{
+		"a repository": func(t *testing.T) *project { return newProject(t) }, "a folder": newFolder} {
+		t.Run(name, func(t *testing.T) {
+			p := make(t)
+			chmod := func(name string, mode os.FileMode) {
+				t.Helper()
+				if err := os.Chmod(filepath.Join(p.dir, name), mode); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.write("mine.txt", "mine\n")
+			chmod("mine.txt", 0o600)
+			chmod("main.go", 0o600)
+			chmod("old name.txt", 0o750)
+			chmod("sub/deep.txt", 0o640)
+			chmod("run.sh", os.ModeSetuid|0o755)
+			chmod("README.md", 0o600)
+			p.note()
+			for _, name := range []string{"mine.txt", "main.go", "old name.txt", "sub/deep.txt"} {
+				p.remove(name)
+			}
+			p.write("sub/deep.txt", "other\n")
+			p.write("run.sh", "other\n")
+			p.write("README.md", "other\n")
+			p.since()
+			chmod("README.md", 0o640)
+			p.undo("", "")
+			want := map[string]os.FileMode{"mine.txt": 0o600, "main.go": 0o600, "old name.txt": 0o750,
+				"sub/deep.txt": 0o640, "run.sh": 0o755, "README.md": 0o640}
+			for name, mode := range want {
+				info, err := os.Lstat(filepath.Join(p.dir, name))
+				if err != nil || info.Mode() != mode {
+					t.Errorf("%s is %v, not %v: %v", name, info.Mode(), mode, err)
+				}
+			}
+		})
+	}
+}
+
+// TestUndoWithoutPermissions: if permissions are not known, a file that is brought back is for its owner alone.
+func TestUndoWithoutPermissions(t *testing.T) {
+	p := newProject(t)
+	p.most.modes = 1
+	if err := os.Chmod(filepath.Join(p.dir, "run.sh"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.commit()
+	p.note()
+	p.remove("run.sh")
+	p.remove("main.go")
+	p.write("README.md", "other\n")
+	p.since()
+	p.undo("", "")
+	for name, mode := range map[string]string{"run.sh": "-rwx------", "main.go": "-rw-------", "README.md": "-rw-r--r--"} {
+		if got := p.files()[name]; !strings.HasPrefix(got, mode) {
+			t.Errorf("%s is %q", name, got)
+		}
+	}
+}
+
 // TestContentsThatCannotBeKept are in the log. The changes are reported, and an undo is refused.
 func TestContentsThatCannotBeKept(t *testing.T) {
 	p := newProject(t)
