@@ -281,7 +281,8 @@ func (g *Git) Undo(ctx context.Context, name string) (done []parley.UndoneFile, 
 }
 
 // restoring hands over an edit that would restore the files of a saved report.
-// again: files that have their earlier state already are in order.
+// again: files that have their earlier state already are in order, and what an
+// attempt that was killed has left beside them is removed.
 func (g *Git) restoring(name string, again bool, do func(*workspace.Edit, []parley.UndoneFile) error) error {
 	record, err := g.recall(name)
 	if err != nil {
@@ -292,9 +293,15 @@ func (g *Git) restoring(name string, again bool, do func(*workspace.Edit, []parl
 		return err
 	}
 	defer edit.Close()
+	edit.Label(name)
 	var files []parley.UndoneFile
 	var changed []string
 	for _, f := range record.Files {
+		if again {
+			if err := edit.Recover(f.Path, f.Before.Mode == ""); err != nil {
+				return err
+			}
+		}
 		now, info, err := look(edit, f)
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -292,6 +293,55 @@ func TestALargeFileThatWasCommittedSmall(t *testing.T) {
 	want := []parley.FileChange{{Path: "main.go", Summary: modified, Diff: tooLarge}}
 	if got := p.since().Files; !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// killing ends its goroutine when it has been asked so many times whether to go on, as a kill ends the process.
+type killing struct {
+	context.Context
+	after int
+}
+
+func (k *killing) Err() error {
+	if k.after--; k.after < 0 {
+		runtime.Goexit()
+	}
+	return nil
+}
+
+// TestAnUndoThatIsKilled at any step can be repeated, and leaves no files of its own behind.
+func TestAnUndoThatIsKilled(t *testing.T) {
+	left := 0
+	for steps := 0; ; steps++ {
+		p := newFolder(t)
+		before := p.list()
+		p.note()
+		p.write("main.go", "other\n")
+		p.write("README.md", "other\n")
+		p.write("made.txt", "made\n")
+		p.remove("sub/deep.txt")
+		p.since()
+		whole := make(chan bool, 1)
+		go func() {
+			defer close(whole)
+			_, err := p.Undo(&killing{context.Background(), steps}, run)
+			whole <- err == nil
+		}()
+		if <-whole {
+			if steps < 8 || left < 3 {
+				t.Errorf("an undo was killed %d times, and left files behind %d times", steps, left)
+			}
+			return
+		}
+		if strings.Contains(p.list(), ".parley-") {
+			left++
+		}
+		if _, err := p.Undo(context.Background(), run); err != nil {
+			t.Errorf("killed after %d steps: %v", steps, err)
+		}
+		if after := p.list(); after != before {
+			t.Errorf("killed after %d steps: there are\n%s\nand were\n%s", steps, after, before)
+		}
 	}
 }
 

@@ -97,6 +97,8 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 		"unknownMode fs.FileMode = 0o600", "unknownMode fs.FileMode = 0o644", "./changes", "TestUndoWithoutPermissions"},
 	{"permissions are not noted", "changes/repository.go",
 		"modes[name] = perm", "_ = perm", "./changes", "TestUndoKeepsPermissions"},
+	{"an undo that was killed leaves its files behind", "workspace/edit.go",
+		"if t.label != \"\" {", "if t.label == \"\" {", "./changes", "TestAnUndoThatIsKilled"},
 	{"an undo takes line ends from git", "changes/undo.go",
 		"d.Dir == \"\" || slices.Contains(was.Read, name)", "true", "./changes", "TestUndoKeepsLineEnds"},
 	{"a run starts while files are restored", "decide.go",

@@ -3,6 +3,8 @@ package workspace
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -29,7 +31,8 @@ type Edit struct {
 	folders *folders
 	writes  []*change
 	deletes []*change
-	read    int // bytes
+	read    int    // bytes
+	label   string // see Label
 }
 
 type change struct {
@@ -58,6 +61,36 @@ func (w *Workspace) Edit() (*Edit, error) {
 		return nil, err
 	}
 	return &Edit{view: v, folders: newFolders(v)}, nil
+}
+
+// Label has the files that exist beside others for a moment be named after a
+// text, instead of at random. An Edit with the same label can remove them after
+// a crash, see Recover. Two of them may not work at the same time.
+func (t *Edit) Label(text string) { t.label = text }
+
+// Recover removes the files that an Edit with the same label has left beside a
+// file when the process was killed. If no file has the name any more, the file
+// that was there is left alone unless gone is true: it may be the only copy.
+func (t *Edit) Recover(name string, gone bool) error {
+	dir, err := t.folders.enter(path.Dir(name), false)
+	if err != nil {
+		return nil // where no folder is, nothing is beside the file
+	}
+	staged := t.beside(name, staging)
+	old := t.beside(name, replacing)
+	left := []string{staged}
+	if info, err := dir.Lstat(path.Base(name)); gone || err == nil && info.Mode().IsRegular() {
+		left = append(left, old)
+	}
+	for _, base := range left {
+		if info, err := dir.root.Lstat(base); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if err := remove(dir.root, base); err != nil {
+			return Fault(name, err)
+		}
+	}
+	return nil
 }
 
 // Close releases what the Edit holds. It does not undo anything.
@@ -176,6 +209,7 @@ func (t *Edit) attempt(ctx context.Context) error {
 	}
 	for _, c := range t.writes {
 		t.folders.touched[path.Dir(c.name)] = true
+		c.temp = t.beside(c.name, staging)
 		if err := c.stage(); err != nil {
 			return Fault(c.name, err)
 		}
@@ -184,7 +218,7 @@ func (t *Edit) attempt(ctx context.Context) error {
 		}
 	}
 	for _, c := range t.writes {
-		if err := c.replace(); err != nil {
+		if err := c.replace(t.beside(c.name, replacing)); err != nil {
 			return Fault(c.name, err)
 		}
 		if err := ctx.Err(); err != nil {
@@ -193,7 +227,7 @@ func (t *Edit) attempt(ctx context.Context) error {
 	}
 	for _, c := range t.deletes {
 		t.folders.touched[path.Dir(c.name)] = true
-		if err := c.remove(); err != nil {
+		if err := c.remove(t.beside(c.name, replacing)); err != nil {
 			return Fault(c.name, err)
 		}
 		if err := ctx.Err(); err != nil {
@@ -226,16 +260,15 @@ func (c *change) stage() error {
 	} else if c.was != nil {
 		mode, exact = c.was.Mode().Perm(), true
 	}
-	c.temp = beside()
 	return create(c.dir.root, c.temp, c.content, mode, exact)
 }
 
-func (c *change) replace() error {
+// replace puts the new content in place. The file that was there is called old for a moment.
+func (c *change) replace(old string) error {
 	if err := c.check(); err != nil {
 		return err
 	}
 	if c.was != nil {
-		old := beside()
 		// Where there are no hard links the name is free for a moment.
 		if c.dir.root.Link(c.base, old) != nil {
 			if err := c.dir.root.Rename(c.base, old); err != nil {
@@ -251,11 +284,10 @@ func (c *change) replace() error {
 	return nil
 }
 
-func (c *change) remove() error {
+func (c *change) remove(old string) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	old := beside()
 	if err := c.dir.root.Rename(c.base, old); err != nil {
 		return err
 	}
@@ -294,8 +326,21 @@ func (t *Edit) undo() (stuck error) {
 	return stuck
 }
 
-// beside is a name for a file that exists only for a moment.
-func beside() string { return ".parley-" + rand.Text() + ".tmp" }
+// What a file beside another is for.
+const (
+	staging   = "new"
+	replacing = "old"
+)
+
+// beside is a name for a file that exists only for a moment, beside the file with a name.
+func (t *Edit) beside(name, purpose string) string {
+	id := rand.Text()
+	if t.label != "" {
+		sum := sha256.Sum256([]byte(t.label + "\x00" + name + "\x00" + purpose))
+		id = hex.EncodeToString(sum[:13])
+	}
+	return ".parley-" + id + ".tmp"
+}
 
 // create writes a new file and waits until it is on the disk. An exact mode is
 // set whatever the process's mask; else the mask applies.
