@@ -34,6 +34,10 @@ func (d *doctor) database() bool {
 		return d.postgres(name)
 	}
 	d.clock(0)
+	if err := sqlite.CheckLog(d.Data); err != nil { // before SQLite reads the two as one database
+		d.fail(name, err, "")
+		return false
+	}
 	if has, _, err := versions(d.ctx, &d.Store); err == nil && has == 0 {
 		if err := lost(&d.Store, d.New, has); err != nil {
 			d.fail(name, err, "")

@@ -114,6 +114,101 @@ func TestAWriteAheadLogIsNotThrownAway(t *testing.T) {
 	}
 }
 
+// leftOver is a folder whose server was killed, a backup that was made before, and a session that only the write-ahead
+// log of the server has.
+func leftOver(t *testing.T) (store []string, backup, session string) {
+	t.Helper()
+	store = kinds["sqlite"](t)
+	backup = filepath.Join(storetest.Dir(t), "copy.db")
+	killed := filepath.Join(storetest.Dir(t), "killed")
+	served(t, store, func(addr, _ string) {
+		mustRun(t, "", with(store, "backup", backup)...)
+		session = open(t, addr).session
+		if err := os.CopyFS(killed, os.DirFS(store[1])); err != nil { // what a crash would leave
+			t.Fatal(err)
+		}
+	})
+	for _, name := range []string{"parley.lock", "parley.db-shm"} {
+		if err := os.Remove(filepath.Join(killed, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if info, err := os.Stat(filepath.Join(killed, "parley.db-wal")); err != nil || info.Size() == 0 {
+		t.Fatalf("no write-ahead log is left over: %v", err)
+	}
+	return []string{"--data", killed}, backup, session
+}
+
+// TestALeftOverLogDoesNotDamageARestore: SQLite would write the log of the earlier database into the restored one.
+// No command does it, and the message names the files to remove.
+func TestALeftOverLogDoesNotDamageARestore(t *testing.T) {
+	t.Parallel()
+	t.Run("a backup", func(t *testing.T) {
+		t.Parallel()
+		store, backup, _ := leftOver(t)
+		db := filepath.Join(store[1], "parley.db")
+		restore := func() {
+			t.Helper()
+			raw, err := os.ReadFile(backup)
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(t, db, string(raw))
+		}
+		restore()
+		remove := "rm -f " + db + "-wal " + db + "-shm"
+		for range 2 { // the first refusal changes nothing
+			refused(t, remove, "", with(store, "migrate", "--restored")...)
+			refused(t, remove, "", with(store, "migrate")...)
+			if said := startRefused(t, store); !strings.Contains(said, remove) {
+				t.Errorf("the server says %s", said)
+			}
+			doctor, _ := run(t, "", with(store, "doctor", "--workspace", t.TempDir())...)
+			if !strings.Contains(doctor, "problem  database: ") || !strings.Contains(doctor, remove) {
+				t.Errorf("doctor says\n%s", doctor)
+			}
+		}
+		for _, name := range []string{db + "-wal", db + "-shm"} {
+			if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+		}
+		mustRun(t, "", with(store, "migrate", "--restored")...)
+		if doctor, _ := run(t, "", with(store, "doctor", "--workspace", t.TempDir())...); !strings.Contains(doctor,
+			"not damaged") {
+			t.Errorf("doctor says\n%s", doctor)
+		}
+		served(t, store, func(addr, _ string) { open(t, addr) })
+	})
+	t.Run("a file in WAL mode", func(t *testing.T) { // such as the .backup of sqlite3 makes
+		t.Parallel()
+		store, backup, _ := leftOver(t)
+		db := filepath.Join(store[1], "parley.db")
+		other := storetest.Dir(t)
+		if err := os.Rename(backup, filepath.Join(other, "parley.db")); err != nil {
+			t.Fatal(err)
+		}
+		execute(t, []string{"--data", other}, `PRAGMA journal_mode = WAL`)
+		if err := os.Rename(filepath.Join(other, "parley.db"), db); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, "rm -f "+db+"-wal "+db+"-shm", "", with(store, "migrate", "--restored")...)
+	})
+	t.Run("no restore", func(t *testing.T) { // the log of a server that was killed is its own
+		t.Parallel()
+		store, _, session := leftOver(t)
+		refused(t, "run parley migrate without --restored first", "", with(store, "migrate", "--restored")...)
+		served(t, store, func(addr, _ string) { (&conversation{t, addr, session}).until("SessionOpened", 1) })
+	})
+	t.Run("a copy with its log", func(t *testing.T) {
+		t.Parallel()
+		store, _, session := leftOver(t)
+		mustRun(t, "", with(store, "migrate")...)
+		mustRun(t, "", with(store, "migrate", "--restored")...)
+		served(t, store, func(addr, _ string) { (&conversation{t, addr, session}).until("SessionOpened", 1) })
+	})
+}
+
 // TestAFirstStartThatWasCutOff leaves a folder that the next start takes up by
 // itself: the key is written after the database is complete, never before.
 func TestAFirstStartThatWasCutOff(t *testing.T) {

@@ -38,6 +38,11 @@ func (c *migrateCommand) Run(p *program) error {
 	if c.Grant != "" && c.DatabaseURL == "" {
 		return errors.New("--grant is about a role of PostgreSQL: name the database with --database-url")
 	}
+	if c.Restored && c.DatabaseURL == "" {
+		if err := sqlite.CheckRestored(c.Data, holder("migrating")); err != nil {
+			return err
+		}
+	}
 	has, knows, err := versions(p.ctx, &c.Store)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -46,7 +47,7 @@ func (o options) checkExists(file string) error {
 	info, err := statDatabase(file)
 	switch {
 	case err == nil && info.Size() > 0:
-		return nil // whether it has tables is known once it is open
+		return checkLog(file) // whether it has tables is known once it is open
 	case parley.CodeOf(err) == parley.CodeInvalid && err != nil:
 		return err
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
@@ -59,8 +60,8 @@ func (o options) checkExists(file string) error {
 		state = "empty"
 	}
 	if log, err := os.Stat(file + "-wal"); err == nil && log.Size() > 0 {
-		return &parley.Error{Code: parley.CodeUnavailable, Hint: restoreHint(file) + "; move " + file +
-			"-wal away first",
+		return &parley.Error{Code: parley.CodeUnavailable,
+			Hint:    "keep a copy of " + file + "-wal, and then " + restoreHint(file),
 			Message: fmt.Sprintf("The database %s is %s, and its write-ahead log %s-wal is not.", file, state, file)}
 	}
 	if o.evidence != "" {
@@ -91,8 +92,71 @@ func Lost(dir, state, evidence string) error {
 			" to start with an empty database on purpose, use parley serve --new"}
 }
 
+// restoreHint is how to restore a backup. The log of the earlier database goes first: SQLite would write it into the
+// restored one.
 func restoreHint(file string) string {
-	return fmt.Sprintf("restore the last file that parley backup made: cp BACKUP %s && parley migrate --restored "+
-		"--data %s",
-		file, filepath.Dir(file))
+	return fmt.Sprintf("restore the last file that parley backup made: %s && cp BACKUP %s && parley migrate "+
+		"--restored --data %s", removeLog(file), file, filepath.Dir(file))
+}
+
+// removeLog is the command that removes the write-ahead log of a database.
+func removeLog(file string) string { return fmt.Sprintf("rm -f %s-wal %s-shm", file, file) }
+
+// checkLog refuses a database with the write-ahead log of another one, which SQLite would write into it and so damage
+// it. It finds the log beside a copy by parley backup: that copy is not in WAL mode until SQLite opens it for writing,
+// and a database has a log only after its header says WAL mode. So the log of a server that crashed is not refused.
+func checkLog(file string) error {
+	log, err := os.Stat(file + "-wal")
+	if err != nil || log.Size() == 0 {
+		return nil
+	}
+	header := make([]byte, 20)
+	f, err := os.Open(file)
+	if err != nil {
+		return nil // SQLite says why it cannot be read
+	}
+	defer f.Close()
+	if _, err := io.ReadFull(f, header); err != nil || string(header[:16]) != "SQLite format 3\x00" {
+		return nil
+	}
+	const rollback = 1 // the journal mode for reading and writing; WAL mode is 2
+	if header[18] != rollback || header[19] != rollback {
+		return nil
+	}
+	return &parley.Error{Code: parley.CodeUnavailable,
+		Message: fmt.Sprintf("The write-ahead log %s-wal does not belong to the database %s. It is of the database that "+
+			"was there before, and would damage this one.", file, file),
+		Hint: fmt.Sprintf("remove it with %s, and run parley migrate --restored --data %s", removeLog(file),
+			filepath.Dir(file))}
+}
+
+// CheckLog refuses a database with the write-ahead log of another one, as Open does, and opens nothing with SQLite. A
+// process that has the database open must not call it: closing a file releases the locks that SQLite has on it.
+func CheckLog(dir string) error { return checkLog(filepath.Join(dir, database)) }
+
+// CheckRestored refuses a database that was restored from a backup if a write-ahead log lies beside it. It is called
+// before SQLite opens the database, because SQLite then writes the log into it. A file that was just restored has no
+// log of its own. If the file is in WAL mode, nothing in the two shows whether they belong together.
+func CheckRestored(dir, holder string) (err error) {
+	file := filepath.Join(dir, database)
+	if log, err := os.Stat(file + "-wal"); err != nil || log.Size() == 0 {
+		return nil
+	}
+	lock, err := lockFolder(dir, holder) // the log of a server that runs is its own
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if err := checkLog(file); err != nil {
+		return err
+	}
+	if log, err := os.Stat(file + "-wal"); err != nil || log.Size() == 0 {
+		return nil
+	}
+	return &parley.Error{Code: parley.CodeConflict,
+		Message: fmt.Sprintf("Beside the restored database %s lies a write-ahead log, %s-wal. If it is of the database "+
+			"that was there before, it would damage this one.", file, file),
+		Hint: fmt.Sprintf("remove the log and copy the backup again: %s && cp BACKUP %s; then run this command again. Only "+
+			"if you copied the log together with the database while no server ran, run parley migrate without --restored "+
+			"first, which takes the log into the database", removeLog(file), file)}
 }

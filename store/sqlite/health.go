@@ -260,5 +260,6 @@ func damaged(err error) bool {
 
 const (
 	damagedMessage = "A part of the database cannot be read."
-	damagedHint    = "stop the server and restore the data folder from a backup; PRAGMA integrity_check tells what is damaged"
+	damagedHint    = "stop the server, remove parley.db-wal and parley.db-shm, and restore parley.db from a backup; " +
+		"PRAGMA integrity_check tells what is damaged"
 )

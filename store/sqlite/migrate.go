@@ -136,7 +136,7 @@ func openUpToDate(ctx context.Context, file string, o options) (db *sql.DB, befo
 		if _, told := errors.AsType[*parley.Error](err); !told {
 			err = &parley.Error{Code: parley.CodeUnavailable, Message: "The database cannot be brought up to date.",
 				Err:  err,
-				Hint: "restore " + file + " from a backup, or move it away to start anew"}
+				Hint: restoreHint(file) + "; or move it away to start anew"}
 		}
 		return db, before, "", err
 	}

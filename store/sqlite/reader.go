@@ -210,5 +210,6 @@ func failedCheck(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	return &parley.Error{Code: parley.CodeCorrupt, Message: "The database is damaged.", Err: err,
-		Hint: "stop the server and restore parley.db from a backup"}
+		Hint: "stop the server, remove parley.db-wal and parley.db-shm, and restore parley.db from a backup; see " +
+			"docs/troubleshooting.md"}
 }
