@@ -236,7 +236,7 @@ func (o *operator) sh(command string) (out string, err error) {
 	cmd.Env = []string{"PATH=" + filepath.Join(o.work, ".bin") + ":" + os.Getenv("PATH"), "HOME=" + o.work,
 		"PARLEY_DATA=" + data, "PARLEY_LISTEN=" + listen, "PARLEY_SERVER=" + o.addr, "PARLEY_WORKSPACE=" + o.project,
 		"PARLEY_DRAIN=1ms"}
-	if strings.HasPrefix(command, "parley token") {
+	if strings.HasPrefix(command, "parley token") && o.page != "troubleshooting" { // which puts it into .env
 		cmd.Env = append(cmd.Env, "PARLEY_JWT_SECRET=0123456789abcdef0123456789abcdef")
 	}
 	said := &untilSaid{until: ends, stop: func() { _ = cmd.Process.Signal(syscall.SIGTERM) }}
