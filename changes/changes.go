@@ -40,7 +40,7 @@ const (
 	maxFiles   = 5000             // such files, if they are not committed
 	maxTotal   = 32 << 20         // and their bytes
 	maxListing = 64 << 20         // bytes of what git lists
-	maxModes   = 20000            // files whose permissions are noted
+	maxModes   = 5000             // files whose permissions are noted
 
 	// lookAgain is how long a folder without a repository is left alone after its
 	// files could not be noted: finding out again may take as long as within.

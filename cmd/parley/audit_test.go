@@ -272,7 +272,6 @@ func TestAForgedCutIsFound(t *testing.T) {
 			}
 			anchor := "default:5:" + rows[4].Hash
 			mustRun(t, "", with(store, "audit", "verify", "--expect", anchor)...)
-			execute(t, store, `DELETE FROM audit WHERE tenant = 'default' AND no <= 30`)
 			found := func(name string) {
 				t.Helper()
 				for _, args := range [][]string{nil, {"--expect", anchor}} {
@@ -283,6 +282,13 @@ func TestAForgedCutIsFound(t *testing.T) {
 					}
 				}
 			}
+			for _, no := range []string{"0", "-9223372036854775808"} {
+				execute(t, store, `INSERT INTO audit SELECT tenant, `+no+`, at, by, action, resource, resource_id, source,
+					metadata, hash FROM audit WHERE tenant = 'default' AND no = 1`)
+				found("one row more, with the number " + no)
+				execute(t, store, `DELETE FROM audit WHERE tenant = 'default' AND no = `+no)
+			}
+			execute(t, store, `DELETE FROM audit WHERE tenant = 'default' AND no <= 30`)
 			found("no record of a cut")
 			zero := strings.Repeat("0", 64)
 			for _, no := range []string{"0", "-1", "-9223372036854775808", "1", "30", "41", "1000"} {

@@ -125,11 +125,11 @@ func (c *ChainCheck) CutProved() bool { return c.proved || c.Cut == (port.AuditC
 // CutPage bounds how many rows of an audit are deleted in one transaction.
 const CutPage = 5000
 
-// CutAudit finds the rows at the beginning of a chain that are older than a time; without any, the cut is zero. page has
-// the first rows of the chain. last is the latest port.AuditTrimmed, if any, and sealed the latest port.AuditSealed, each
-// followed by the row before it. Rows that are not as they were written are not deleted: what was done to them could no
-// longer be found. Nor does the server cut a chain whose beginning only a forged record explains, or rows without a key
-// that no seal vouches for: its own record of the cut would vouch for them.
+// CutAudit finds the rows at the beginning of a chain that are older than a time; without any, the cut is zero. page
+// has the first rows of the chain. last is the latest port.AuditTrimmed, if any, and sealed the latest
+// port.AuditSealed, each followed by the row before it. Rows that are not as they were written are not deleted: what
+// was done to them could no longer be found. Nor does the server cut a chain whose beginning only a forged record
+// explains, or rows without a key that no seal vouches for: its own record of the cut would vouch for them.
 func CutAudit(key AuditKey, last, sealed, page []port.AuditRow, before time.Time) (port.AuditCut, error) {
 	n, records := 0, 0
 	for n < len(page) && page[n].At.Before(before) {

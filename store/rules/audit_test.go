@@ -267,14 +267,7 @@ func TestAForgedCutIsNotBelieved(t *testing.T) {
 			t.Errorf("%s: cut at %d, %v", name, cut.No, err)
 		}
 		if !c.good && err == nil && cut.No > 0 {
-			// What is left must still show it.
-			rest := slices.DeleteFunc(with(c.rows), func(r port.AuditRow) bool { return r.No <= cut.No })
-			next := Chain(key, "acme", rest[len(rest)-1].No, rest[len(rest)-1].Hash,
-				[]parley.Audit{cut.Record(long, "")})
-			check := NewChainCheck(key, cut)
-			if bad, _ := check.Add(with(rest, next...)); bad == nil && check.CutProved() {
-				t.Errorf("%s: the server cut at %d, and nothing shows it", name, cut.No)
-			}
+			t.Errorf("%s: the server cut at %d, and its record vouches for what was there", name, cut.No)
 		}
 	}
 }
