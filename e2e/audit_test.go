@@ -125,7 +125,7 @@ func TestTheRecord(t *testing.T) {
 				") - 1) WHERE tenant = 'acme' AND no = 3", "row 3 is not as it was written")
 	}
 	verify(t, "UPDATE audit SET no = -no WHERE tenant = 'acme' AND no = 2", "UPDATE audit SET no = -no WHERE tenant = "+
-		"'acme' AND no = -2", "row 3 is not as it was written")
+		"'acme' AND no = -2", "row -2 is not as it was written")
 	verify(t, "DELETE FROM audit WHERE tenant = 'acme' AND no = "+last[1], "", "row "+last[1]+" is gone", "--expect",
 		last[2])
 }

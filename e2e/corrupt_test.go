@@ -66,7 +66,7 @@ func TestADamagedFileIsSaidToBe(t *testing.T) {
 		flip(t, s, 0)
 		stdout, stderr, code := run(t, "serve", "--listen", "127.0.0.1:0", "--data", s.o.data, "--workspace",
 			s.o.workspace)
-		if code == 0 || !strings.Contains(stdout+stderr, "from a backup") || strings.Contains(stderr, "goroutine") {
+		if code == 0 || !strings.Contains(stdout+stderr, "Restore the last file that parley backup made") || strings.Contains(stderr, "goroutine") {
 			t.Errorf("ended with %d and said\n%s%s", code, stdout, stderr)
 		}
 	})

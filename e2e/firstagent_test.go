@@ -75,6 +75,7 @@ func TestTheFirstAgent(t *testing.T) {
 		lines = append(lines, m[2])
 	}
 	cmd := exec.CommandContext(within(t, patience), binary(t), "chat", "--server", s.address)
+	cmd.Dir = s.o.workspace
 	cmd.Env, cmd.Stdin = []string{}, strings.NewReader(strings.Join(lines, "\n")+"\n")
 	var printed strings.Builder
 	cmd.Stdout, cmd.Stderr = &printed, &printed

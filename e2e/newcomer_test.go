@@ -93,8 +93,8 @@ func TestAChatInAScript(t *testing.T) {
 	}
 	const demo = "(OPENAI_BASE_URL is set and no model is: the scripted demo answers; name a model of that server with " +
 		"MODEL)\n"
-	if !strings.HasPrefix(out, demo) {
-		t.Errorf("the chat does not begin with %q: %s", demo, out)
+	if before, _, found := strings.Cut(out, demo); !found || strings.Contains(before, "Thread ") {
+		t.Errorf("the chat does not say %q before the thread: %s", demo, out)
 	}
 	if out, said, code := runWith(t, nil, "say hello\n", "chat", "--server", "http://"+s.address); code != 0 {
 		t.Errorf("exit %d, %q, %q", code, out, said)

@@ -83,7 +83,7 @@ func TestAnAddressWithoutAModel(t *testing.T) {
 		if got := strings.Contains(log.String(), hint); got != test.inLog {
 			t.Errorf("%v: the log says\n%s", test.args, log.String())
 		}
-		if got := strings.HasPrefix(chat, "("+hint+")\nThread "); got != test.inChat {
+		if got := strings.Contains(chat, "("+hint+")\nThread "); got != test.inChat {
 			t.Errorf("%v: the chat says\n%s", test.args, chat)
 		}
 		if got := strings.Contains(me, `"hint":"`+hint+`"`); got != test.inMe {
