@@ -70,6 +70,31 @@ func openChecked(ctx context.Context, c *config.Settings, at net.Addr, made *par
 	})
 }
 
+// guarded is the store of all sessions, with the parts that decide who may use it and what may enter it.
+type guarded struct {
+	store    store
+	key      []byte
+	guard    *entrance
+	sentinel *screen.Screen
+}
+
+// openSessions opens the store and the parts that guard it, and adds them to made.
+func openSessions(ctx context.Context, c *config.Settings, at net.Addr, rule hookRules, projects []*project, made *parts,
+	log *slog.Logger) (guarded, error) {
+	store, key, err := openChecked(ctx, c, at, made, log)
+	if err != nil {
+		return guarded{}, err
+	}
+	guard, err := newEntrance(ctx, c, store, key, at, log)
+	if err != nil {
+		return guarded{}, err
+	}
+	made.add("entrance", guard)
+	sentinel := screen.New(key, c.Sentinel, slices.Concat(ownSecrets(c, rule.env, key),
+		rule.secrets(everyAgent(projects)), config.ProgramSecrets(everyAgent(projects), rule.env))...)
+	return guarded{store, key, guard, sentinel}, nil
+}
+
 // build makes every part of a server, and is the only place that knows all of them.
 // If it fails, it closes those that it has made.
 func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog.Logger) (_ *host, err error) {
@@ -95,19 +120,11 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	}
 	at := ports.main.Addr()
 
-	// Where sessions are kept, and who may use them.
-	store, key, err := openChecked(ctx, c, at, &made, log)
+	sessions, err := openSessions(ctx, c, at, rule, projects, &made, log)
 	if err != nil {
 		return nil, err
 	}
-	guard, err := newEntrance(ctx, c, store, key, at, log)
-	if err != nil {
-		return nil, err
-	}
-	made.add("entrance", guard)
-	sentinel := screen.New(key, c.Sentinel, slices.Concat(ownSecrets(c, rule.env, key),
-		rule.secrets(everyAgent(projects)), config.ProgramSecrets(everyAgent(projects), rule.env))...)
-
+	store, key, guard, sentinel := sessions.store, sessions.key, sessions.guard, sessions.sentinel
 	setups, err := openSetups(ctx, c, store, key, models, sentinel, log)
 	if err != nil {
 		return nil, err
