@@ -169,6 +169,36 @@ func TestTheRootIsSmall(t *testing.T) {
 	}
 }
 
+// TestFilesAndFunctionsAreShort: a file is read in one sitting, a function on a few screens. Switches over
+// types do not count, because their cases are read one at a time.
+func TestFilesAndFunctionsAreShort(t *testing.T) {
+	for _, file := range sources(t) {
+		if pkg := path.Dir(file.name); pkg != "." && pkg != "engine" && path.Dir(pkg) != "cmd" {
+			continue
+		}
+		if n := file.lines(file.File.FileStart, file.File.FileEnd); n > 500 {
+			t.Errorf("%s has %d lines; a file may have 500", file.name, n)
+		}
+		for _, decl := range file.Decls {
+			f, ok := decl.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			n := file.lines(f.Pos(), f.End())
+			ast.Inspect(f, func(node ast.Node) bool {
+				s, ok := node.(*ast.TypeSwitchStmt)
+				if ok {
+					n -= file.lines(s.Pos(), s.End())
+				}
+				return !ok
+			})
+			if n > 100 {
+				t.Errorf("%s: %s has %d lines; a function may have 100", file.name, f.Name.Name, n)
+			}
+		}
+	}
+}
+
 func TestPackagesSayWhatTheyAre(t *testing.T) {
 	documented := map[string]bool{}
 	for _, file := range sources(t) {
@@ -185,6 +215,11 @@ func TestPackagesSayWhatTheyAre(t *testing.T) {
 type source struct {
 	*ast.File
 	name string // slash-separated, from the root
+	set  *token.FileSet
+}
+
+func (s source) lines(from, to token.Pos) int {
+	return s.set.Position(to).Line - s.set.Position(from).Line + 1
 }
 
 // sources parses every file that is not a test.
@@ -203,7 +238,7 @@ func sources(t *testing.T) (files []source) {
 			if err != nil {
 				return err
 			}
-			files = append(files, source{f, filepath.ToSlash(name)})
+			files = append(files, source{f, filepath.ToSlash(name), set})
 		}
 		return nil
 	})

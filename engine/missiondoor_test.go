@@ -28,38 +28,9 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 		ctx := context.Background()
 		head, user, reader := member("dora", parley.RoleDeptHead), member("uwe", parley.RoleStandardUser),
 			member("rita", parley.RoleReadOnly)
-		prompt, bad := "look", wicked
+		prompt := "look"
 		choose := parley.SetOverride{Project: "/p", Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: &prompt}}
-		for _, c := range []struct {
-			who  port.Principal
-			do   parley.CommandBody
-			want parley.Code
-		}{
-			{user, parley.SetMission{Project: "/p", Text: "x"}, parley.CodeForbidden},
-			{reader, parley.ClearMission{Project: "/p"}, parley.CodeForbidden},
-			{user, choose, parley.CodeForbidden},
-			{head, parley.SetMission{Project: "/p", Text: "x", Agents: []parley.MissionAgent{{Agent: "coder"},
-				{Agent: "nobody"}}}, parley.CodeNotFound},
-			{head, parley.SetOverride{Agent: "nobody", IdleChoice: choose.IdleChoice}, parley.CodeNotFound},
-			{head, parley.SetMission{Text: strings.Repeat("x", parley.MaxMission+1)}, parley.CodeTooLarge},
-			{head, parley.SetMission{Text: wicked}, parley.CodeBlocked},
-			{head, parley.SetMission{Text: "x",
-				Agents: []parley.MissionAgent{{Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: &bad}}}},
-				parley.CodeBlocked},
-			{head, parley.SetOverride{Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: &bad}}, parley.CodeBlocked},
-			{head, parley.PromptAgent{Mission: 2, Goal: "x", Agent: parley.AgentRef{Name: "coder"}, Prompt: 3,
-				Text: "x"}, parley.CodeInvalid},
-		} {
-			if got := r.as(c.who, parley.TenantSession, c.do); got != c.want {
-				t.Errorf("%s, %.80v: %q, want %q", c.who.ID, c.do, got, c.want)
-			}
-		}
-		if log := r.log(parley.TenantSession); len(log) != 0 {
-			t.Fatalf("refusals left %s", story(log))
-		}
-		if rows := r.audited(parley.AuditMessageBlocked); len(rows) != 3 {
-			t.Errorf("on record are %d refusals", len(rows))
-		}
+		refusesMissions(t, r, head, user, reader, choose)
 		// Two in one second, which the original kept as one.
 		for _, text := range []string{"first", "second", "third"} {
 			if code := r.as(head, parley.TenantSession, parley.SetMission{Project: "/p", Text: text}); code != "" {
@@ -131,6 +102,42 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 		}
 		r.check(parley.TenantSession)
 	})
+}
+
+// refusesMissions shows that invalid and forbidden missions and overrides leave no events, and which of them are audited.
+func refusesMissions(t *testing.T, r *rig, head, user, reader port.Principal, choose parley.SetOverride) {
+	t.Helper()
+	bad := wicked
+	for _, c := range []struct {
+		who  port.Principal
+		do   parley.CommandBody
+		want parley.Code
+	}{
+		{user, parley.SetMission{Project: "/p", Text: "x"}, parley.CodeForbidden},
+		{reader, parley.ClearMission{Project: "/p"}, parley.CodeForbidden},
+		{user, choose, parley.CodeForbidden},
+		{head, parley.SetMission{Project: "/p", Text: "x", Agents: []parley.MissionAgent{{Agent: "coder"},
+			{Agent: "nobody"}}}, parley.CodeNotFound},
+		{head, parley.SetOverride{Agent: "nobody", IdleChoice: choose.IdleChoice}, parley.CodeNotFound},
+		{head, parley.SetMission{Text: strings.Repeat("x", parley.MaxMission+1)}, parley.CodeTooLarge},
+		{head, parley.SetMission{Text: wicked}, parley.CodeBlocked},
+		{head, parley.SetMission{Text: "x",
+			Agents: []parley.MissionAgent{{Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: &bad}}}},
+			parley.CodeBlocked},
+		{head, parley.SetOverride{Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: &bad}}, parley.CodeBlocked},
+		{head, parley.PromptAgent{Mission: 2, Goal: "x", Agent: parley.AgentRef{Name: "coder"}, Prompt: 3,
+			Text: "x"}, parley.CodeInvalid},
+	} {
+		if got := r.as(c.who, parley.TenantSession, c.do); got != c.want {
+			t.Errorf("%s, %.80v: %q, want %q", c.who.ID, c.do, got, c.want)
+		}
+	}
+	if log := r.log(parley.TenantSession); len(log) != 0 {
+		t.Fatalf("refusals left %s", story(log))
+	}
+	if rows := r.audited(parley.AuditMessageBlocked); len(rows) != 3 {
+		t.Errorf("on record are %d refusals", len(rows))
+	}
 }
 
 // The ids of sessions in which agents are prompted can be guessed. Who has opened

@@ -108,28 +108,32 @@ func underANemesis(t *testing.T, seed uint64) {
 			c.exec(`UPDATE nodes SET seen_at = 'epoch' WHERE id = $1`, r.Nodes.Node())
 		}
 	}
-	last := nodes[0]
 	for i, id := range ids {
-		var log []parley.Event
-		await(t, "everything has ended", func() bool { // wherever it is
-			log = last.log(id)
-			return len(all[parley.RunFinished](log)) >= len(accepted[i]) &&
-				fold(parley.NewState(acme, id), log).Run == nil
-		})
-		for _, err := range append(checker.Check(log), checker.Settled(log)...) {
-			t.Errorf("%v\n%s", err, story(log))
-		}
-		count := map[string]int{}
-		for _, in := range all[parley.InputReceived](log) {
-			count[in.Request]++
-		}
 		if len(accepted[i]) < inputs {
 			t.Errorf("only %d of %d inputs were taken", len(accepted[i]), inputs)
 		}
-		for request := range accepted[i] {
-			if count[request] != 1 {
-				t.Errorf("%s was accepted and is there %d times", request, count[request])
-			}
+		eachEndsOnce(t, nodes[0], id, accepted[i])
+	}
+}
+
+// eachEndsOnce waits until a session has nothing left to do, and checks its log: every accepted input is there once.
+func eachEndsOnce(t *testing.T, r *rig, id parley.SessionID, accepted map[string]bool) {
+	t.Helper()
+	var log []parley.Event
+	await(t, "everything has ended", func() bool { // on any of the nodes
+		log = r.log(id)
+		return len(all[parley.RunFinished](log)) >= len(accepted) && fold(parley.NewState(acme, id), log).Run == nil
+	})
+	for _, err := range append(checker.Check(log), checker.Settled(log)...) {
+		t.Errorf("%v\n%s", err, story(log))
+	}
+	count := map[string]int{}
+	for _, in := range all[parley.InputReceived](log) {
+		count[in.Request]++
+	}
+	for request := range accepted {
+		if count[request] != 1 {
+			t.Errorf("%s was accepted and is there %d times", request, count[request])
 		}
 	}
 }

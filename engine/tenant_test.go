@@ -111,32 +111,8 @@ func TestTheTenantsSession(t *testing.T) {
 	}
 
 	stop := parley.StopAgent{Agent: "puppet"}
-	for who, want := range map[*port.Principal]parley.Code{&reader: parley.CodeForbidden, &user: parley.CodeForbidden,
-		&king: parley.CodeForbidden} {
-		if code := r.as(*who, parley.TenantSession, stop); code != want {
-			t.Errorf("%s stops an agent: %q", who.ID, code)
-		}
-	}
-	if code := r.as(head, parley.TenantSession, parley.StopAgent{Agent: "nobody"}); code != parley.CodeNotFound {
-		t.Errorf("an agent that is not there: %q", code)
-	}
-	if code := r.as(head, parley.TenantSession, parley.StopAgent{}); code != parley.CodeInvalid {
-		t.Errorf("no agent: %q", code)
-	}
 	conversation := r.open()
-	if code := r.as(head, conversation, stop); code != parley.CodeNotFound {
-		t.Errorf("a fact of the tenant in a conversation: %q", code)
-	}
-	// As if it were a conversation; nothing of it is even looked at.
-	for _, do := range []parley.CommandBody{parley.OpenSession{}, parley.SubmitInput{Content: wicked, Open: true},
-		parley.RenameSession{Title: "x"}, parley.HaltSession{}, parley.DeleteSession{}} {
-		if code := r.as(ann, parley.TenantSession, do); code != parley.CodeNotFound {
-			t.Errorf("%T: %q", do, code)
-		}
-	}
-	if rows := r.audited(parley.AuditMessageBlocked); len(rows) > 0 {
-		t.Errorf("on record is %+v", rows)
-	}
+	refusesTenantCommands(t, r, head, conversation, reader, user, king)
 	for _, do := range []parley.CommandBody{stop, stop, parley.StartAgent{Agent: "puppet"}} {
 		if code := r.as(head, parley.TenantSession, do); code != "" {
 			t.Errorf("%T: %q", do, code)
@@ -180,6 +156,37 @@ func TestTheTenantsSession(t *testing.T) {
 	}
 	if rows := r.audited(port.AuditSessionRead); len(rows) > 0 {
 		t.Errorf("reading the tenant's session is on record as reading somebody's: %+v", rows)
+	}
+}
+
+// refusesTenantCommands shows which commands the tenant's session refuses, and that it is no conversation.
+func refusesTenantCommands(t *testing.T, r *rig, head port.Principal, conversation parley.SessionID,
+	unprivileged ...port.Principal) {
+	t.Helper()
+	stop := parley.StopAgent{Agent: "puppet"}
+	for _, who := range unprivileged {
+		if code := r.as(who, parley.TenantSession, stop); code != parley.CodeForbidden {
+			t.Errorf("%s stops an agent: %q", who.ID, code)
+		}
+	}
+	if code := r.as(head, parley.TenantSession, parley.StopAgent{Agent: "nobody"}); code != parley.CodeNotFound {
+		t.Errorf("an agent that is not there: %q", code)
+	}
+	if code := r.as(head, parley.TenantSession, parley.StopAgent{}); code != parley.CodeInvalid {
+		t.Errorf("no agent: %q", code)
+	}
+	if code := r.as(head, conversation, stop); code != parley.CodeNotFound {
+		t.Errorf("a fact of the tenant in a conversation: %q", code)
+	}
+	// As if it were a conversation; nothing of it is even looked at.
+	for _, do := range []parley.CommandBody{parley.OpenSession{}, parley.SubmitInput{Content: wicked, Open: true},
+		parley.RenameSession{Title: "x"}, parley.HaltSession{}, parley.DeleteSession{}} {
+		if code := r.as(ann, parley.TenantSession, do); code != parley.CodeNotFound {
+			t.Errorf("%T: %q", do, code)
+		}
+	}
+	if rows := r.audited(parley.AuditMessageBlocked); len(rows) > 0 {
+		t.Errorf("on record is %+v", rows)
 	}
 }
 

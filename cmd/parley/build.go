@@ -139,17 +139,16 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	made.add("mcp servers", outside)
 	remotes := newRemoteAgents(projects, rule.env, log)
 	made.add("remote agents", remotes)
-	hooks, err := newHooks(rule, key)
+	hooks, err := newHooks(c, rule, key, store, at, meter, log)
 	if err != nil {
 		return nil, err
 	}
+	made.add("webhooks", hooks.dispatcher)
 	cluster, err := newNodes(c, store, key, at, projects, log)
 	if err != nil {
 		return nil, err
 	}
 	made.add("nodes", cluster)
-	dispatcher := hooks.newDispatcher(c, store, at, meter, log)
-	made.add("webhooks", dispatcher)
 	followers := feed.New(store)
 	cluster.connect(followers, store)
 	made.add("feed", followers)
@@ -162,7 +161,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	first, more := inEngine(projects, meter.Tools)
 	door := engine.New(engine.Config{Project: first, More: more,
 		Store: meter.Store(store), Nodes: cluster.Nodes, Bus: cluster.port(), Node: cluster.mine,
-		NodeKey: key, Feed: meteredFeed{followers, meter, traces, dispatcher.Poke}, Access: access.Rules{},
+		NodeKey: key, Feed: meteredFeed{followers, meter, traces, hooks.dispatcher.Poke}, Access: access.Rules{},
 		DefaultModel: models.Default, Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
 		Model: model, Remotes: remotes, Log: log, Now: now,
 		Quotas: quotasOf(c), Most: provider.Most, Cost: provider.Cost, Reached: meter.QuotaReached,
@@ -171,7 +170,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		Artifacts: removeArtifacts(c, projects), OldArtifacts: oldArtifacts(c, projects), Retention: retentionOf(c),
 		KeptChanges: changes.Kept{Data: c.Data},
 		Idle:        c.Idle, Window: func(model string) int { return provider.About(model).Window },
-		FileRead: guard.Record.ReadFile, Webhooks: triedHooks{hooks, dispatcher}, Told: meter.Delivered,
+		FileRead: guard.Record.ReadFile, Webhooks: hooks, Told: meter.Delivered,
 		Classifier: newClassifier(c, model), Refusals: guard.Record, Screen: sentinel,
 	})
 	made.add("engine", door)
@@ -183,9 +182,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	conns := dialect.NewConns()
 	made.add("connections", conns)
 	s := shared{door, door.Agents, remotes, guard, conns, log, c.Public(at.String()), c.Auth == "jwt"}
-	bus := newEventBus(c, s, models.Provider, at)
-	bus.Models = provider.NewOffers(models, log, time.Now).List
-	r := newRoutes(s, bus, newNative(c, s, projects, models, bus, cluster, setups, rule))
+	r := newDialects(c, s, projects, models, at, cluster, setups, rule)
 	store.Observe(meter.Committed)
 	meter.Watch(metrics.Sources{Backlog: store.Backlog, Followers: followers.Followers, Sessions: door.Loaded,
 		Bus:     busCounts(cluster.bus),
@@ -195,11 +192,16 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	made.add("mcp clients", r.mcp)
 	// From the same moment on nothing new begins, and everybody is told.
 	made.add("readiness", onClose(func() { door.Drain(); web.Drain() }))
-	h := &host{base: made.pick(baseParts...), work: made.pick(workParts...), failed: web.Failed(), conns: conns,
-		drain: c.Drain, log: log, facts: facts(c, at, len(everyAgent(projects)), models.Default()),
-		banner: newBanner(c, at, projects, models)}
-	if len(made) > 0 {
-		panic("no place in the order for " + made[0].name) // in every test, or never
-	}
-	return h, nil
+	base, work := made.ordered()
+	return &host{base: base, work: work, failed: web.Failed(), conns: conns, drain: c.Drain, log: log,
+		facts:  facts(c, at, len(everyAgent(projects)), models.Default()),
+		banner: newBanner(c, at, projects, models)}, nil
+}
+
+// newDialects makes every wire protocol, and the routes that serve them.
+func newDialects(c *config.Settings, s shared, projects []*project, models *provider.Models, at net.Addr,
+	cluster *nodes, setups *setups, rule hookRules) routes {
+	bus := newEventBus(c, s, models.Provider, at)
+	bus.Models = provider.NewOffers(models, s.log, time.Now).List
+	return newRoutes(s, bus, newNative(c, s, projects, models, bus, cluster, setups, rule))
 }

@@ -29,6 +29,11 @@ type fakeLog struct {
 	more   chan struct{} // closed and replaced when there is an event
 }
 
+// call is an event that asks for a call of a tool.
+func (f *fakeLog) call(session, tool, arguments string) parley.CallID {
+	return parley.CallID(f.event(session, parley.ToolCallRequested{Name: tool, Arguments: arguments}))
+}
+
 func newFakeLog(t *testing.T, session string) *fakeLog {
 	f := &fakeLog{posted: make(chan string, 16), more: make(chan struct{})}
 	f.event(session, parley.SessionOpened{Owner: "local"})
@@ -141,47 +146,37 @@ func TestChatAsksAgain(t *testing.T) {
 // below; and what is asked is answered to the letter.
 func TestChatShowsTheWork(t *testing.T) {
 	t.Parallel()
-	const child = "5a1d7e7e-3c55-4d3a-8a43-6f5c8e0f7b21"
 	f := newFakeLog(t, thread)
 	c := newPerson(t, "--server", f.URL, "--thread", thread)
 	c.see("> ")
 	c.enter("fix it")
 	f.begin(thread, <-f.posted)
-	call := func(session, name, arguments string) parley.CallID {
-		return parley.CallID(f.event(session, parley.ToolCallRequested{Name: name, Arguments: arguments}))
-	}
-	sees := func(want string) {
-		t.Helper()
-		if got := c.see(want); got != "" {
-			t.Errorf("before %q came %q", want, got)
-		}
-	}
 
 	f.event(thread, parley.OutputStarted{Kind: parley.Text})
 	f.event(thread, parley.OutputAppended{Kind: parley.Text, Text: "I look."})
 	f.event(thread, parley.OutputFinished{Kind: parley.Text, Text: "I look."})
-	id := call(thread, "read_file", `{"path":"a.txt"}`)
+	id := f.call(thread, "read_file", `{"path":"a.txt"}`)
 	f.event(thread, parley.ToolCallStarted{Call: id, Attempt: 1})
 	f.event(thread, parley.ToolCallFinished{Call: id, Name: "read_file", Outcome: parley.CallSucceeded,
 		Result: "one\ntwo\n"})
-	sees("I look.\n· read_file a.txt\n  2 lines\n")
+	seesNext(t, c, "I look.\n· read_file a.txt\n  2 lines\n")
 
 	patch := "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+1\n*** End Patch\n"
 	raw, _ := json.Marshal(map[string]string{"patch": patch})
-	id = call(thread, "apply_patch", string(raw))
+	id = f.call(thread, "apply_patch", string(raw))
 	card := f.event(thread, parley.ApprovalRequested{Call: id, Name: "apply_patch", Show: patch, Digest: "d1"})
-	sees("\n[apply_patch wants your approval]\n" + patch + "Allow? [y]es, [a]lways exactly this, [n]o (and why), " +
+	seesNext(t, c, "\n[apply_patch wants your approval]\n"+patch+"Allow? [y]es, [a]lways exactly this, [n]o (and why), "+
 		"[e]xplain, [s]top: ")
 	c.enter("yes please")
-	sees("Answer y, a, n, e or s: ")
+	seesNext(t, c, "Answer y, a, n, e or s: ")
 	c.enter("l") // no rule was offered
-	sees("Answer y, a, n, e or s: ")
+	seesNext(t, c, "Answer y, a, n, e or s: ")
 	c.enter("e")
 	if got := <-f.posted; got != fmt.Sprintf(`/approvals/%s.%d  {"decision":"explain"}`, thread, card) {
 		t.Errorf("%s", got)
 	}
 	f.event(thread, parley.ApprovalExplained{Card: parley.CardID(card), Call: id, Text: "It writes a digit."})
-	sees("\nIt writes a digit.\nAllow? [y]es, [a]lways exactly this, [n]o (and why), [e]xplain, [s]top: ")
+	seesNext(t, c, "\nIt writes a digit.\nAllow? [y]es, [a]lways exactly this, [n]o (and why), [e]xplain, [s]top: ")
 	c.enter("y")
 	if got := <-f.posted; got != fmt.Sprintf(`/approvals/%s.%d  {"decision":"allow","digest":"d1","note":""}`, thread,
 		card) {
@@ -191,15 +186,15 @@ func TestChatShowsTheWork(t *testing.T) {
 	f.event(thread, parley.ToolCallStarted{Call: id, Attempt: 1})
 	f.event(thread, parley.ToolCallFinished{Call: id, Name: "apply_patch", Outcome: parley.CallSucceeded,
 		Result: "Done!\nM a.txt\n"})
-	sees("· apply_patch a.txt\n  Done!\n  M a.txt\n")
+	seesNext(t, c, "· apply_patch a.txt\n  Done!\n  M a.txt\n")
 
-	id = call(thread, "shell", `{"command":["mkdir","a"]}`)
+	id = f.call(thread, "shell", `{"command":["mkdir","a"]}`)
 	card = f.event(thread, parley.ApprovalRequested{Call: id, Name: "shell", Show: "mkdir a", Digest: "d2",
 		Similar: parley.SimilarRule{Text: "mkdir with other arguments", Digest: "r"}})
-	sees("\n[shell wants your approval]\nmkdir a\nSimilar: mkdir with other arguments\n" +
+	seesNext(t, c, "\n[shell wants your approval]\nmkdir a\nSimilar: mkdir with other arguments\n"+
 		"Allow? [y]es, [a]lways exactly this, a[l]ways similar, [n]o (and why), [e]xplain, [s]top: ")
 	c.enter("l please")
-	sees("Answer y, a, l, n, e or s: ")
+	seesNext(t, c, "Answer y, a, l, n, e or s: ")
 	c.enter("l")
 	if got := <-f.posted; got != fmt.Sprintf(
 		`/approvals/%s.%d  {"decision":"always","digest":"d2","note":"","scope":"similar"}`, thread, card) {
@@ -207,35 +202,13 @@ func TestChatShowsTheWork(t *testing.T) {
 	}
 	f.event(thread, parley.ApprovalDecided{Card: parley.CardID(card), Call: id, Decision: parley.AllowAlways})
 	f.event(thread, parley.ToolCallFinished{Call: id, Name: "shell", Outcome: parley.CallDenied, Result: "x"})
-	sees("  not allowed\n")
+	seesNext(t, c, "  not allowed\n")
 
-	id = call(thread, "delegate", `{"agent_id":"tester","task":"test it"}`)
-	f.event(thread, parley.ChildSpawned{Call: id, Child: child, Agent: "tester", Task: "test it"})
-	f.event(child, parley.RunStarted{})
-	f.event(child, parley.OutputAppended{Kind: parley.Text, Text: "not for the person"})
-	below := call(child, "shell", `{"command":["make","test"],"workdir":"sub"}`)
-	card = f.event(child, parley.ApprovalRequested{Call: below, Name: "shell", Show: "Run make test", Digest: "d2"})
-	sees("· delegate to tester: test it\n\n[tester: shell wants your approval]\nRun make test\nAllow? ")
-	c.see("[s]top: ")
-	c.enter("n not in that folder")
-	if got := <-f.posted; got != fmt.Sprintf(
-		`/approvals/%s.%d  {"decision":"deny","digest":"d2","note":"not in that folder"}`, child, card) {
-		t.Errorf("%s", got)
-	}
-	below = call(child, "shell", `{"command":["sh","-c","make test"]}`)
-	f.event(child, parley.ToolCallStarted{Call: below, Attempt: 1})
-	f.event(child, parley.ToolOutputAppended{Call: below, Text: "compiling"})
-	f.event(child, parley.ToolOutputAppended{Call: below, Text: "…\n\x1b[31mFAIL\x1b[0m\nx"})
-	exit := 2
-	f.event(child, parley.ToolCallFinished{Call: below, Name: "shell", Outcome: parley.CallFailed,
-		Result: "exit code 2\ncompiling…", Exit: &exit})
-	sees("· tester: shell sh -c \"make test\"\n  │ compiling…\n  │ ␛[31mFAIL␛[0m\n  │ x\n  exit code 2\n")
-	f.event(child, parley.RunFinished{Outcome: parley.Completed})
-	f.event(thread, parley.ChildReturned{Call: id, Child: child, Agent: "tester", Outcome: parley.Completed})
-	sees("  tester is back (completed)\n")
+	id = f.call(thread, "delegate", `{"agent_id":"tester","task":"test it"}`)
+	showsAChild(t, f, c, id)
 
 	// Settled by somebody else, a card is taken away and the next one asked.
-	first, second := call(thread, "write_file", `{}`), call(thread, "write_file", `{}`)
+	first, second := f.call(thread, "write_file", `{}`), f.call(thread, "write_file", `{}`)
 	one := f.event(thread, parley.ApprovalRequested{Call: first, Name: "write_file", Show: "first"})
 	f.event(thread, parley.ApprovalRequested{Call: second, Name: "write_file", Show: "second"})
 	c.see("first\nAllow? ")
@@ -250,6 +223,43 @@ func TestChatShowsTheWork(t *testing.T) {
 	c.leave()
 	if !strings.Contains(c.text, "This chat has cost $0.0027.") {
 		t.Errorf("at the end: %q", c.text)
+	}
+}
+
+// showsAChild shows the calls and the approval of a sub-agent.
+func showsAChild(t *testing.T, f *fakeLog, c *person, id parley.CallID) {
+	t.Helper()
+	const child = "5a1d7e7e-3c55-4d3a-8a43-6f5c8e0f7b21"
+	f.event(thread, parley.ChildSpawned{Call: id, Child: child, Agent: "tester", Task: "test it"})
+	f.event(child, parley.RunStarted{})
+	f.event(child, parley.OutputAppended{Kind: parley.Text, Text: "not for the person"})
+	below := f.call(child, "shell", `{"command":["make","test"],"workdir":"sub"}`)
+	card := f.event(child, parley.ApprovalRequested{Call: below, Name: "shell", Show: "Run make test", Digest: "d2"})
+	seesNext(t, c, "· delegate to tester: test it\n\n[tester: shell wants your approval]\nRun make test\nAllow? ")
+	c.see("[s]top: ")
+	c.enter("n not in that folder")
+	if got := <-f.posted; got != fmt.Sprintf(
+		`/approvals/%s.%d  {"decision":"deny","digest":"d2","note":"not in that folder"}`, child, card) {
+		t.Errorf("%s", got)
+	}
+	below = f.call(child, "shell", `{"command":["sh","-c","make test"]}`)
+	f.event(child, parley.ToolCallStarted{Call: below, Attempt: 1})
+	f.event(child, parley.ToolOutputAppended{Call: below, Text: "compiling"})
+	f.event(child, parley.ToolOutputAppended{Call: below, Text: "…\n\x1b[31mFAIL\x1b[0m\nx"})
+	exit := 2
+	f.event(child, parley.ToolCallFinished{Call: below, Name: "shell", Outcome: parley.CallFailed,
+		Result: "exit code 2\ncompiling…", Exit: &exit})
+	seesNext(t, c, "· tester: shell sh -c \"make test\"\n  │ compiling…\n  │ ␛[31mFAIL␛[0m\n  │ x\n  exit code 2\n")
+	f.event(child, parley.RunFinished{Outcome: parley.Completed})
+	f.event(thread, parley.ChildReturned{Call: id, Child: child, Agent: "tester", Outcome: parley.Completed})
+	seesNext(t, c, "  tester is back (completed)\n")
+}
+
+// seesNext fails if anything is printed before want.
+func seesNext(t *testing.T, c *person, want string) {
+	t.Helper()
+	if got := c.see(want); got != "" {
+		t.Errorf("before %q came %q", want, got)
 	}
 }
 

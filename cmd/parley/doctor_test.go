@@ -118,101 +118,105 @@ func listeningOn(t *testing.T, h http.Handler) []string {
 
 // TestDoctorFindsProblems: each is planted, found under its name, and comes with
 // something to do.
+// plantedProblems are settings that parley doctor must complain about.
+var plantedProblems = map[string]struct {
+	plant func(t *testing.T) []string
+	check string
+	want  status
+	words string
+}{
+	"a workspace that is not there": {
+		func(t *testing.T) []string { return []string{"--data", t.TempDir(), "--workspace", "/nowhere"} },
+		"settings", problem, "--workspace /nowhere"},
+	"a folder that is not there": {func(*testing.T) []string { return []string{"--data", "/nowhere"} },
+		"data folder", warning, "not there yet"},
+	"a folder that is a file": {func(t *testing.T) []string {
+		file := filepath.Join(t.TempDir(), "file")
+		put(t, file, "")
+		return []string{"--data", file}
+	}, "data folder", problem, "not a folder"},
+	// /proc, because nobody can write there, not even root.
+	"a folder that is read-only": {func(*testing.T) []string { return []string{"--data", "/proc"} }, "data folder",
+		problem, "cannot be written"},
+	"a folder for everybody": {func(t *testing.T) []string {
+		store := soundStore(t)
+		if err := os.Chmod(store[1], 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return store
+	}, "data folder", warning, "others than its owner"},
+	"a file that is no database": {func(t *testing.T) []string {
+		store := kinds["sqlite"](t)
+		put(t, filepath.Join(store[1], "parley.db"), strings.Repeat("no database ", 1000))
+		return store
+	}, "database", problem, "damaged"},
+	"a database with a damaged page": {func(t *testing.T) []string {
+		store := soundStore(t)
+		f, err := os.OpenFile(filepath.Join(store[1], "parley.db"), os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := int64(8192); at < info.Size(); at += 4096 { // the header and the schema stay
+			if _, err := f.WriteAt([]byte("damage"), at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return store
+	}, "database", problem, "damaged"},
+	"a database of a newer release": {func(t *testing.T) []string {
+		store := soundStore(t)
+		execute(t, store, newerRelease)
+		return store
+	}, "migrations", problem, "newer release"},
+	"an event that cannot be read": {func(t *testing.T) []string {
+		store := soundStore(t)
+		execute(t, store, `UPDATE events SET body = '{' WHERE seq = 3`)
+		return store
+	}, "sessions", warning, "1 of the 1"},
+	"a row that does not fit its log": {func(t *testing.T) []string {
+		store := soundStore(t)
+		execute(t, store, `UPDATE sessions SET status = 'running'`)
+		return store
+	}, "sessions", warning, "1 of the 1"},
+	"a port that something else has": {
+		func(t *testing.T) []string { return listeningOn(t, http.NotFoundHandler()) }, "port", problem,
+		"not a Parley"},
+	"a port of something else that is healthy": {func(t *testing.T) []string {
+		return listeningOn(t,
+			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":"ok"}`) }))
+	}, "port", problem, "not a Parley"},
+	"a broken agent file": {
+		func(t *testing.T) []string { return agentFile(t, "---\nname: [\n---\nhi") }, "agents", problem, "a.md:"},
+	"an agent with a tool that is not there": {
+		func(t *testing.T) []string { return agentFile(t, "---\ntools: [fly]\n---\nhi") }, "agents", problem,
+		`no tool "fly"`},
+	"an agent that trusts an MCP server that is not there": {func(t *testing.T) []string {
+		return agentFile(t, "---\ntools: ['*']\ndescription: x\ntrust: ['mcp:nope']\n---\nhi")
+	}, "agents", problem, "a.md:4: agent a: trust names mcp:nope"},
+	"an agent with a model that has no key": {
+		func(t *testing.T) []string { return agentFile(t, "---\nmodel: gpt-9\n---\nhi") }, "models", warning,
+		"OPENAI_API_KEY is not set"},
+	"a PostgreSQL that is not there": {func(t *testing.T) []string {
+		return []string{"--data", t.TempDir(), "--database-url", "postgres://nobody:secret@127.0.0.1:1/none"}
+	}, "database", problem, "database"},
+	"a PostgreSQL that is read-only": {func(t *testing.T) []string {
+		return []string{"--data", t.TempDir(), "--database-url",
+			pgtest.Database(t) + "&default_transaction_read_only=on"}
+	}, "database", problem, "read-only"},
+	"an address that is no database": {
+		func(t *testing.T) []string { return []string{"--data", t.TempDir(), "--database-url", "mysql://"} },
+		"settings", problem, "--database-url"},
+}
+
 func TestDoctorFindsProblems(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		plant func(t *testing.T) []string
-		check string
-		want  status
-		words string
-	}{
-		"a workspace that is not there": {
-			func(t *testing.T) []string { return []string{"--data", t.TempDir(), "--workspace", "/nowhere"} },
-			"settings", problem, "--workspace /nowhere"},
-		"a folder that is not there": {func(*testing.T) []string { return []string{"--data", "/nowhere"} },
-			"data folder", warning, "not there yet"},
-		"a folder that is a file": {func(t *testing.T) []string {
-			file := filepath.Join(t.TempDir(), "file")
-			put(t, file, "")
-			return []string{"--data", file}
-		}, "data folder", problem, "not a folder"},
-		// /proc, because nobody can write there, not even root.
-		"a folder that is read-only": {func(*testing.T) []string { return []string{"--data", "/proc"} }, "data folder",
-			problem, "cannot be written"},
-		"a folder for everybody": {func(t *testing.T) []string {
-			store := soundStore(t)
-			if err := os.Chmod(store[1], 0o755); err != nil {
-				t.Fatal(err)
-			}
-			return store
-		}, "data folder", warning, "others than its owner"},
-		"a file that is no database": {func(t *testing.T) []string {
-			store := kinds["sqlite"](t)
-			put(t, filepath.Join(store[1], "parley.db"), strings.Repeat("no database ", 1000))
-			return store
-		}, "database", problem, "damaged"},
-		"a database with a damaged page": {func(t *testing.T) []string {
-			store := soundStore(t)
-			f, err := os.OpenFile(filepath.Join(store[1], "parley.db"), os.O_RDWR, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
-			info, err := f.Stat()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for at := int64(8192); at < info.Size(); at += 4096 { // the header and the schema stay
-				if _, err := f.WriteAt([]byte("damage"), at); err != nil {
-					t.Fatal(err)
-				}
-			}
-			return store
-		}, "database", problem, "damaged"},
-		"a database of a newer release": {func(t *testing.T) []string {
-			store := soundStore(t)
-			execute(t, store, newerRelease)
-			return store
-		}, "migrations", problem, "newer release"},
-		"an event that cannot be read": {func(t *testing.T) []string {
-			store := soundStore(t)
-			execute(t, store, `UPDATE events SET body = '{' WHERE seq = 3`)
-			return store
-		}, "sessions", warning, "1 of the 1"},
-		"a row that does not fit its log": {func(t *testing.T) []string {
-			store := soundStore(t)
-			execute(t, store, `UPDATE sessions SET status = 'running'`)
-			return store
-		}, "sessions", warning, "1 of the 1"},
-		"a port that something else has": {
-			func(t *testing.T) []string { return listeningOn(t, http.NotFoundHandler()) }, "port", problem,
-			"not a Parley"},
-		"a port of something else that is healthy": {func(t *testing.T) []string {
-			return listeningOn(t,
-				http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":"ok"}`) }))
-		}, "port", problem, "not a Parley"},
-		"a broken agent file": {
-			func(t *testing.T) []string { return agentFile(t, "---\nname: [\n---\nhi") }, "agents", problem, "a.md:"},
-		"an agent with a tool that is not there": {
-			func(t *testing.T) []string { return agentFile(t, "---\ntools: [fly]\n---\nhi") }, "agents", problem,
-			`no tool "fly"`},
-		"an agent that trusts an MCP server that is not there": {func(t *testing.T) []string {
-			return agentFile(t, "---\ntools: ['*']\ndescription: x\ntrust: ['mcp:nope']\n---\nhi")
-		}, "agents", problem, "a.md:4: agent a: trust names mcp:nope"},
-		"an agent with a model that has no key": {
-			func(t *testing.T) []string { return agentFile(t, "---\nmodel: gpt-9\n---\nhi") }, "models", warning,
-			"OPENAI_API_KEY is not set"},
-		"a PostgreSQL that is not there": {func(t *testing.T) []string {
-			return []string{"--data", t.TempDir(), "--database-url", "postgres://nobody:secret@127.0.0.1:1/none"}
-		}, "database", problem, "database"},
-		"a PostgreSQL that is read-only": {func(t *testing.T) []string {
-			return []string{"--data", t.TempDir(), "--database-url",
-				pgtest.Database(t) + "&default_transaction_read_only=on"}
-		}, "database", problem, "read-only"},
-		"an address that is no database": {
-			func(t *testing.T) []string { return []string{"--data", t.TempDir(), "--database-url", "mysql://"} },
-			"settings", problem, "--database-url"},
-	} {
+	for name, test := range plantedProblems {
+
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			found, _ := examined(t, test.plant(t)...)

@@ -55,6 +55,15 @@ func (p *parts) pick(names ...string) (picked parts) {
 	return picked
 }
 
+// ordered takes all parts out, in the order in which they start. Parts of base outlive those that work needs.
+func (p *parts) ordered() (base, work parts) {
+	base, work = p.pick(baseParts...), p.pick(workParts...)
+	if len(*p) > 0 {
+		panic("no place in the order for " + (*p)[0].name) // in every test, or never
+	}
+	return base, work
+}
+
 func (p parts) start() {
 	for _, x := range p {
 		if s, ok := x.part.(starter); ok {

@@ -60,31 +60,25 @@ func (h hookRules) secrets(agents []parley.Agent) (list []string) {
 	return list
 }
 
-// hooks are the rules for webhooks, and the key that seals the secrets of sessions.
+// hooks are the rules for webhooks, the key that seals the secrets of sessions, and the dispatcher that calls receivers.
 type hooks struct {
 	hookRules
 	webhook.Sealer
-}
-
-func newHooks(rules hookRules, key []byte) (hooks, error) {
-	sealer, err := webhook.NewSealer(key)
-	return hooks{rules, sealer}, err
-}
-
-// triedHooks are hooks whose receivers can be sent a sample.
-type triedHooks struct {
-	hooks
 	dispatcher *webhook.Dispatcher
 }
 
-func (h triedHooks) Try(ctx context.Context, tenant parley.TenantID, session parley.SessionID,
-	hook port.StoredWebhook) (port.WebhookTrial, error) {
+// Try sends a receiver a sample.
+func (h hooks) Try(ctx context.Context, tenant parley.TenantID, session parley.SessionID, hook port.StoredWebhook) (
+	port.WebhookTrial, error) {
 	return h.dispatcher.Try(ctx, tenant, session, hook)
 }
 
-func (h hooks) newDispatcher(
-	c *config.Settings, store store, at net.Addr, m *metrics.Metrics, log *slog.Logger,
-) *webhook.Dispatcher {
+func newHooks(c *config.Settings, rules hookRules, key []byte, store store, at net.Addr, m *metrics.Metrics,
+	log *slog.Logger) (hooks, error) {
+	sealer, err := webhook.NewSealer(key)
+	if err != nil {
+		return hooks{}, err
+	}
 	public := c.Public(at.String())
 	if public == "" {
 		public = openAt(at)
@@ -93,7 +87,6 @@ func (h hooks) newDispatcher(
 	if nodes := nodesOf(store); nodes != nil {
 		term = nodes.Term
 	}
-	return webhook.New(webhook.Config{Term: term, Store: store, Sealer: h.Sealer, Allow: h.Allow, Env: h.env,
-		Public:  public,
-		Version: version, Log: log, Now: time.Now, Told: m.Told})
+	return hooks{rules, sealer, webhook.New(webhook.Config{Term: term, Store: store, Sealer: sealer, Allow: rules.Allow,
+		Env: rules.env, Public: public, Version: version, Log: log, Now: time.Now, Told: m.Told})}, nil
 }
