@@ -179,6 +179,11 @@ func (t *trial) fresh() error {
 	if t.o.Store != "postgres" {
 		return nil
 	}
+	return t.newDatabase()
+}
+
+// newDatabase makes the database of the servers that are started from now on.
+func (t *trial) newDatabase() error {
 	conn, err := pgx.Connect(t.ctx, t.o.Postgres)
 	if err != nil {
 		return err

@@ -74,6 +74,7 @@ type trial struct {
 	began    processors
 	selfFrom time.Duration
 	childCPU time.Duration // of processes that ended
+	services time.Duration // of the database and the bus until the trial began
 }
 
 // Run measures and reports. The report has what was measured also if ctx ended.
@@ -163,7 +164,7 @@ func Names() (list []string) {
 
 // try runs one scenario. A scenario that failed reports why and no figures.
 func (b *bench) try(ctx context.Context, s scenario, target *peer, repeat int, raw Raw) *Result {
-	r := &Result{Scenario: s.name, Target: "parley", Repeat: repeat, Raw: raw, Values: map[string]float64{}}
+	r := &Result{Scenario: s.name, Target: parleyTarget, Repeat: repeat, Raw: raw, Values: map[string]float64{}}
 	if target != nil {
 		r.Target = target.Name
 	}
@@ -343,11 +344,22 @@ func (t *trial) rate(full, short float64) float64 {
 	return full
 }
 
+// serviceCPU is what the database and the bus have used, which are part of what is measured.
+func (t *trial) serviceCPU() (sum time.Duration) {
+	if t.o.Postgres != "" {
+		sum += cpuOfProgram("postgres")
+	}
+	if t.o.NATS != "" {
+		sum += cpuOfProgram("nats-server")
+	}
+	return sum
+}
+
 // startLoad and stopLoad find out whether something else used the machine.
 func (t *trial) startLoad() {
 	t.began = readProcessors()
 	u, _ := usageOf(os.Getpid())
-	t.selfFrom = u.cpu
+	t.selfFrom, t.services = u.cpu, t.serviceCPU()
 	t.r.Load = loadAverage()
 }
 
@@ -358,7 +370,7 @@ func (t *trial) stopLoad() {
 	if total <= 0 {
 		return
 	}
-	foreign := now.busy - t.began.busy - (u.cpu - t.selfFrom) - t.childCPU
+	foreign := now.busy - t.began.busy - (u.cpu - t.selfFrom) - t.childCPU - (t.serviceCPU() - t.services)
 	t.r.Foreign = max(0, float64(foreign)/float64(total))
 	t.r.Steal = float64(now.steal-t.began.steal) / float64(total)
 	t.r.Busy = t.r.Foreign > 0.1 || t.r.Steal > 0.05

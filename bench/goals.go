@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -19,7 +20,7 @@ type goal struct {
 	higher   bool // higher is better
 	goal     float64
 	moonshot float64 // NaN: there is none
-	of       func(view) (float64, bool)
+	of       func(v view, target string) (float64, bool)
 }
 
 // A view is the figures of one scenario in one repeat, by target.
@@ -38,36 +39,36 @@ const (
 )
 
 // value takes a figure as it is.
-func value(name string) func(view) (float64, bool) {
-	return func(v view) (float64, bool) {
-		x, ok := v["parley"][name]
+func value(name string) func(view, string) (float64, bool) {
+	return func(v view, target string) (float64, bool) {
+		x, ok := v[target][name]
 		return x, ok
 	}
 }
 
-// versus divides a figure by that of a peer in the same repeat.
-func versus(name, peer string) func(view) (float64, bool) {
-	return func(v view) (float64, bool) {
-		ours, ok := v["parley"][name]
+// versus divides a figure of Parley by that of a peer in the same repeat.
+func versus(name, peer string) func(view, string) (float64, bool) {
+	return func(v view, target string) (float64, bool) {
+		ours, ok := v[target][name]
 		theirs, there := v[peer][name]
-		return ours / theirs, ok && there && theirs > 0
+		return ours / theirs, target == parleyTarget && ok && there && theirs > 0
 	}
 }
 
 // ratio divides two figures.
-func ratio(a, b string) func(view) (float64, bool) {
-	return func(v view) (float64, bool) {
-		x, ok := v["parley"][a]
-		y, there := v["parley"][b]
+func ratio(a, b string) func(view, string) (float64, bool) {
+	return func(v view, target string) (float64, bool) {
+		x, ok := v[target][a]
+		y, there := v[target][b]
 		return x / y, ok && there && y > 0
 	}
 }
 
 // difference subtracts two figures.
-func difference(a, b string) func(view) (float64, bool) {
-	return func(v view) (float64, bool) {
-		x, ok := v["parley"][a]
-		y, there := v["parley"][b]
+func difference(a, b string) func(view, string) (float64, bool) {
+	return func(v view, target string) (float64, bool) {
+		x, ok := v[target][a]
+		y, there := v[target][b]
 		return x - y, ok && there
 	}
 }
@@ -185,6 +186,7 @@ func exponent(points []Point) (float64, bool) {
 type Standing struct {
 	Text           string
 	Value          string
+	Peers          string // the medians of the peers
 	Goal, Moonshot string
 	Verdict        string
 	Remark         string
@@ -214,15 +216,17 @@ func (r *Report) Check() (list []Standing) {
 
 func (r *Report) stand(g goal) Standing {
 	s := Standing{Text: g.text, Goal: bound(g.goal, g.higher, g.unit), Moonshot: bound(g.moonshot, g.higher, g.unit)}
-	var values []float64
+	values := map[string][]float64{} // by target
 	broken := false
 	for _, v := range r.views(g.scenario) {
-		if x, ok := g.of(v); ok {
-			values = append(values, x)
+		for target := range v {
+			if x, ok := g.of(v, target); ok {
+				values[target] = append(values[target], x)
+			}
 		}
 	}
 	for _, x := range r.Results {
-		if x.Scenario != g.scenario || x.Target != "parley" {
+		if x.Scenario != g.scenario || x.Target != parleyTarget {
 			continue
 		}
 		broken = broken || x.Problem != ""
@@ -233,12 +237,19 @@ func (r *Report) stand(g goal) Standing {
 	if r.Setup.Short {
 		s.Remark = "a short run: the figure means nothing"
 	}
-	spread := spreadOf(values)
+	spread := spreadOf(values[parleyTarget])
 	s.Value = spread.String()
+	var peers []string
+	for _, target := range slices.Sorted(maps.Keys(values)) {
+		if target != parleyTarget {
+			peers = append(peers, target+" "+number(spreadOf(values[target]).median))
+		}
+	}
+	s.Peers = strings.Join(peers, ", ")
 	switch {
 	case broken:
 		s.Verdict = string(failed)
-	case len(values) == 0:
+	case len(values[parleyTarget]) == 0:
 		s.Verdict = string(notMeasured)
 	default:
 		s.Verdict = string(judge(spread, g))
@@ -279,7 +290,7 @@ func (r *Report) slope(scenario, curve string, most float64) Standing {
 		Verdict: string(notMeasured), Value: "-"}
 	var values []float64
 	for _, x := range r.Results {
-		if x.Scenario == scenario && x.Target == "parley" {
+		if x.Scenario == scenario && x.Target == parleyTarget {
 			if e, ok := exponent(x.Curves[curve]); ok {
 				values = append(values, e)
 			}
@@ -336,12 +347,17 @@ func bound(v float64, higher bool, unit string) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", sign, thousands(strconv.FormatFloat(v, 'f', -1, 64)), unit))
 }
 
-// WriteCheck writes standings for people.
-func WriteCheck(w io.Writer, list []Standing) error {
+// WriteCheck compares a report with the goals, for people.
+func (r *Report) WriteCheck(w io.Writer) error {
 	tab := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(tab, "figure\tmeasured\tgoal\tmoonshot\tverdict\t")
-	for _, s := range list {
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\n", s.Text, s.Value, s.Goal, s.Moonshot, s.Verdict, s.Remark)
+	fmt.Fprintln(tab, "figure\tmeasured\tgoal\tmoonshot\tverdict\tpeers, median\t")
+	for _, s := range r.Check() {
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Text, s.Value, s.Goal, s.Moonshot, s.Verdict, s.Peers,
+			s.Remark)
 	}
-	return tab.Flush()
+	err := tab.Flush()
+	for _, why := range r.Missing {
+		fmt.Fprintf(w, "missing peer: %s\n", why)
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -49,8 +50,19 @@ func TestCheck(t *testing.T) {
 		return list[max(i, 0)]
 	}
 	fan := "1: fan-out to 1,000, one event at a time, CPU per delivery ÷ gws"
-	if s := find(fan); s.Value != "0.85 [0.8..0.9]" || s.Verdict != string(met) {
+	if s := find(fan); s.Value != "0.85 [0.8..0.9]" || s.Verdict != string(met) || s.Peers != "" {
 		t.Errorf("%+v", s)
+	}
+	r.Results = append(r.Results, &Result{Scenario: "runs", Target: "opencode",
+		Values: map[string]float64{"cpu_ms_per_run": 91}})
+	if s := find("server CPU per run"); s.Value != "-" || s.Verdict != string(notMeasured) || s.Peers != "opencode 91.0" {
+		t.Errorf("a figure that only a peer has: %+v", s)
+	}
+	r.Missing = []string{"gws: no compiler"}
+	var checked strings.Builder
+	if err := r.WriteCheck(&checked); err != nil || !strings.Contains(checked.String(), "opencode 91.0") ||
+		!strings.HasSuffix(checked.String(), "missing peer: gws: no compiler\n") {
+		t.Errorf("%v\n%s", err, checked.String())
 	}
 	slow := result("parley", 1, 20)
 	slow.Busy = true

@@ -176,10 +176,10 @@ Store {{.Report.Setup.Store}}, transport {{.Report.Setup.Transport}}, repeats {{
 {{if .Report.Setup.Short}}<strong>A short run: its figures mean nothing.</strong>{{end}}</p>
 {{range .Report.Missing}}<p>Missing peer: {{.}}</p>{{end}}
 <h2>Goals</h2>
-<table><tr><th>Figure</th><th>Measured</th><th>Goal</th><th>Moonshot</th><th>Verdict</th><th></th></tr>
+<table><tr><th>Figure</th><th>Measured</th><th>Goal</th><th>Moonshot</th><th>Verdict</th><th>Peers, median</th><th></th></tr>
 {{range .Check}}<tr><td>{{.Text}}</td><td>{{.Value}}</td><td>{{.Goal}}</td><td>{{.Moonshot}}</td>
 <td class="{{.Class}}">{{.Verdict}}</td>
-<td>{{.Remark}}</td></tr>{{end}}</table>
+<td>{{.Peers}}</td><td>{{.Remark}}</td></tr>{{end}}</table>
 {{if .Plots}}<h2>Growth</h2><p>Both axes are logarithmic. A straight line with the power 1 is proportional growth.</p>
 <div class="plots">
 {{range .Plots}}<figure><figcaption>{{.Title}}</figcaption>{{.SVG}}<p>{{.Fit}}</p></figure>{{end}}</div>{{end}}

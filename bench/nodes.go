@@ -14,9 +14,14 @@ import (
 // one and over PostgreSQL alone: how late tokens are on another node, what a delivery
 // costs on one, two and three nodes, and what it costs to pass a command on.
 func runNodes(t *trial) error {
-	if t.database == "" {
-		t.r.Missing = "it needs --store postgres and --database"
+	if t.o.Postgres == "" {
+		t.r.Missing = "it needs --database"
 		return nil
+	}
+	if t.database == "" { // the other scenarios use SQLite
+		if err := t.newDatabase(); err != nil {
+			return err
+		}
 	}
 	buses := []string{"postgres"}
 	if t.o.NATS != "" {
@@ -45,7 +50,7 @@ func runNodes(t *trial) error {
 // anew ends the servers and goes on with a fresh database.
 func (t *trial) anew() error {
 	t.stopServers()
-	return t.fresh()
+	return t.newDatabase()
 }
 
 // nodes starts servers on one database, and waits until they know each other.

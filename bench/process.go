@@ -163,6 +163,26 @@ func usageOfGroup(group int) (sum procUsage) {
 	return sum
 }
 
+// cpuOfProgram sums over all processes of a program, also over their children that have ended.
+func cpuOfProgram(name string) (sum time.Duration) {
+	list, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0
+	}
+	for _, e := range list {
+		stat, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
+		if err != nil || !bytes.Contains(stat, []byte("("+name+")")) {
+			continue
+		}
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		for _, i := range []int{11, 12, 13, 14} {
+			n, _ := strconv.ParseInt(string(fields[i]), 10, 64)
+			sum += time.Duration(n) * tick
+		}
+	}
+	return sum
+}
+
 // privateMemory is the memory that a process shares with no other: without the
 // pages of its program file.
 func privateMemory(pid int) int64 {

@@ -44,6 +44,9 @@ type Setup struct {
 	Server    string  `json:"server,omitempty"`
 }
 
+// parleyTarget is the target of results that are not those of a peer.
+const parleyTarget = "parley"
+
 // A Result is one scenario against one target in one repeat.
 type Result struct {
 	Scenario string             `json:"scenario"`
@@ -248,8 +251,8 @@ func (r *Report) table(scenario string) scenarioTable {
 		}
 	}
 	slices.Sort(t.targets)
-	if i := slices.Index(t.targets, "parley"); i > 0 { // it comes first
-		t.targets = slices.Insert(slices.Delete(t.targets, i, i+1), 0, "parley")
+	if i := slices.Index(t.targets, parleyTarget); i > 0 { // it comes first
+		t.targets = slices.Insert(slices.Delete(t.targets, i, i+1), 0, parleyTarget)
 	}
 	slices.Sort(names)
 	for _, name := range names {

@@ -33,7 +33,7 @@ type benchRunCommand struct {
 	N           int      `placeholder:"N" help:"Number of sessions or connections (default: that of the scenario)."`
 	Rate        float64  `placeholder:"R" help:"Requests per second (default: that of the scenario)."`
 	Store       string   `default:"sqlite" enum:"sqlite,postgres" help:"Store of the server: sqlite, or postgres in the database that --database names."`
-	Database    string   `placeholder:"URL" help:"PostgreSQL database, for --store postgres and to compare appends with plain inserts. With --store postgres each scenario gets a database of its own, so the user needs the right to create databases."`
+	Database    string   `placeholder:"URL" help:"PostgreSQL database, for --store postgres, the scenario nodes, and to compare appends with plain inserts. With --store postgres each scenario gets a database of its own, so the user needs the right to create databases."`
 	NATSURL     string   `name:"nats-url" placeholder:"URL" help:"NATS server, to measure several nodes with it (default: they are measured with PostgreSQL alone)."`
 	Transport   string   `default:"ws" enum:"ws,sse" help:"Transport of the clients: ws (thread chat over WebSockets) or sse (the native log as server-sent events)."`
 	JSON        string   `name:"json" type:"path" placeholder:"FILE" help:"Write the report to this file, for parley bench check."`
@@ -135,7 +135,7 @@ func (c *benchCheckCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	if err := bench.WriteCheck(p.stdout, report.Check()); err != nil {
+	if err := report.WriteCheck(p.stdout); err != nil {
 		return err
 	}
 	if failed := report.Problems(); len(failed) > 0 {

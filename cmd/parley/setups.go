@@ -85,7 +85,7 @@ func (s *setups) Start() {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	if s.shared {
-		s.wg.Go(func() { s.Keep(ctx, 5*time.Second) })
+		s.wg.Go(func() { s.Keep(ctx, time.Second) })
 	}
 }
 
