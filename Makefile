@@ -78,10 +78,10 @@ NODE_MODULES := $(patsubst %/package.json,%/node_modules/.installed,$(wildcard e
 SLOW := ./e2e ./store/postgres ./cmd/parley ./engine ./sandbox
 JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-# Three tests of a package at a time: most of them wait for child processes and databases.
+# Packages whose tests wait for child processes and databases run more of them at a time (TestMain).
 # Without the checks of go vet, all of which make lint does. Without symbols for debuggers (-s), also in the programs
 # that tests build: they are half of the time of linking, and stack traces do not need them.
-GOTEST := GOFLAGS="$$GOFLAGS -ldflags=-s" go test -vet=off -p $(JOBS) -parallel 3
+GOTEST := GOFLAGS="$$GOFLAGS -ldflags=-s" go test -vet=off -p $(JOBS)
 
 test: $(NODE_MODULES) web/dist/index.html ## run all tests
 	cd web && npm test --silent

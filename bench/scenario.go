@@ -31,7 +31,7 @@ var scenarios = []scenario{
 	{"import", "parley import of sessions with 1,000 to 100,000 chunks", false, runImport},
 	{"timer", "1,000 follow-ups that are due within a second", false, runTimer},
 	{"outbox", "answers that are owed to 64 clients which come back", false, runOutbox},
-	{"slow", "1,000 readers that stall while an agent streams", false, runSlow},
+	{"slow", "1,000 readers that hardly read while an agent streams 100 MB", false, runSlow},
 	{"churn", "clients that connect, ask and leave, closed loop", true, runChurn},
 	{"inputs", "400 messages of 1 MB at once", false, runInputs},
 	{"keepalive", "HTTP connections that are left open", false, runKeepAlive},
