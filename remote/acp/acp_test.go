@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -494,6 +495,9 @@ func TestBadPrograms(t *testing.T) {
 		}, want: "not asked: The program of agent prog does not start: it ended with exit code 1: no module."},
 		"old": {change: func(o *Options) {
 			o.Run = func(ctx context.Context, l Launch) (string, error) {
+				if _, err := bufio.NewReader(l.Input).ReadString('\n'); err != nil { // an earlier answer is to no request
+					return "", err
+				}
 				fmt.Fprintln(l.Reply, `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":9}}`)
 				<-ctx.Done()
 				return "", nil
