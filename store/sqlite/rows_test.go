@@ -26,7 +26,11 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 	defer s.Close()
 	logs := rapid.Custom(dialecttest.AnyLog)
 	var some [][]parley.Event
-	for seed := range 2000 {
+	logsTried := 2000
+	if testing.Short() {
+		logsTried = 200
+	}
+	for seed := range logsTried {
 		some = append(some, logs.Example(seed))
 	}
 	storetest.Rederived(t, s, some, func() {
