@@ -204,7 +204,7 @@ func (m *Models) SeesPDF(model string) bool {
 		return true
 	case OpenAI:
 		a := m.Account(OpenAI)
-		return a.API == "responses" || a.API == "" && a.BaseURL == ""
+		return openai.APIOf(a.API, a.BaseURL) == openai.Responses
 	}
 	return false
 }

@@ -59,6 +59,19 @@ type Model struct {
 
 var _ port.Model = (*Model)(nil)
 
+// APIOf returns the API with which a server is called, Responses or Chat. Without a choice, servers other than OpenAI's
+// own get Chat. An empty base URL is OpenAI's.
+func APIOf(choice, baseURL string) string {
+	u, err := url.Parse(cmp.Or(baseURL, officialURL))
+	switch {
+	case choice != "":
+		return choice
+	case err == nil && u.Hostname() == "api.openai.com":
+		return Responses
+	}
+	return Chat
+}
+
 func New(o Options) *Model {
 	addressIn := "OPENAI_BASE_URL"
 	if o.BaseURL == "" {
@@ -66,12 +79,7 @@ func New(o Options) *Model {
 	} else if o.KeyIn != "" {
 		addressIn = o.KeyIn
 	}
-	if o.API == "" {
-		o.API = Chat
-		if u, err := url.Parse(o.BaseURL); err == nil && u.Hostname() == "api.openai.com" {
-			o.API = Responses
-		}
-	}
+	o.API = APIOf(o.API, o.BaseURL)
 	vendor := "OpenAI"
 	if o.API == Chat {
 		vendor = "the model's server"

@@ -120,6 +120,9 @@ func (s secrets) resealSetups(ctx context.Context, tx pgx.Tx, tenant parley.Tena
 		return err
 	}
 	list, err := pgx.CollectRows(rows, scanSetup)
+	if err != nil {
+		return err
+	}
 	for _, one := range list {
 		if s.vault.Current(one.Sealed) {
 			continue
@@ -133,7 +136,7 @@ func (s secrets) resealSetups(ctx context.Context, tx pgx.Tx, tenant parley.Tena
 			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // within does something in one transaction of a scope.

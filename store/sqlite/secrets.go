@@ -158,6 +158,9 @@ func (s secrets) resealSetups(ctx context.Context, tx *sql.Tx, tenant parley.Ten
 		return err
 	}
 	list, err := scanSetups(rows)
+	if err != nil {
+		return err
+	}
 	for _, one := range list {
 		if s.vault.Current(one.Sealed) {
 			continue
@@ -171,7 +174,7 @@ func (s secrets) resealSetups(ctx context.Context, tx *sql.Tx, tenant parley.Ten
 			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // inOne does something in one transaction.

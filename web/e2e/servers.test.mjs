@@ -18,7 +18,7 @@ createInterface({ input: process.stdin }).on('line', (line) => {
     say(id, { protocolVersion: '2025-06-18', capabilities: { tools: {} }, serverInfo: { name: 'notes', version: '1' } })
   else if (method === 'tools/list')
     say(id, { tools: [{ name: 'greet', description: 'Greets.', inputSchema: { type: 'object' } }] })
-  else if (method === 'tools/call') say(id, { content: [{ type: 'text', text: 'Hello from ' + process.env.PLACE }] })
+  else if (method === 'tools/call') say(id, { content: [{ type: 'text', text: 'Hello from ' + process.env.PLACE_TOKEN }] })
   else if (id !== undefined)
     process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32601, message: 'no' } }) + '\\n')
 })
@@ -48,7 +48,7 @@ test('a program is added, tested, used, changed and removed in the page', async 
 
   // A program that agents could replace is given no secrets, as for those of the file.
   await form.getByLabel('Command').fill(`node ${join(server.workspace, 'notes.mjs')}`)
-  await form.getByLabel('Environment').fill('PLACE=here-it-is')
+  await form.getByLabel('Environment').fill('PLACE_TOKEN=here-it-is-4711')
   writeFileSync(join(server.workspace, 'notes.mjs'), program)
   await form.getByRole('button', { name: 'Save' }).click()
   await form.getByText(/where agents can replace it/).waitFor()
@@ -68,7 +68,7 @@ test('a program is added, tested, used, changed and removed in the page', async 
   const { sessions } = await server.ask('GET', '/api/v1/sessions')
   const log = await fetch(`${server.url}/api/v1/sessions/${sessions[0].id}/log`).then((response) => response.text())
   assert(log.includes('Hello from'), 'the server was not called')
-  assert(!(log + (await server.ask('GET', '/api/v1/mcp').then(JSON.stringify))).includes('here-it-is'), 'a secret is shown')
+  assert(!(log + (await server.ask('GET', '/api/v1/mcp').then(JSON.stringify))).includes('here-it-is-4711'), 'a secret is shown')
 
   // Off in this conversation: the model is not offered it, and cannot call it. On again, it is back.
   model.script('greet once more', { toolCalls: [call('notes__greet', {})] }, 'It is off.')
@@ -87,7 +87,7 @@ test('a program is added, tested, used, changed and removed in the page', async 
   await page.goto('/settings#tools')
   await page.getByRole('button', { name: 'Change', exact: true }).click()
   const change = page.getByRole('form', { name: 'Change notes' })
-  assert.equal(await change.getByLabel('Environment').inputValue(), 'PLACE=')
+  assert.equal(await change.getByLabel('Environment').inputValue(), 'PLACE_TOKEN=')
   await change.getByLabel('change the workspace').check()
   await change.getByRole('button', { name: 'Save' }).click()
   await page.getByRole('button', { name: 'Remove…' }).click()
