@@ -8,19 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// A UserRole is a set of permissions. Tokens name roles. A role that is none of
-// these permits nothing.
+// A UserRole is a set of permissions. Tokens name roles. An unknown role
+// permits nothing.
 type UserRole string
 
 const (
 	RoleLocal        UserRole = "local"     // the one principal of local mode; no token can name it
-	RoleOrgAdmin     UserRole = "org_admin" // everything within its tenant
+	RoleOrgAdmin     UserRole = "org_admin" // every action within its tenant
 	RoleDeptHead     UserRole = "dept_head"
 	RoleStandardUser UserRole = "standard_user"
 	RoleReadOnly     UserRole = "read_only"
 )
 
-// ParseUserRole reads a role that a token can name. The error lists these roles.
+// ParseUserRole parses a role that a token can name. Its error lists these roles.
 func ParseUserRole(text string) (UserRole, error) {
 	switch role := UserRole(text); role {
 	case RoleOrgAdmin, RoleDeptHead, RoleStandardUser, RoleReadOnly:
@@ -30,14 +30,14 @@ func ParseUserRole(text string) (UserRole, error) {
 		RoleOrgAdmin, RoleDeptHead, RoleStandardUser, RoleReadOnly)
 }
 
-// An Action is what a principal wants to do; an Authorizer knows who may.
+// An Action is an operation on which access is decided. An Authorizer decides whether a principal may perform it.
 type Action string
 
 const (
-	ActRead            Action = "agents:read"    // follow, list, look
-	ActMessage         Action = "agents:message" // talk to an agent, answer it, stop it
+	ActRead            Action = "agents:read"    // follow, list, read
+	ActMessage         Action = "agents:message" // send to an agent, answer its cards, stop it
 	ActAdmin           Action = "agents:write"   // halt, reopen; implies agents:message
-	ActSettings        Action = "tenant:write"   // change what holds for everybody of the tenant
+	ActSettings        Action = "tenant:write"   // change settings of the whole tenant
 	ActReadAudit       Action = "audit:read"
 	ActReadUsers       Action = "users:read"
 	ActWriteUsers      Action = "users:write"
@@ -53,7 +53,8 @@ func (t TenantID) Valid() bool { return tenantPattern.MatchString(string(t)) }
 
 const maxPrincipal = 256 // bytes
 
-// Valid wants text that looks different when it is different: a broken character is read as U+FFFD whatever it was.
+// Valid accepts only printable text, so that ids that differ also look different. It rejects U+FFFD because every
+// invalid byte decodes to it.
 func (p PrincipalID) Valid() bool {
 	return p != "" && len(p) <= maxPrincipal && !strings.ContainsFunc(string(p), func(r rune) bool {
 		return r == utf8.RuneError || !unicode.IsPrint(r)

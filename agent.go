@@ -10,34 +10,35 @@ import (
 	"slices"
 )
 
-// An Agent is a definition: who answers, and how. A run keeps the definition it
-// started with, by digest.
+// An Agent is the definition of an agent. A run keeps the definition it started
+// with, by digest.
 type Agent struct {
 	Name         string       `json:"name"`
 	Description  string       `json:"description,omitempty"`
 	Model        string       `json:"model,omitempty"` // empty: the server's default
 	Fallback     []string     `json:"fallback_models,omitempty"`
-	Tools        []string     `json:"tools"`              // nil or "*" for all; empty: none
-	Approval     ApprovalMode `json:"approval,omitempty"` // empty: the tenant's
+	Tools        []string     `json:"tools"`              // nil or "*": all tools; empty: no tools
+	Approval     ApprovalMode `json:"approval,omitempty"` // empty: the tenant's default
 	Limits       AgentLimits  `json:"limits,omitzero"`
-	Allow        *AgentAllow  `json:"allow,omitempty"` // nil: everybody who may talk to agents
+	Allow        *AgentAllow  `json:"allow,omitempty"` // nil: every principal with agents:message
 	Instructions string       `json:"instructions,omitempty"`
-	Delegates    []string     `json:"delegates,omitempty"` // nil: to everybody who talks to everybody
-	// Trust lists the sources whose content does not make calls ask, besides the
-	// conversation; nil: defaultTrust.
+	Delegates    []string     `json:"delegates,omitempty"` // nil: every agent without an allow list
+	// Trust lists the sources that the agent trusts besides the conversation.
+	// Content from them does not make its calls ask a person. nil: defaultTrust.
 	Trust   []Source `json:"trust,omitzero"`
-	Address string   `json:"address,omitempty"` // where it runs, if that is elsewhere: tcp://host:port or unix:///path
-	// Command is the program that it is, if it is one that speaks the Agent Client
-	// Protocol, and Env the names of the server's variables that the program gets.
-	// Only a file can name them.
+	Address string   `json:"address,omitempty"` // of a remote agent: tcp://host:port or unix:///path
+	// Command starts a remote agent that speaks the Agent Client Protocol. Env
+	// lists the names of the server's environment variables that the program gets.
+	// Only an agent file can set them.
 	Command []string `json:"command,omitempty"`
 	Env     []string `json:"env,omitempty"`
-	// IdlePrompt is what it is told when it is idle during a mission; empty: it
-	// is not. IdleSeconds is how long it is left idle; 0: defaultIdleInterval.
+	// IdlePrompt is the input that the agent gets when it is idle during a
+	// mission; empty: none. IdleSeconds is how long it must be idle first; 0:
+	// defaultIdleInterval.
 	IdlePrompt  string   `json:"idle_prompt,omitempty"`
 	IdleSeconds int64    `json:"idle_interval_secs,omitempty"`
 	Autonomy    Autonomy `json:"autonomy,omitzero"`
-	// Webhook is told how its runs fare. Only a file can name one.
+	// Webhook is called when a run of the agent ends or needs a person. Only an agent file can set it.
 	Webhook *AgentWebhook `json:"webhook,omitempty"`
 }
 
@@ -46,9 +47,9 @@ type Agent struct {
 type ApprovalMode string
 
 const (
-	ApprovalSuggest  ApprovalMode = "suggest"   // edits, and commands that do more than read, ask
-	ApprovalAutoEdit ApprovalMode = "auto-edit" // edits inside the workspace run
-	ApprovalFullAuto ApprovalMode = "full-auto" // everything runs, commands inside the sandbox
+	ApprovalSuggest  ApprovalMode = "suggest"   // edits, and commands that do more than read, need approval
+	ApprovalAutoEdit ApprovalMode = "auto-edit" // edits inside the workspace run without approval
+	ApprovalFullAuto ApprovalMode = "full-auto" // every call runs without approval, commands in the sandbox
 )
 
 const approvalModes = string(ApprovalSuggest + ", " + ApprovalAutoEdit + " or " + ApprovalFullAuto)
@@ -57,7 +58,7 @@ func (m ApprovalMode) known() bool {
 	return m == ApprovalSuggest || m == ApprovalAutoEdit || m == ApprovalFullAuto
 }
 
-// ParseApprovalMode reads a mode. Its error lists the modes, to follow "approval is".
+// ParseApprovalMode parses a mode. Its error lists the modes and completes the phrase "approval is".
 func ParseApprovalMode(text string) (ApprovalMode, error) {
 	if mode := ApprovalMode(text); mode.known() {
 		return mode, nil
@@ -70,19 +71,19 @@ type AgentLimits struct {
 	Tokens  int64   `json:"tokens,omitempty"`
 	Minutes float64 `json:"minutes,omitempty"`
 	CostUSD float64 `json:"cost_usd,omitempty"`
-	// Chosen by the tenant; 0: not.
-	Compact int `json:"compact,omitempty"` // percent of the window
-	Depth   int `json:"depth,omitempty"`   // of sub-agents; negative: none
+	// Set from the settings of the tenant; 0: not set.
+	Compact int `json:"compact,omitempty"` // percent of the context window
+	Depth   int `json:"depth,omitempty"`   // levels of sub-agents; negative: none
 }
 
-// An AgentAllow narrows who may talk to an agent: those who have one of the roles,
-// and those who are one of the users.
+// AgentAllow limits access to an agent to principals that have one of the roles or
+// are one of the users.
 type AgentAllow struct {
 	Roles []UserRole    `json:"roles,omitempty"`
 	Users []PrincipalID `json:"users,omitempty"`
 }
 
-// Check says what is wrong with the lists.
+// Check reports an empty or invalid list.
 func (a AgentAllow) Check() error {
 	switch {
 	case len(a.Roles)+len(a.Users) == 0:
@@ -104,29 +105,29 @@ type AgentRef struct {
 	Digest string `json:"digest,omitempty"`
 	Model  string `json:"model,omitempty"`
 	Turns  int    `json:"turns,omitempty"`
-	// What the run and everything below it may use; 0: as much as it takes.
+	// Limits of the run including all sub-agents below it; 0: no limit.
 	Tokens  int64 `json:"tokens,omitempty"`
 	Seconds int64 `json:"seconds,omitempty"`
 	Micros  int64 `json:"micros,omitempty"` // millionths of a US dollar
-	// Compact: at how many percent of the window; 0: compactAt.
+	// Compact is the percentage of the context window at which the conversation is compacted; 0: compactAt.
 	Compact int `json:"compact,omitempty"`
-	Depth   int `json:"depth,omitempty"` // of sub-agents; 0: maxDepth
-	// Files: its runs say at their end what they did to files.
+	Depth   int `json:"depth,omitempty"` // levels of sub-agents; 0: maxDepth
+	// Files: each run reports at its end how it changed files.
 	Files bool `json:"files,omitempty"`
 	// Titles: its model writes the title of the conversation.
 	Titles bool `json:"titles,omitempty"`
-	// Remote: the agent runs elsewhere. See remote.go.
+	// Remote: the agent is another program. See remote.go.
 	Remote bool `json:"remote,omitempty"`
-	// Autonomy is what it may do unasked, within what the server allows.
+	// Autonomy limits autonomous messages, within the limits of the server.
 	Autonomy Autonomy `json:"autonomy,omitzero"`
-	// Trust is what it trusts of what it reads.
+	// Trust is the list of sources that the agent trusts.
 	Trust trust `json:"trust,omitempty"`
-	// Hook is what the log knows of its webhook.
+	// Hook is the agent's webhook as the log records it.
 	Hook Hook `json:"hook,omitzero"`
 }
 
-// Elsewhere reports whether the agent runs elsewhere: another program decides what
-// it says and does.
+// Elsewhere reports whether the agent is remote: another program decides what it
+// says and does.
 func (a Agent) Elsewhere() bool { return a.Address != "" || len(a.Command) > 0 }
 
 // Digest identifies the definition by its content.
@@ -149,5 +150,5 @@ func (a Agent) Ref() AgentRef {
 
 var agentPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 
-// ValidAgentName reports whether a name can be an agent's, in files and in URLs.
+// ValidAgentName reports whether a name is valid for an agent, in files and in URLs.
 func ValidAgentName(name string) bool { return agentPattern.MatchString(name) }

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// Definitions are stored by digest: what a released version wrote must keep its
-// name when a field is added.
+// TestDigestsAreStable checks that a new field does not change the digest of
+// definitions that released versions have stored, because definitions are found
+// by digest.
 func TestDigestsAreStable(t *testing.T) {
 	old := `{"name":"a","tools":["*"],"approval":"suggest","instructions":"A."}`
 	sum := sha256.Sum256([]byte(old))

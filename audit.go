@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// An Audit is a security decision, or an exchange of messages, as it is put on
-// record: in the transaction of what it is about, or before the refusal that it
-// records is sent.
+// An Audit is the record of one security decision or one exchange of messages.
+// A record about events is written in the transaction that appends them. A
+// record about a refusal is written before the refusal is sent.
 type Audit struct {
 	At       time.Time
-	By       PrincipalID // empty: the server itself, or somebody unknown
+	By       PrincipalID // empty: the server itself, or an unknown sender
 	Action   string
-	Resource string // what it is about: session, agent, approval, tool
-	ID       string // of that
-	Source   string // how it came: websocket, http, system
+	Resource string // kind of the subject: session, agent, approval, tool
+	ID       string // id of the subject
+	Source   string // how the request arrived: websocket, http, system
 	Metadata json.RawMessage
 }
 
-// Actions that are put on record with events.
+// Actions of records that are written with events.
 const (
 	auditMessage         = "message.sent"     // by HTTP
 	auditMessageWS       = "agent.message.ws" // by WebSocket
@@ -48,19 +48,19 @@ const (
 	auditOverride        = "agent.overridden"
 	auditWebhookSet      = "webhook.set"
 	auditWebhookRemoved  = "webhook.removed"
-	auditServersChosen   = "tool_servers.chosen" // for one conversation
+	auditServersChosen   = "tool_servers.chosen" // for one session
 )
 
-// Metadata is the JSON object of what else is to be known of a record.
+// Metadata encodes the additional fields of a record as a JSON object.
 func Metadata(values map[string]any) json.RawMessage {
 	raw, err := json.Marshal(values)
 	if err != nil {
-		panic(err) // only plain values are put on record
+		panic(err) // only plain values are passed
 	}
 	return raw
 }
 
-// AuditOf is what has to go on record with events that an input led to.
+// AuditOf returns the records for the events that in led to.
 func AuditOf(in In, events []Event) []Audit {
 	source := "system"
 	if c, ok := in.(Command); ok && c.Via != "" {
@@ -118,7 +118,7 @@ func AuditOf(in In, events []Event) []Audit {
 		case ToolsAccepted:
 			record(auditToolsAccepted, "tool_server", b.Server, map[string]any{"tools": b.Tools, "first": b.First})
 		case PlanChanged:
-			if e.By != "" { // else it is an agent's
+			if e.By != "" { // otherwise an agent changed the plan
 				record(auditPlan, "session", string(e.Session), map[string]any{"status": b.Status})
 			}
 		case ToolCallResolved:
@@ -163,7 +163,7 @@ func AuditOf(in In, events []Event) []Audit {
 	return records
 }
 
-// audited is what else is to be known of a message.
+// audited returns the metadata of the record of a message.
 func (b InputReceived) audited() map[string]any {
 	values := map[string]any{"bytes": len(b.Content)}
 	if b.Request != "" {
@@ -175,7 +175,7 @@ func (b InputReceived) audited() map[string]any {
 	return values
 }
 
-// audited is what else is to be known of a decision about a call.
+// audited returns the metadata of the record of a decision about a call.
 func (b ApprovalDecided) audited(call string) map[string]any {
 	values := map[string]any{"decision": b.Decision, "call": call}
 	if b.Scope != "" {

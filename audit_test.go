@@ -7,7 +7,8 @@ import (
 	"parley"
 )
 
-// TestRenamesAreOnRecord, without the title itself.
+// TestRenamesAreOnRecord checks that the audit records a rename without the
+// title.
 func TestRenamesAreOnRecord(t *testing.T) {
 	records := parley.AuditOf(parley.Command{Via: parley.ViaHTTP},
 		[]parley.Event{{Session: "s", Seq: 3, At: start, By: "ann", Body: parley.SessionRenamed{Title: "a secret"}}})
@@ -17,7 +18,8 @@ func TestRenamesAreOnRecord(t *testing.T) {
 	}
 }
 
-// TestGrantsAreOnRecord: a rule that was allowed, and a grant that was revoked.
+// TestGrantsAreOnRecord checks the audit records of an allowed rule and of a
+// revoked grant.
 func TestGrantsAreOnRecord(t *testing.T) {
 	records := parley.AuditOf(parley.Command{Via: parley.ViaHTTP}, []parley.Event{
 		{Session: "s", Seq: 9, At: start, By: "ann", Body: parley.ApprovalDecided{Card: 7, Call: 6,

@@ -6,18 +6,20 @@ import (
 	"time"
 )
 
-// Autonomy is what an agent may do without being asked. Zero: nothing.
+// Autonomy limits the autonomous messages of an agent. The zero value permits
+// none.
 type Autonomy struct {
 	Enabled        bool  `json:"enabled"`
-	MaxConsecutive int   `json:"max_consecutive,omitempty"` // messages without one of a person in between
-	CooldownMS     int64 `json:"cooldown_ms,omitempty"`     // from one such message to the next
-	MaxFollowUps   int   `json:"max_follow_ups,omitempty"`  // that wait in one session
-	// model that is asked after each run whether to come back; empty: none
+	MaxConsecutive int   `json:"max_consecutive,omitempty"` // autonomous messages before a person must write
+	CooldownMS     int64 `json:"cooldown_ms,omitempty"`     // shortest time between two autonomous messages
+	MaxFollowUps   int   `json:"max_follow_ups,omitempty"`  // pending follow-ups of one session
+	// model that is asked after each run whether to set a follow-up; empty:
+	// none
 	Evaluator string `json:"evaluator,omitempty"`
 }
 
-// Check says what is wrong with an agent's own limits, and with which. Zero is
-// none of its own.
+// Check validates an agent's own limits and returns the key of an invalid one.
+// Zero means that the agent has no limit of its own.
 func (a Autonomy) Check() (key string, err error) {
 	switch {
 	case a.MaxConsecutive < 0 || a.MaxConsecutive > MostConsecutive:
@@ -31,8 +33,8 @@ func (a Autonomy) Check() (key string, err error) {
 	return key, err
 }
 
-// Within is autonomy that is no wider than another's: an agent's within the
-// server's. A limit of zero is none of its own.
+// Within returns a, narrowed to most, for example an agent's autonomy within the
+// server's. A limit of zero means none of its own.
 func (a Autonomy) Within(most Autonomy) Autonomy {
 	if !a.Enabled || !most.Enabled {
 		return Autonomy{}
@@ -51,14 +53,14 @@ func (a Autonomy) Within(most Autonomy) Autonomy {
 
 func (a Autonomy) cooldown() time.Duration { return time.Duration(a.CooldownMS) * time.Millisecond }
 
-// A FollowUp is what an agent wants to come back for.
+// A FollowUp is a request of an agent to be woken after a delay.
 type FollowUp struct {
 	Delay   time.Duration
 	Reason  string
-	Message string // what it is told then; empty: the reason
+	Message string // message to the agent when it fires; empty: the reason
 }
 
-// Check says which limit a follow-up breaks by itself.
+// Check validates the limits that do not depend on the session.
 func (f FollowUp) Check() error {
 	switch {
 	case f.Delay < minDelay || f.Delay > maxDelay:
@@ -80,12 +82,12 @@ func (f FollowUp) text() string {
 	return f.Message
 }
 
-// FollowUpEvaluated: a model was asked whether to come back after a run.
+// FollowUpEvaluated records that the evaluator was asked after a run.
 type FollowUpEvaluated struct {
 	Run       RunID  `json:"run"`
 	Scheduled bool   `json:"scheduled,omitempty"`
 	Reason    string `json:"reason,omitempty"`
-	Code      Code   `json:"code,omitempty"` // it could not be asked
+	Code      Code   `json:"code,omitempty"` // set if the evaluator could not be asked
 	Message   string `json:"message,omitempty"`
 	Usage     Usage  `json:"usage"`
 }
@@ -95,17 +97,17 @@ func (FollowUpEvaluated) fold(s State, _ Event) State {
 	return s
 }
 
-// EvaluationEnded is what a model said of coming back after a run.
+// EvaluationEnded is the answer of the evaluator after a run.
 type EvaluationEnded struct {
 	Run      RunID
-	FollowUp *FollowUp // nil: there is to be none
+	FollowUp *FollowUp // nil: no follow-up
 	Reason   string
 	Usage    Usage
-	Code     Code // it could not be asked
+	Code     Code // set if the evaluator could not be asked
 	Message  string
 }
 
-// decide: after a failed evaluation there is no follow-up.
+// decide sets no follow-up after a failed evaluation.
 func (b EvaluationEnded) decide(d *decision, _ Report) {
 	e := d.s.Evaluate
 	if e == nil || e.Run != b.Run || d.s.Run != nil {
@@ -123,7 +125,8 @@ func (b EvaluationEnded) decide(d *decision, _ Report) {
 	}
 }
 
-// Evaluate: have a model say whether the agent is to come back after a run.
+// Evaluate is a step: ask the evaluator whether the agent needs a follow-up
+// after a run.
 type Evaluate struct {
 	Run   RunID
 	Agent AgentRef
@@ -132,14 +135,15 @@ type Evaluate struct {
 
 func (Evaluate) step() {}
 
-// An Evaluation that is wanted: is the agent to come back after this run?
+// evaluation is a pending question to the evaluator, about the run that has
+// ended.
 type evaluation struct {
 	Run   RunID
 	Agent AgentRef
 }
 
-// refuses says why a session does not take a follow-up of an agent now; empty:
-// it does.
+// refuses returns why the session rejects a follow-up of an agent now; empty:
+// it accepts it.
 func (s State) refuses(agent AgentRef, f FollowUp) string {
 	limits := agent.Autonomy
 	if err := f.Check(); err != nil {
@@ -149,7 +153,7 @@ func (s State) refuses(agent AgentRef, f FollowUp) string {
 	case !limits.Enabled || s.Parent != nil:
 		return "this agent does not come back unasked"
 	case s.flagged():
-		// It would outlive the conversation that was attacked.
+		// The follow-up would outlive the run that was attacked.
 		return "something that was said or read was flagged, so nothing happens later without a person"
 	case slices.ContainsFunc(s.Queue,
 		func(w waiting) bool { return !w.Synthetic && (s.Run == nil || w.ID != s.Run.Input) }):
@@ -164,16 +168,16 @@ func (s State) refuses(agent AgentRef, f FollowUp) string {
 	return ""
 }
 
-// evaluates reports whether somebody is to be asked after a run. Whoever could
-// not set a follow-up anyway is not asked.
+// evaluates reports whether the evaluator is asked after a run. It is not asked
+// if the session would reject a follow-up anyway.
 func (s State) evaluates(r *openRun, b RunFinished) bool {
 	probe := FollowUp{Delay: minDelay, Reason: "-"}
 	return r != nil && b.Outcome == Completed && r.Agent.Autonomy.Evaluator != "" && !r.Flagged &&
 		s.refuses(r.Agent, probe) == ""
 }
 
-// followUp carries out a call that sets one. It lands in the log with its call,
-// or not at all.
+// followUp carries out a call that sets a follow-up. The timer and the end of
+// the call are appended together, or neither is.
 func (d *decision) followUp(call CallID, name string, f FollowUp) {
 	r := d.s.Run
 	if why := d.s.refuses(r.Agent, f); why != "" {
@@ -192,8 +196,9 @@ func (d *decision) noFollowUps(call CallID, name string) {
 		Result: fmt.Sprintf("%d follow-ups were cancelled.", n)})
 }
 
-// personSpoke takes back what was to come unasked: it was thought of before. What
-// a person waits for is left alone, and so is a run that has begun.
+// personSpoke cancels pending autonomous messages, because they were planned
+// before the person wrote: timers, queued inputs and undelivered effects. It
+// leaves alone inputs of people and a run that has started.
 func (d *decision) personSpoke() {
 	d.cancelTimers(timerByMessage, func(timerState) bool { return true })
 	for _, w := range d.s.Queue {

@@ -10,8 +10,8 @@ import (
 	"parley/checker"
 )
 
-// An evaluator is asked after a run that completed, unless nothing could come of
-// it, and what it says is a follow-up like any other.
+// TestTheEvaluator checks that the evaluator is asked after a completed run,
+// unless the session would reject a follow-up. Its follow-up is like any other.
 func TestTheEvaluator(t *testing.T) {
 	judged := wanderer
 	judged.Autonomy.Evaluator, judged.Autonomy.MaxFollowUps = "judge", 1
@@ -60,7 +60,7 @@ func TestTheEvaluator(t *testing.T) {
 	a.expect("RunFinished FollowUpEvaluated")
 	a.sound()
 
-	a = begin() // what it wants breaks a limit
+	a = begin() // the follow-up breaks a limit
 	ended(a, parley.EvaluationEnded{Run: wanted(a).Run, FollowUp: &parley.FollowUp{Delay: time.Millisecond,
 		Reason: "soon"}})
 	if e := last[parley.FollowUpEvaluated](a); e.Scheduled || !strings.Contains(e.Message, "from 1 second") {
@@ -68,7 +68,7 @@ func TestTheEvaluator(t *testing.T) {
 	}
 	a.sound()
 
-	a = begin() // somebody writes meanwhile
+	a = begin() // a person writes meanwhile
 	step := wanted(a)
 	a.say("more")
 	ended(a, parley.EvaluationEnded{Run: step.Run, FollowUp: &parley.FollowUp{Delay: time.Minute, Reason: "late"}})
@@ -76,7 +76,7 @@ func TestTheEvaluator(t *testing.T) {
 		t.Error("a late evaluation was taken")
 	}
 
-	a = newTale(t) // there is no room for what it could want
+	a = newTale(t) // there is no room for another follow-up
 	a.do(parley.SubmitInput{Content: "hello", Agent: judged})
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{comesBack(time.Minute, "")}})
 	if a.model(parley.ModelEnded{Stop: parley.StopEnd}); wanted(a) != nil {
@@ -85,7 +85,7 @@ func TestTheEvaluator(t *testing.T) {
 	a.sound()
 }
 
-// What an agent says of itself may only be stricter.
+// TestAutonomyWithin checks that an agent can only narrow the server's limits.
 func TestAutonomyWithin(t *testing.T) {
 	server := parley.Autonomy{Enabled: true, MaxConsecutive: 3, CooldownMS: 15000, MaxFollowUps: 10}
 	for _, c := range []struct{ agent, want parley.Autonomy }{

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// A ToolClass says what a crash in the middle of a call means.
+// A ToolClass says how to recover a call that a crash interrupted.
 type ToolClass string
 
 const (
-	Pure       ToolClass = "pure"       // reads only: run it again
+	Pure       ToolClass = "pure"       // only reads: run it again
 	Idempotent ToolClass = "idempotent" // repeats under one key have one effect: run it again
-	Effectful  ToolClass = "effectful"  // anything else: a person decides
+	Effectful  ToolClass = "effectful"  // any other tool: a person decides
 )
 
 // A CallOutcome is how a tool call ended.
@@ -24,10 +24,10 @@ const (
 	CallFailed    CallOutcome = "failed"
 	CallDenied    CallOutcome = "denied"
 	CallCancelled CallOutcome = "cancelled"
-	CallUnknown   CallOutcome = "unknown" // nobody knows whether it happened
+	CallUnknown   CallOutcome = "unknown" // it is unknown whether the call had its effect
 )
 
-// A Resolution is what a person says about a call of unknown fate.
+// A Resolution is a person's decision about a call of unknown outcome.
 type Resolution string
 
 const (
@@ -36,23 +36,24 @@ const (
 	Abandon  Resolution = "abandon"
 )
 
-// Tool calls. A call ends exactly once: blocked or finished. One whose fate a
-// crash made unknown is finished as unknown and then resolved by a person.
+// Tool calls. A call ends exactly once: blocked or finished. If a crash makes
+// the outcome unknown, the call finishes as unknown and a person then resolves
+// it.
 type (
 	ToolCallRequested struct {
 		Turn      TurnID    `json:"turn"`
 		Name      string    `json:"name"`
-		Arguments string    `json:"arguments"` // JSON, byte for byte what was asked
+		Arguments string    `json:"arguments"` // JSON, byte for byte as the model sent it
 		Provider  string    `json:"provider,omitempty"`
 		Class     ToolClass `json:"class,omitempty"`
-		Source    Source    `json:"source,omitempty"` // of its result; empty: the conversation
+		Source    Source    `json:"source,omitempty"` // of the result; empty: the conversation
 		RerunOf   CallID    `json:"rerun_of,omitempty"`
-		// an agent elsewhere reports it: the server neither judged nor made it
+		// Remote: a remote agent reports the call. The server neither judged nor made it, unless Made.
 		Remote bool `json:"remote,omitempty"`
-		// Client: the client carries it out, until Expires. See ClientTool.
+		// Client: the client must return the result before Expires. See ClientTool.
 		Client  bool      `json:"client,omitempty"`
 		Expires time.Time `json:"expires,omitzero"`
-		// Made: the server makes it for the agent elsewhere that asks for it, and judged it before
+		// Made: the server makes the call for the remote agent that asked for it, after judging it.
 		Made bool `json:"made,omitempty"`
 	}
 	ToolCallBlocked struct {
@@ -88,7 +89,7 @@ type (
 // ExitLine is the first line of a command's result. It tells the model the exit code.
 func ExitLine(code int) string { return fmt.Sprintf("exit code %d\n", code) }
 
-// Printed is the result without that line, for clients that get the exit code apart.
+// Printed is the result without the exit line, for clients that get the exit code separately.
 func (b ToolCallFinished) Printed() string {
 	if b.Exit == nil {
 		return b.Result
@@ -138,7 +139,7 @@ func (b ToolCallResolved) fold(s State, e Event) State {
 	return s.inCall(e, b.Call, func(c *Call) { c.Status = afterResolution[b.Resolution] })
 }
 
-// A call of unknown outcome waits for a person as a card does.
+// rowOf opens a card row: a call of unknown outcome waits for a person as a card does.
 func (b ToolCallFinished) rowOf(e Event) Row {
 	if b.Outcome == CallUnknown {
 		return CardOpened{CardCall, Seq(b.Call), e.Run, b.Call}
@@ -148,8 +149,8 @@ func (b ToolCallFinished) rowOf(e Event) Row {
 
 func (b ToolCallResolved) rowOf(Event) Row { return CardClosed{Seq(b.Call)} }
 
-// LateResultNoted is evidence: what a worker of an ended run still had to say.
-// It stands outside the run and is shown in the log only.
+// LateResultNoted records the result of a worker whose run had already ended.
+// It belongs to no run and is shown only in the log.
 type LateResultNoted struct {
 	Run    RunID       `json:"run"`
 	Call   CallID      `json:"call"`
@@ -159,30 +160,30 @@ type LateResultNoted struct {
 
 func (LateResultNoted) fold(s State, _ Event) State { return s }
 
-// A Call of the last or open turn.
+// A Call is a tool call of the last or the open turn.
 type Call struct {
 	ID      CallID
 	Turn    TurnID
 	Name    string
 	Args    string
 	Class   ToolClass
-	Source  Source `json:",omitempty"` // of its result
+	Source  Source `json:",omitempty"` // of the result
 	Status  callStatus
-	Card    CardID // the open card
+	Card    CardID // its open card
 	Digest  string
 	Despite []Source `json:",omitempty"` // untrusted sources that the card names
-	Similar string   `json:",omitempty"` // the digest of the rule that the card offers
+	Similar string   `json:",omitempty"` // digest of the rule that the card offers
 	Expires time.Time
 	Attempt int
-	Output  int    // bytes of live output shown
-	Asks    int    // questions of its card
-	Answer  string // what to finish it with: an answer or a person's note
-	Spawned Seq    // where the event that names its child is
+	Output  int    // bytes of live output so far
+	Asks    int    // number of questions on its card
+	Answer  string // result to finish the call with: an answer or a person's note
+	Spawned Seq    // the event that names its child
 
-	Explaining bool `json:",omitempty"` // the model is to say what its approval is about
+	Explaining bool `json:",omitempty"` // the model is writing the explanation of its approval
 
-	Key  string `json:",omitempty"` // by which an agent elsewhere speaks of it
-	Made bool   `json:",omitempty"` // the server makes it for an agent elsewhere
+	Key  string `json:",omitempty"` // the remote agent's key for it
+	Made bool   `json:",omitempty"` // the server makes it for a remote agent
 }
 
 type callStatus string
@@ -203,7 +204,7 @@ const (
 	callEnded     callStatus = "ended"
 )
 
-// waits reports whether somebody outside has until Expires to end the call or answer its card.
+// waits reports whether a person or the client has until Expires to end the call or answer its card.
 func (c Call) waits() bool { return c.Card != 0 || c.Status == callAwaited }
 
 func (r *openRun) call(id CallID) *Call {
@@ -215,7 +216,7 @@ func (r *openRun) call(id CallID) *Call {
 	return nil
 }
 
-// withCall changes a copy of one call.
+// withCall applies change to a copy of one call.
 func (r *openRun) withCall(id CallID, change func(*Call)) {
 	for i := range r.Calls {
 		if r.Calls[i].ID == id {
@@ -226,7 +227,7 @@ func (r *openRun) withCall(id CallID, change func(*Call)) {
 	}
 }
 
-// CallTool: carry out this attempt of a started call.
+// CallTool is a step: carry out this attempt of a started call.
 type CallTool struct {
 	Run     RunID
 	Call    CallID
@@ -234,13 +235,13 @@ type CallTool struct {
 	Name    string
 	Args    string
 	Agent   AgentRef
-	// Touches: it may change files, and the run says at its end which.
+	// Touches: the call may change files, and the run reports the changes at its end.
 	Touches bool
 }
 
 func (CallTool) step() {}
 
-// performing is the started call the report is of, if it is still wanted.
+// performing returns the started call that the report is about; nil: the call is no longer open.
 func (d *decision) performing(rep Report) *Call {
 	if r := d.s.Run; r != nil && r.ID == rep.Run {
 		if c := r.call(rep.Call); c != nil && c.Status == callStarted {
@@ -262,7 +263,7 @@ func (b ToolPiece) decide(d *decision, rep Report) {
 	}
 }
 
-// ToolEnded: a call was carried out, or could not be.
+// ToolEnded reports that a call was carried out or could not be.
 type ToolEnded struct {
 	Outcome CallOutcome
 	Result  string
@@ -280,8 +281,8 @@ func (b ToolEnded) decide(d *decision, rep Report) {
 		Finding: b.Finding, Exit: b.Exit})
 }
 
-// recoverCall starts a call again that a dead process had started, or says that
-// nobody knows whether it happened.
+// recoverCall handles a call that a dead process had started. It starts a pure
+// or idempotent call again, and finishes any other as unknown.
 func (d *decision) recoverCall(c Call) {
 	if c.Class == Pure || c.Class == Idempotent {
 		d.emit(d.s.Run.ID, ToolCallStarted{Call: c.ID, Attempt: c.Attempt + 1})
@@ -291,7 +292,7 @@ func (d *decision) recoverCall(c Call) {
 		Result: "The server stopped while this ran. Nobody knows whether it happened."})
 }
 
-// advanceCall reports false when it ended the run.
+// advanceCall takes a call one step on. It returns false if that ended the run.
 func (d *decision) advanceCall(c Call) bool {
 	run := d.s.Run.ID
 	expired := c.waits() && !d.at.Before(c.Expires)
@@ -346,7 +347,7 @@ func (d *decision) cancelCall(c Call) {
 	d.emit(run, ToolCallFinished{Call: c.ID, Name: c.Name, Outcome: CallCancelled})
 }
 
-// ResolveToolCall is what a person says about a call of unknown fate.
+// ResolveToolCall is a person's decision about a call of unknown outcome.
 type ResolveToolCall struct {
 	Call       CallID
 	Resolution Resolution

@@ -7,8 +7,9 @@ import (
 	"parley"
 )
 
-// TestACrashDuringACall: pure and idempotent calls run again; one that may have
-// had its effect does not, and a person is asked.
+// TestACrashDuringACall checks that pure and idempotent calls run again after a
+// crash. A call that may have had its effect does not; a person must resolve
+// it.
 func TestACrashDuringACall(t *testing.T) {
 	for _, class := range []parley.ToolClass{parley.Pure, parley.Idempotent, parley.Effectful, ""} {
 		a := newTale(t)
@@ -29,7 +30,7 @@ func TestACrashDuringACall(t *testing.T) {
 			t.Errorf("%q: %+v, %s", class, f, a.state.Status())
 		}
 		head := a.state.Head
-		a.recover() // again, and again: nothing runs by itself
+		a.recover() // nothing runs without a resolution, however often the server restarts
 		a.recover()
 		if a.state.Head != head || len(parley.Next(a.state, a.now)) > 0 {
 			t.Errorf("%q: something goes on: %s", class, a.types(3))

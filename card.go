@@ -11,8 +11,8 @@ type Decision string
 
 const (
 	AllowOnce     Decision = "allow"
-	AllowAlways   Decision = "always" // for the rest of the session: exactly this, or what its scope says
-	Deny          Decision = "deny"   // the model is told and goes on
+	AllowAlways   Decision = "always" // for the rest of the session: this exact call, or its rule
+	Deny          Decision = "deny"   // the model gets the denial as the result, and the run continues
 	DenyAndStop   Decision = "stop"   // the run ends as denied
 	cardExpired   Decision = "expired"
 	CardCancelled Decision = "cancelled"
@@ -27,7 +27,7 @@ const (
 	questionCancelled cardEnding = "cancelled"
 )
 
-// A Question is one thing an agent asks a person.
+// A Question is one question of an agent to a person.
 type Question struct {
 	Question    string   `json:"question"`
 	Header      string   `json:"header,omitempty"`
@@ -40,18 +40,19 @@ type Option struct {
 	Description string `json:"description,omitempty"`
 }
 
-// Cards are what waits for a person: an approval or a question, always of a call.
-// A card ends exactly once.
+// Cards wait for a person. Each is an approval or a question and belongs to a
+// call. A card ends exactly once.
 type ApprovalRequested struct {
 	Call    CallID    `json:"call"`
 	Name    string    `json:"name"`
 	Show    string    `json:"show"`   // exactly what will be done
 	Digest  string    `json:"digest"` // of tool, arguments and place
 	Expires time.Time `json:"expires"`
-	Why     string    `json:"why,omitempty"` // what untrusted or flagged content it follows
+	Why     string    `json:"why,omitempty"` // why untrusted or flagged content requires the approval
 	// Sources of that content.
 	Sources []Source `json:"sources,omitempty"`
-	// Similar is the rule that may be allowed for the rest of the session.
+	// Similar is the rule that the person may allow for the rest of the
+	// session.
 	Similar SimilarRule `json:"similar,omitzero"`
 }
 
@@ -68,7 +69,7 @@ type ApprovalDecided struct {
 	Card     CardID     `json:"card"`
 	Call     CallID     `json:"call"`
 	Decision Decision   `json:"decision"`
-	Scope    GrantScope `json:"scope,omitempty"` // of always; empty: exactly what was shown
+	Scope    GrantScope `json:"scope,omitempty"` // with AllowAlways; empty: exactly the shown call
 	Note     string     `json:"note,omitempty"`
 }
 
@@ -121,7 +122,8 @@ func (r *openRun) card(id CardID) *Call {
 
 var errCardClosed = Errorf(CodeClosed, "This was already answered, has expired or never was.")
 
-// waitingCard is the call whose card is open, in a status, and has not expired.
+// waitingCard returns the call with this open card if it has the status and the
+// card has not expired.
 func (d *decision) waitingCard(card CardID, status callStatus) (*Call, error) {
 	if d.s.Run == nil {
 		return nil, errCardClosed
@@ -136,9 +138,9 @@ func (d *decision) waitingCard(card CardID, status callStatus) (*Call, error) {
 type DecideApproval struct {
 	Card     CardID
 	Decision Decision
-	Scope    GrantScope `json:",omitempty"` // of AllowAlways; empty: exact
+	Scope    GrantScope `json:",omitempty"` // with AllowAlways; empty: exactly the shown call
 	Note     string
-	Digest   string // if given, what the person saw
+	Digest   string // of the call that the person saw; empty: not checked
 }
 
 func (do DecideApproval) Rules() Rules {
@@ -177,7 +179,7 @@ type AnswerQuestion struct {
 }
 
 func (do AnswerQuestion) Rules() Rules {
-	says := append([]string{}, slices.Concat(do.Answers...)...) // not nil: also no answer is screened
+	says := append([]string{}, slices.Concat(do.Answers...)...) // not nil: a card without answers is screened, too
 	size := len(do.Answers)
 	for _, answer := range says {
 		size += 1 + len(answer)
@@ -193,7 +195,7 @@ func (do AnswerQuestion) decide(d *decision, _ Command) error {
 	if len(do.Answers) != c.Asks {
 		return Errorf(CodeInvalid, "%d answers are needed, one for each question.", c.Asks)
 	}
-	var answers [][]string // nil if there are none, as it will be when read back
+	var answers [][]string // nil if empty, as after decoding
 	for _, chosen := range do.Answers {
 		var clean []string
 		for _, a := range chosen {
@@ -214,7 +216,8 @@ var afterDecision = map[Decision]callStatus{
 	CardCancelled: callRefused,
 }
 
-// denial is the result the model gets for a call that a person did not allow.
+// denial returns the result that the model gets for a call that a person did
+// not allow.
 func denial(b ApprovalDecided) string {
 	switch {
 	case b.Decision == AllowOnce || b.Decision == AllowAlways:
@@ -225,7 +228,7 @@ func denial(b ApprovalDecided) string {
 	return "A person did not allow this."
 }
 
-// answerText is the result the model gets for a question.
+// answerText returns the result that the model gets for a question.
 func answerText(b QuestionAnswered) string {
 	if b.Ending != questionAnswered {
 		return "Nobody answered: the question " + map[cardEnding]string{
@@ -235,17 +238,17 @@ func answerText(b QuestionAnswered) string {
 	return string(raw)
 }
 
-// A CardKind is what a person is waited for to do.
+// A CardKind says which action of a person a card waits for.
 type CardKind string
 
 const (
-	CardApproval CardKind = "approval" // to decide it
-	CardQuestion CardKind = "question" // to answer it
-	CardCall     CardKind = "call"     // to say what became of a call of unknown outcome
-	CardPlan     CardKind = "plan"     // to decide a proposed plan; it waits after its run, and belongs to none
+	CardApproval CardKind = "approval" // decide the approval
+	CardQuestion CardKind = "question" // answer the question
+	CardCall     CardKind = "call"     // resolve a call of unknown outcome
+	CardPlan     CardKind = "plan"     // decide a proposed plan; the card opens after the run and belongs to no run
 )
 
-// CardOpened adds the row of something that waits for a person.
+// CardOpened adds a row for a card.
 type CardOpened struct {
 	Kind CardKind
 	Seq  Seq

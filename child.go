@@ -13,17 +13,17 @@ type childState struct {
 	Agent   string
 }
 
-// ChildRequest is the name of the input that a child is given. Nobody else may give
-// an input that name: it is how a parent knows its own.
+// ChildRequest is the request id of the input that a parent gives its child.
+// Clients may not use it, because the parent recognizes its own input by it.
 const ChildRequest = "delegated"
 
-// childID is the session of the child that a call starts. It follows from the
-// call, so that whoever starts it again starts the same one.
+// childID returns the id of the child session that a call starts. It depends
+// only on parent and call, so a repeated start finds the same session.
 func childID(parent SessionID, call CallID) SessionID {
 	return derivedSession("child of %s by call %d", parent, call)
 }
 
-// An Origin is where the session of a sub-agent comes from.
+// An Origin identifies the call that started a sub-agent's session.
 type Origin struct {
 	Session SessionID `json:"session"`
 	Run     RunID     `json:"run"`
@@ -39,19 +39,20 @@ type (
 		Agent string    `json:"agent"`
 		Task  string    `json:"task"`
 		Depth int       `json:"depth"` // of the child
-		// Tainted is in logs of earlier releases: something was flagged.
+		// Tainted is set only in logs of earlier releases: some content of the
+		// parent was flagged.
 		Tainted bool `json:"tainted,omitempty"`
-		// Sources the parent has read from; Untrusted are those among them that
-		// its agent does not trust.
+		// Sources are the sources that the parent has read from. Its agent
+		// does not trust the sources in Untrusted.
 		Sources   []Source `json:"sources,omitempty"`
 		Untrusted []Source `json:"untrusted,omitempty"`
-		// What it may use; 0: as much as it takes.
+		// Limits of the child; 0: no limit.
 		Tokens  int64 `json:"tokens,omitempty"`
 		Seconds int64 `json:"seconds,omitempty"`
 		Micros  int64 `json:"micros,omitempty"` // millionths of a US dollar
-		// Hooks are to be told if the child needs a person.
+		// Hooks are the webhooks to call if the child needs a person.
 		Hooks []HookRef `json:"hooks,omitempty"`
-		Off   []string  `json:"off,omitempty"` // tool servers that it does not use
+		Off   []string  `json:"off,omitempty"` // MCP servers that the child does not use
 	}
 	ChildReturned struct {
 		Call    CallID    `json:"call"`
@@ -60,7 +61,7 @@ type (
 		Outcome Outcome   `json:"outcome"`
 		Result  string    `json:"result,omitempty"`
 		Usage   Usage     `json:"usage"`
-		Sources []Source  `json:"sources,omitempty"` // that the child has read from
+		Sources []Source  `json:"sources,omitempty"` // the child's own sources
 	}
 )
 
@@ -77,18 +78,18 @@ func (b ChildReturned) fold(s State, e Event) State {
 	return s.inRun(e, func(r *openRun) { r.Usage = r.Usage.Plus(b.Usage) })
 }
 
-// ChildEnded: a sub-agent has returned, or was stopped.
+// ChildEnded reports that a sub-agent has returned or was stopped.
 type ChildEnded struct {
 	Child   SessionID
 	Outcome Outcome
 	Result  string
 	Usage   Usage
 	Finding *Finding
-	Sources []Source // that it has read from
+	Sources []Source // the child's own sources
 }
 
-// decide returns the child to its call or, if that is closed, notes that the
-// child is gone.
+// decide returns the child to its call. If the call is closed, decide only
+// records that the child has ended.
 func (b ChildEnded) decide(d *decision, _ Report) {
 	i := slices.IndexFunc(d.s.Children, func(c childState) bool { return c.Session == b.Child })
 	if i < 0 {
@@ -97,7 +98,7 @@ func (b ChildEnded) decide(d *decision, _ Report) {
 	child := d.s.Children[i]
 	returned := ChildReturned{Call: child.Call, Child: child.Session, Agent: child.Agent,
 		Outcome: b.Outcome, Result: b.Result, Usage: b.Usage,
-		// That a message was flagged is said of one run, not of the session.
+		// The flag of a message applies to one run, not to the session.
 		Sources: slices.DeleteFunc(slices.Clone(b.Sources), func(s Source) bool { return s == flaggedInput })}
 	r := d.s.Run
 	if r == nil || d.s.orphan(child) {
@@ -113,8 +114,8 @@ func (b ChildEnded) decide(d *decision, _ Report) {
 		Finding: b.Finding})
 }
 
-// RunChild: have a sub-agent do what a call delegated to it, and wait for
-// its end. Spawned is where the log names it.
+// RunChild is a step: have a sub-agent carry out the task of a call and wait
+// for its end. Spawned is the Seq of the ChildSpawned.
 type RunChild struct {
 	Run     RunID
 	Call    CallID
@@ -124,13 +125,14 @@ type RunChild struct {
 
 func (RunChild) step() {}
 
-// StopChild: nobody waits for it any more.
+// StopChild is a step: stop a child whose call is closed.
 type StopChild struct{ Child SessionID }
 
 func (StopChild) step() {}
 
-// share is what a child may use: an equal part of what this turn leaves to the
-// run, so that all children of a turn together do not use more.
+// share returns the limits of one child: the time that the run has left, and an
+// equal part of the tokens and the cost that it has left after this turn. All
+// children of a turn together stay within the limits of the run.
 func (r *openRun) share(now time.Time, turn Usage, children int) (tokens, seconds, micros int64) {
 	used := r.Usage.Plus(turn)
 	if r.Agent.Tokens > 0 {
@@ -145,7 +147,7 @@ func (r *openRun) share(now time.Time, turn Usage, children int) (tokens, second
 	return tokens, seconds, micros
 }
 
-// Within is the definition with limits no wider than others.
+// Within returns a, narrowed to the given limits.
 func (a AgentRef) Within(tokens, seconds, micros int64) AgentRef {
 	narrow := func(mine, most int64) int64 {
 		if mine == 0 || most > 0 && most < mine {
@@ -157,7 +159,7 @@ func (a AgentRef) Within(tokens, seconds, micros int64) AgentRef {
 	return a
 }
 
-// depth is how far below a session that people talk to this one is.
+// depth returns how many levels the session is below one that people talk to.
 func (s State) depth() int {
 	if s.Parent == nil {
 		return 0
@@ -165,9 +167,10 @@ func (s State) depth() int {
 	return s.Parent.Depth
 }
 
-// spawn names the child of a call, or blocks the call. Calls of an agent elsewhere
-// are not asked about here, so after untrusted content a person is asked whether
-// the agent is to be given the task at all. Its own words are not new to it.
+// spawn opens the child of a call, or blocks the call. The server does not judge
+// the calls of a remote agent. So if untrusted content precedes the task, a person
+// must approve giving it to the agent. The remote agent's own words do not count
+// as untrusted here.
 func (d *decision) spawn(call CallID, c CallAsked, turn Usage, children int) {
 	r, v := d.s.Run, c.Verdict
 	tokens, seconds, micros := r.share(d.at, turn, children)
@@ -196,7 +199,7 @@ func (d *decision) spawn(call CallID, c CallAsked, turn Usage, children int) {
 	}
 }
 
-// orphan reports whether nobody waits for a child any more.
+// orphan reports whether no call waits for the child any more.
 func (s State) orphan(c childState) bool {
 	if s.Run == nil {
 		return true
@@ -205,10 +208,10 @@ func (s State) orphan(c childState) bool {
 	return call == nil || call.Status != callDelegated && call.Status != callApproving
 }
 
-// orphans: they have to be gone before anything new starts.
+// orphans reports whether a child must be stopped before anything new starts.
 func (s State) orphans() bool { return slices.ContainsFunc(s.Children, s.orphan) }
 
-// childSteps: every child is waited for, or stopped.
+// childSteps returns the steps that wait for children and stop orphans.
 func (s State) childSteps() (steps []Step) {
 	for _, c := range s.Children {
 		if s.orphan(c) {

@@ -12,10 +12,10 @@ import (
 type ClientTool struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	Parameters  string `json:"parameters,omitempty"` // JSON Schema of an object; empty: it has none
+	Parameters  string `json:"parameters,omitempty"` // JSON Schema of an object; empty: no parameters
 }
 
-// Spec is the tool as a model is told of it.
+// Spec returns the tool as the model sees it.
 func (t ClientTool) Spec() ToolSpec {
 	parameters := t.Parameters
 	if parameters == "" {
@@ -26,7 +26,7 @@ func (t ClientTool) Spec() ToolSpec {
 
 var clientToolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// checkClientTools says what is wrong with the tools of an input.
+// checkClientTools validates the tools of an input.
 func checkClientTools(tools []ClientTool) error {
 	if len(tools) > maxClientTools {
 		return Errorf(CodeTooLarge, "A message can offer at most %d tools, and this one offers %d.", maxClientTools,
@@ -60,7 +60,7 @@ type ReturnToolResult struct {
 	Result string
 	Failed bool `json:",omitempty"`
 
-	Finding *Finding `json:",omitempty"` // what the engine found in the result
+	Finding *Finding `json:",omitempty"` // of the sentinel in the result
 }
 
 func (do ReturnToolResult) Rules() Rules {

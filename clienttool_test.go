@@ -16,7 +16,7 @@ import (
 var pickColour = parley.ClientTool{Name: "pick_colour", Description: "asks the user for a colour",
 	Parameters: `{"type":"object","properties":{"default":{"type":"string"}}}`}
 
-// offering begins a run whose model has asked for a call of the client's tool, and for others.
+// offering returns a run whose model has asked for a call of the client's tool, and for others.
 func offering(t *testing.T, others ...parley.CallAsked) (*tale, parley.CallID) {
 	a := newTale(t)
 	a.do(parley.SubmitInput{Content: "paint", Agent: parley.AgentRef{Name: "helper"},
@@ -27,8 +27,8 @@ func offering(t *testing.T, others ...parley.CallAsked) (*tale, parley.CallID) {
 	return a, a.state.Run.Calls[0].ID
 }
 
-// A call of a client's tool waits, without anybody who works, until the client
-// returns its result. The run then goes on.
+// TestAClientsTool checks that a call of a client's tool waits without a worker
+// until the client returns its result. The run then continues.
 func TestAClientsTool(t *testing.T) {
 	a, call := offering(t)
 	if a.state.Run.Offers == 0 {
@@ -57,7 +57,8 @@ func TestAClientsTool(t *testing.T) {
 	}
 }
 
-// The run goes on when the calls of the server and those of the client have ended.
+// TestAClientsToolBesideAServersTool checks that the run continues once the calls of the server and of the client have
+// ended.
 func TestAClientsToolBesideAServersTool(t *testing.T) {
 	a, call := offering(t, parley.CallAsked{Name: "look", Arguments: "{}",
 		Verdict: parley.Verdict{Kind: parley.VerdictRun, Class: parley.Pure}})
@@ -73,7 +74,7 @@ func TestAClientsToolBesideAServersTool(t *testing.T) {
 	}
 }
 
-// A result is taken once, for a call that waits, and before it expires.
+// TestAClientsToolEndsOnce checks that a result is accepted once, for a waiting call, and before it expires.
 func TestAClientsToolEndsOnce(t *testing.T) {
 	a, call := offering(t)
 	closed := func(do parley.ReturnToolResult) {
@@ -135,8 +136,8 @@ func TestWrongClientTools(t *testing.T) {
 	}
 }
 
-// What a client has kept of a conversation is told to the model before the input,
-// each call with its result behind it.
+// TestEarlierMessages checks that the model gets the client's earlier messages
+// before the input, each call followed by its result.
 func TestEarlierMessages(t *testing.T) {
 	a := newTale(t)
 	a.do(parley.SubmitInput{Content: "and now?", Agent: parley.AgentRef{Name: "helper"},

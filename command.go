@@ -6,18 +6,18 @@ import "time"
 // the session's own workers.
 type In interface{ in() }
 
-// A Command is what somebody wants of a session.
+// A Command is a request to a session.
 type Command struct {
-	ID      CommandID // empty: new each time
+	ID      CommandID // empty: a new id for each attempt
 	Tenant  TenantID
 	Session SessionID
 	By      PrincipalID
 	At      time.Time
-	Via     string // how it came; for the record
+	Via     string // how it arrived; for the audit
 	Do      CommandBody
 }
 
-// Ways for a command to come.
+// Values of Command.Via.
 const (
 	ViaWebSocket = "websocket"
 	ViaHTTP      = "http"
@@ -25,11 +25,11 @@ const (
 
 func (Command) in() {}
 
-// A CommandBody is one of a closed set. Each type stands in the file of its
-// subject, together with its rules and with what it comes to.
+// A CommandBody is one of a closed set. Each type is in the file of its
+// subject, together with its rules and its decide method.
 type CommandBody interface {
 	Rules() Rules
-	// decide records what the command comes to, or says why it is refused.
+	// decide emits the events of the command, or returns why it is refused.
 	decide(*decision, Command) error
 }
 
@@ -38,29 +38,29 @@ type CommandBody interface {
 // to every command.
 type Rules struct {
 	Action Action // the permission that the sender needs
-	Tenant bool   // it goes to the tenant's session; the others go to conversations
+	Tenant bool   // the command goes to the tenant's session; other commands go to conversations
 	Opens  bool   // the session need not exist
-	Halted bool   // a halted session takes it, too
-	Starts bool   // it starts work, so nobody may send it while the server stops
+	Halted bool   // a halted session accepts it, too
+	Starts bool   // it starts work, so it is refused while the server stops
 
-	ServerOnly string // only the server sends it: what others are told
-	Wrong      error  // what is wrong with the command by itself
+	ServerOnly string // only the server sends it: the error message for clients
+	Wrong      error  // why the command is invalid, whatever the session
 	Limits     []limit
 
-	Agents  []string // that must exist
-	Project string   // in which they must; empty: in any
+	Agents  []string // agents that must exist
+	Project string   // project of these agents; empty: any project
 	Answers bool     // it answers the agent that is running: the sender must be allowed to talk to that agent
 	Says    []string // texts for the model, which are screened like a message
-	Orders  []string // texts for every prompt of agents, which are refused even if they would only be flagged
+	Orders  []string // instructions for agents, refused even if the sentinel would only flag them
 }
 
-// A limit is the size of one part of a command, and the most it may be.
+// A limit is the size of one part of a command, and its maximum.
 type limit struct {
 	what       string
 	size, most int
 }
 
-// Check applies the rules that need no knowledge of the session.
+// Check applies the rules that do not depend on the session.
 func (r Rules) Check() error {
 	switch {
 	case r.ServerOnly != "":
@@ -76,14 +76,13 @@ func (r Rules) Check() error {
 	return nil
 }
 
-// Limits that several commands have.
+// Limits that several commands share.
 func requestLimit(request string) limit { return limit{"id of a request", len(request), MaxName} }
 func agentLimit(name string) limit      { return limit{"name of an agent", len(name), MaxName} }
 func nameLimit(name string) limit       { return limit{"name of a session", len(name), MaxNote} }
 func noteLimit(note string) limit       { return limit{"note", len(note), MaxNote} }
 
-// Check says what is wrong with a command from outside, before anybody looks at
-// its session.
+// Check validates a command from outside, without looking at its session.
 func (c Command) Check() error {
 	switch {
 	case c.Do == nil:

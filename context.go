@@ -1,28 +1,28 @@
 package parley
 
-// A ContextSize is how much of its window a model was given to read.
+// A ContextSize is how much of its context window the model was given.
 type ContextSize struct {
 	Tokens    int
-	Limit     int // the window of the model
+	Limit     int // the context window of the model
 	Messages  int
-	Estimated bool // nobody counted
+	Estimated bool // the vendor did not count the tokens
 }
 
-// A Compaction that was asked for and has not ended.
+// compaction is a compaction that was started and has not ended.
 type compaction struct {
-	Since Seq // names it
+	Since Seq // Seq of its CompactionStarted
 	Auto  bool
 }
 
-// Compacted says where the model begins to read.
+// compacted is the result of the last compaction.
 type compacted struct {
-	From  Seq // no event up to here is needed any more
-	Upto  Seq // what was said up to here is in the summary
-	Tried int // tokens there were after the last attempt
+	From  Seq // events up to here are no longer needed
+	Upto  Seq // the summary covers the log up to here
+	Tried int // tokens after the last attempt
 }
 
-// The context of the model: what it is given to read, and how that was made
-// shorter. A compaction ends exactly once, and changes nothing if it fails.
+// The context of the model, and how it was compacted. A compaction ends exactly
+// once, and changes nothing if it fails.
 type (
 	ContextMeasured struct {
 		Turn     TurnID `json:"turn"`
@@ -35,18 +35,17 @@ type (
 		Prompt PromptDigest `json:"prompt,omitzero"`
 	}
 	CompactionStarted struct {
-		Auto bool `json:"auto,omitempty"` // nobody asked for it
+		Auto bool `json:"auto,omitempty"` // started by the server because the context is full
 	}
-	// ContextCompacted: what was said up to a seq is from now on replaced by a
-	// summary.
+	// ContextCompacted: a summary replaces the conversation up to a seq.
 	ContextCompacted struct {
-		From     Seq    `json:"from,omitempty"` // no event up to here is needed any more
+		From     Seq    `json:"from,omitempty"` // events up to here are no longer needed
 		Upto     Seq    `json:"upto"`
 		Summary  string `json:"summary"`
 		Before   int    `json:"before"` // tokens
 		After    int    `json:"after"`
 		Limit    int    `json:"limit"`
-		Messages int    `json:"messages"` // afterwards
+		Messages int    `json:"messages"` // after the compaction
 		Auto     bool   `json:"auto,omitempty"`
 		Usage    Usage  `json:"usage"`
 	}
@@ -59,8 +58,8 @@ type (
 	}
 )
 
-// A PromptDigest identifies the instructions and the tools of a request. The log holds the messages, and not these:
-// with the digests one can tell whether a request that is built again later is still the one that was sent.
+// A PromptDigest identifies the instructions and the tools of a request. They are not in the log; the messages are. The
+// digests show whether a request that is built again later equals the request that was sent.
 type PromptDigest struct {
 	Instructions string `json:"instructions"`
 	Tools        string `json:"tools"`
@@ -88,8 +87,7 @@ func (b ContextCompacted) fold(s State, _ Event) State {
 	return s
 }
 
-// CompactContext makes the conversation shorter for the model, at the next
-// place between turns.
+// CompactContext compacts the conversation between the next two turns.
 type CompactContext struct{}
 
 func (CompactContext) Rules() Rules { return Rules{Action: ActMessage} }
@@ -104,8 +102,8 @@ func (CompactContext) decide(d *decision, _ Command) error {
 	return nil
 }
 
-// CompactionEnded says what is to replace a conversation, or, with a Code,
-// why it cannot be replaced.
+// CompactionEnded reports the summary of a conversation or, with a Code, why
+// there is none.
 type CompactionEnded struct {
 	Since         Seq
 	From, Upto    Seq
@@ -134,7 +132,7 @@ func (b CompactionEnded) decide(d *decision, _ Report) {
 	}
 }
 
-// Compact: make what was said shorter.
+// Compact is a step: summarize the conversation.
 type Compact struct {
 	Since Seq
 	Agent AgentRef
@@ -143,16 +141,16 @@ type Compact struct {
 
 func (Compact) step() {}
 
-// stopCompacting ends one with what it was for.
+// stopCompacting ends the open compaction, because the session is closed.
 func (d *decision) stopCompacting() {
 	if c := d.s.Compact; c != nil {
 		d.emit(0, CompactionFailed{Code: CodeClosed, Message: "The session was closed.", Auto: c.Auto})
 	}
 }
 
-// full reports whether the context is to be made shorter before the next turn.
-// One that was just tried is not tried again before the context has grown: a
-// compaction that gains nothing must not be the only thing that ever happens.
+// full reports whether the context must be compacted before the next turn.
+// After an attempt, it waits until the context has grown by a tenth. Otherwise
+// a compaction that gains nothing would be repeated forever.
 func (d *decision) full() bool {
 	at := d.s.Run.Agent.Compact
 	if at == 0 {
@@ -162,8 +160,8 @@ func (d *decision) full() bool {
 	return c.Limit > 0 && c.Tokens*100 > c.Limit*at && c.Tokens*10 > d.s.Compacted.Tried*11
 }
 
-// compactable reports whether nothing is being said or done, so that what was
-// said so far can be replaced.
+// compactable reports whether a compaction is wanted and no turn or call is
+// open.
 func (s State) compactable() bool {
 	if s.Compact == nil || s.Deleted || s.Halted != "" {
 		return false

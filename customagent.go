@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// Agents come from files of the operator's, or are made by people of a tenant.
-// That one was made is a fact of the tenant. What it says is kept by its digest,
-// like every definition that runs go by: instructions are not for everybody who
-// may read what agents there are.
+// Agents are defined by files of the operator or created by users of a tenant.
+// The creation of a custom agent is a fact of the tenant. The event holds only
+// the digest of the definition, because not every user who may list agents may
+// read instructions. The definition is stored by digest, like every definition
+// of a run.
 
-// A MadeAgent is one that somebody made.
+// A MadeAgent is a custom agent.
 type MadeAgent struct {
 	Name   string
 	Digest string // of its definition
 }
 
-// AgentChanged: an agent has another definition from now on, or none. Made:
-// somebody of the tenant made it so; else its file says so.
+// AgentChanged: an agent has another definition from now on, or none. Made: a
+// user of the tenant changed it; otherwise its file changed.
 type AgentChanged struct {
 	Agent  string `json:"agent"`
 	Digest string `json:"digest,omitempty"` // of its definition
@@ -29,7 +30,7 @@ type AgentChanged struct {
 func (b AgentChanged) fold(s State, e Event) State {
 	s.Facts.Watched = e.Seq
 	if !b.Made {
-		return s // who reads files knows
+		return s // the engine reads agent files itself
 	}
 	i, there := s.Facts.made(b.Agent)
 	list := slices.Clone(s.Facts.Made)
@@ -48,17 +49,17 @@ func (b AgentChanged) fold(s State, e Event) State {
 	return s
 }
 
-// made finds a custom agent.
+// made returns the index of a custom agent and whether it exists.
 func (t tenantFacts) made(name string) (int, bool) {
 	return slices.BinarySearchFunc(t.Made, name,
 		func(m MadeAgent, name string) int { return strings.Compare(m.Name, name) })
 }
 
-// MakeAgent makes an agent, or changes one that was made.
+// MakeAgent creates a custom agent or changes one.
 type MakeAgent struct{ Agent Agent }
 
-// Rules: an agent that asks less often than the default needs the same right as
-// that setting of the whole tenant.
+// Rules demands the right to change tenant settings if the agent asks for fewer
+// approvals than the default does.
 func (do MakeAgent) Rules() Rules {
 	action := ActSettings
 	if do.Agent.Approval == "" || do.Agent.Approval == ApprovalSuggest {
@@ -100,8 +101,8 @@ func (do DeleteAgent) decide(d *decision, _ Command) error {
 	return nil
 }
 
-// NoteAgents is the engine's own: files say something else of these, or,
-// without a digest, nothing any more.
+// NoteAgents is sent by the engine: these agents have other definitions in
+// their files or, without a digest, no file any more.
 type NoteAgents struct{ Agents []MadeAgent }
 
 func (NoteAgents) Rules() Rules {
@@ -115,7 +116,7 @@ func (do NoteAgents) decide(d *decision, _ Command) error {
 	return nil
 }
 
-// Check says what is wrong with a definition that somebody makes.
+// Check validates the definition of a custom agent.
 func (a Agent) Check() error {
 	switch {
 	case !ValidAgentName(a.Name):

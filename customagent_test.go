@@ -26,7 +26,7 @@ func TestMadeAgentsAreFacts(t *testing.T) {
 	if !reflect.DeepEqual(a.state.Facts.Made, want) {
 		t.Errorf("%+v", a.state.Facts.Made)
 	}
-	// What files say is told, and remembered by who reads them.
+	// NoteAgents leads to events, but the engine reads agent files itself.
 	a.do(parley.NoteAgents{Agents: []parley.MadeAgent{{Name: "a"}, {Name: "z", Digest: "d"}}})
 	if !reflect.DeepEqual(a.state.Facts.Made, want) {
 		t.Errorf("%+v", a.state.Facts.Made)

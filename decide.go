@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// Decide says what happened, given what came in. It returns no events when
-// there is nothing to record, and an *Error when a command is refused: a
-// refusal leaves no trace.
+// Decide returns the events that follow from in. It returns no events if there
+// is nothing to record, and an *Error if a command is refused. A refusal leaves
+// no trace in the log.
 func Decide(s State, in In) ([]Event, error) {
 	var err error
 	d := decision{s: s}
@@ -24,21 +24,21 @@ func Decide(s State, in In) ([]Event, error) {
 	return d.events, nil
 }
 
-// A decision in the making: events so far, and the state after them.
+// A decision collects the events so far and the state after them.
 type decision struct {
 	s      State
 	at     time.Time
 	by     PrincipalID
 	events []Event
 
-	reporting bool // the run would end, if what it did to files were known
-	reported  bool // it is known
+	reporting bool // the run would end, once its changes of files are known
+	reported  bool // its changes of files are known
 }
 
 func (d *decision) emit(run RunID, body EventBody) Seq {
 	at := d.at.UTC().Truncate(time.Microsecond)
 	if at.Before(d.s.LastAt) {
-		at = d.s.LastAt // clocks go back, logs do not
+		at = d.s.LastAt // clocks can go back, logs cannot
 	}
 	e := Event{Session: d.s.ID, Seq: d.s.Head + 1, Root: d.s.Root, At: at, Run: run, By: d.by, Body: body}
 	d.events = append(d.events, e)
@@ -48,7 +48,7 @@ func (d *decision) emit(run RunID, body EventBody) Seq {
 	return e.Seq
 }
 
-// command applies the rules that every command is under, and then its own.
+// command applies the rules common to all commands, then those of the command.
 func (d *decision) command(c Command) error {
 	rules := c.Do.Rules()
 	switch {
@@ -64,17 +64,18 @@ func (d *decision) command(c Command) error {
 	return c.Do.decide(d, c)
 }
 
-// advance takes the log one step on by itself. Each step leaves a state from
-// which the next one follows, so a crash between any two events loses nothing.
+// advance takes the log one step on without new input. Each step leaves a state
+// from which the next one follows, so a crash between any two events loses
+// nothing.
 func (d *decision) advance() {
 	r := d.s.Run
 	switch {
 	case d.s.Owner == "" || d.s.Deleted || d.s.Halted != "":
 		return
 	case d.s.orphans():
-		return // children of what has ended are still being stopped
+		return // children of an ended run are still being stopped
 	case d.s.Unreported != 0:
-		return // the changes of the next run would be reported as those of the last
+		return // the changes of the next run would be attributed to the last run
 	case d.s.Undoing != 0:
 		return // the next run would change files that are being restored
 	case r == nil:
@@ -86,9 +87,9 @@ func (d *decision) advance() {
 		}
 		return
 	case r.Turn != nil && !r.Agent.Remote:
-		return // the model is speaking
+		return // the model call is open
 	case r.Turn == nil && r.Agent.Remote:
-		d.boundary() // what it did ended with its turn
+		d.boundary() // the calls of a remote agent end with its turn
 		return
 	}
 	open := false

@@ -13,7 +13,7 @@ import (
 
 var start = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
-// A tale is a session driven by hand.
+// A tale is a session that a test drives by hand.
 type tale struct {
 	t     testing.TB
 	now   time.Time
@@ -27,7 +27,7 @@ func newTale(t testing.TB) *tale {
 	return a
 }
 
-// take decides and goes on by itself as far as it can.
+// take decides in, and then advances the log as far as possible.
 func (a *tale) take(in parley.In) error {
 	events, err := parley.Decide(a.state, in)
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *tale) say(content string) {
 	a.do(parley.SubmitInput{Content: content, Request: content, Agent: parley.AgentRef{Name: "helper"}})
 }
 
-// model reports for the open turn, tool for a call.
+// model reports for the open turn. tool reports for a call.
 func (a *tale) model(body parley.ReportBody) {
 	r := parley.Report{At: a.now, Run: a.state.Run.ID, Body: body}
 	if a.state.Run.Turn != nil {
@@ -90,7 +90,7 @@ func (a *tale) recover() {
 	}
 }
 
-// types are the names of the last n events.
+// types returns the names of the last n events.
 func (a *tale) types(n int) string {
 	var names []string
 	for _, e := range a.log[max(0, len(a.log)-n):] {
@@ -177,7 +177,8 @@ func TestRefusalsLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// A session that opens with its first input is not there if that is refused.
+// TestASessionOpensWithItsFirstInput checks that a session is not opened if its
+// first input is refused.
 func TestASessionOpensWithItsFirstInput(t *testing.T) {
 	a := &tale{t: t, now: start, state: parley.NewState("acme", "s")}
 	first := parley.SubmitInput{Content: "hello", Agent: parley.AgentRef{Name: "h"}, Open: true, Transient: true}
@@ -261,8 +262,8 @@ func TestWhatIsDue(t *testing.T) {
 	}
 }
 
-// TestFoldIsPure folds two continuations of every state of a tale and looks
-// whether one shows in the other.
+// TestFoldIsPure folds two continuations of every state of a tale and checks
+// that neither affects the other.
 func TestFoldIsPure(t *testing.T) {
 	a := newTale(t)
 	a.say("one")
@@ -283,7 +284,7 @@ func TestFoldIsPure(t *testing.T) {
 	}
 	for i, s := range states {
 		want := fmt.Sprintf("%#v", deep(s))
-		for _, e := range a.log { // any event may follow, as far as Fold cares
+		for _, e := range a.log { // any event may follow, as far as Fold is concerned
 			parley.Fold(s, e)
 		}
 		if got := fmt.Sprintf("%#v", deep(s)); got != want {
@@ -292,7 +293,7 @@ func TestFoldIsPure(t *testing.T) {
 	}
 }
 
-// deep is what a state holds, pointers followed.
+// deep returns the content of a state, with pointers followed.
 func deep(s parley.State) any {
 	if s.Run == nil {
 		return s
@@ -349,7 +350,7 @@ func flagged(content string) parley.SubmitInput {
 		Finding: &parley.Finding{Verdict: parley.ScreenFlag, Score: 0.5, Reason: "pattern:x"}}
 }
 
-// legal has the checker look at what was told so far.
+// legal runs the checker on the log so far.
 func (a *tale) legal() {
 	a.t.Helper()
 	for _, err := range checker.Check(a.log) {

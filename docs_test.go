@@ -11,8 +11,8 @@ import (
 // pathPages are pages that tell a contributor where to look.
 var pathPages = []string{"CONTRIBUTING.md", "docs/ARCHITECTURE.md", "docs/extending.md"}
 
-// TestDocsNameFilesThatExist checks the paths in backticks: a path with a folder, and a file of the root package
-// or a page by its name alone. A word in capitals, such as NAME, is to be replaced by the reader.
+// TestDocsNameFilesThatExist checks the paths in backticks: a path with a folder, and the name of a page or of a file
+// of the root package. The reader must replace a word in capitals, such as NAME.
 func TestDocsNameFilesThatExist(t *testing.T) {
 	span := regexp.MustCompile("`([A-Za-z0-9_./*-]+)`")
 	file := regexp.MustCompile(`^[A-Za-z0-9_./*-]+\.(go|md|sql|json|txt|txtar|ts|tsx|mjs|yaml|mod)$`)
@@ -50,7 +50,7 @@ func folderLike(name string) bool {
 	return strings.HasSuffix(name, "/") || err == nil && info.IsDir()
 }
 
-// inSomeDialect holds for names such as decode.go, which every dialect has.
+// inSomeDialect reports whether the name is a file of a dialect, such as decode.go.
 func inSomeDialect(name string) bool {
 	return exists(filepath.Join("dialect", "*", name))
 }
@@ -64,7 +64,7 @@ func exists(patterns ...string) bool {
 	return false
 }
 
-// withoutFences leaves out fenced blocks, whose backticks would be paired with those of the text.
+// withoutFences removes fenced blocks, because their backticks would be paired with the backticks of the text.
 func withoutFences(page string) string {
 	return regexp.MustCompile("(?s)\n```.*?\n```").ReplaceAllString(page, "")
 }
@@ -125,8 +125,8 @@ func hasHeading(t *testing.T, page, anchor string) bool {
 	return false
 }
 
-// TestReadmeIsForNewcomers: a stranger reads what it is and how to start it before anything else, and which message
-// cancels a reminder. Protocols have names, not the numbers of documents.
+// TestReadmeIsForNewcomers checks the order of the README. It first explains what Parley is and how to start it, and
+// then the message that cancels a reminder. It names protocols without document numbers.
 func TestReadmeIsForNewcomers(t *testing.T) {
 	raw, err := os.ReadFile("README.md")
 	if err != nil {

@@ -1,16 +1,16 @@
 package parley
 
-// An EarlierMessage is part of a conversation that a client has kept itself. Some
-// clients send all of it with each request. The model is told it before the input
-// that it comes with.
+// An EarlierMessage is one message of a conversation that the client has kept
+// itself. Some clients send the whole conversation with each request. The model
+// gets these messages before the input of the request.
 type EarlierMessage struct {
 	Role  earlierRole   `json:"role"`
 	Text  string        `json:"text,omitempty"`
-	Calls []EarlierCall `json:"calls,omitempty"` // that the assistant asked for
-	Call  string        `json:"call,omitempty"`  // the id of the call that a tool's text is the result of
+	Calls []EarlierCall `json:"calls,omitempty"` // calls of the assistant
+	Call  string        `json:"call,omitempty"`  // of a tool: the id of the call that returned the text
 }
 
-// An EarlierCall is a tool call in it, under the id that the client gave it.
+// An EarlierCall is a tool call in an earlier message, with the client's id.
 type EarlierCall struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
@@ -20,13 +20,13 @@ type EarlierCall struct {
 type earlierRole string
 
 const (
-	EarlierSystem    earlierRole = "system" // instructions of the client; the agent's own come before them
+	EarlierSystem    earlierRole = "system" // instructions of the client, after the agent's own
 	EarlierUser      earlierRole = "user"
 	EarlierAssistant earlierRole = "assistant"
 	EarlierTool      earlierRole = "tool"
 )
 
-// checkEarlier says what is wrong with a conversation.
+// checkEarlier validates the earlier messages of an input.
 func checkEarlier(list []EarlierMessage) error {
 	if len(list) > MaxEarlier {
 		return Errorf(CodeTooLarge, "A request can have at most %d earlier messages, and this one has %d.", MaxEarlier,
@@ -61,9 +61,10 @@ func cleanEarlier(list []EarlierMessage) []EarlierMessage {
 	return clean
 }
 
-// messagesOf is a conversation as a model is told it, at a seq of the log. Every
-// call is followed by its result, as vendors demand, and a result without its call
-// is left out. Calls get negative ids, which no event has.
+// messagesOf returns the earlier messages of an input at a seq, as the model gets
+// them. Vendors demand that every call is followed by its result, so a call
+// without a result gets one. A result without its call is left out. Calls get
+// negative ids, which no event has.
 func messagesOf(list []EarlierMessage, at Seq) (messages []Message) {
 	next := -CallID(at) * maxEarlierCalls
 	results := map[string]string{}

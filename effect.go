@@ -5,25 +5,27 @@ import (
 	"time"
 )
 
-// An EffectType is what is to be done outside.
+// An EffectType says what an effect delivers.
 type EffectType string
 
-// SendMessage: show the run to whoever is owed it.
+// SendMessage is a bookmark: show the run to a client without a cursor.
 const SendMessage EffectType = "send_message"
 
-// EffectEnqueued promises to tell somebody outside. A send_message effect is a
-// bookmark: a client without a cursor is owed this run, from its start, until
-// its end was written to one. How far that got is in the effects table.
+// EffectEnqueued promises a delivery to the outside. A send_message effect is a
+// bookmark: a client without a cursor must get this run from its start, until
+// the end of the run was written to one client. The effects table records the
+// progress.
 type EffectEnqueued struct {
 	Type    EffectType `json:"type"`
 	Request string     `json:"request,omitempty"`
-	// Autonomous: nobody waits for it, and a message of a person takes it back.
+	// Autonomous: no client waits for it, and a message of a person cancels it.
 	Autonomous bool `json:"autonomous,omitempty"`
-	// Hook is who is to be told of what, by a webhook effect.
+	// Hook says which webhook to call, and about which event.
 	Hook *HookPromise `json:"hook,omitempty"`
 }
 
-// EffectCancelled: as far as it was not delivered, it is not owed any more.
+// EffectCancelled: the undelivered rest of the effect need not be delivered any
+// more.
 type EffectCancelled struct {
 	Effect Seq      `json:"effect"`
 	Why    TimerEnd `json:"why"`
@@ -43,8 +45,8 @@ func (b EffectCancelled) fold(s State, _ Event) State {
 
 func (b EffectCancelled) rowOf(Event) Row { return EffectClosed{b.Effect, b.Why} }
 
-// A Bookmark is an effect that is owed: clients of its session are to be shown a
-// run that they may not have seen the end of.
+// A Bookmark is an undelivered send_message effect: clients of its session must
+// see a run, because they may not have seen its end.
 type Bookmark struct {
 	Effect        Seq
 	Run           RunID
@@ -53,12 +55,12 @@ type Bookmark struct {
 	CreatedAt     time.Time
 }
 
-// Poisoned reports whether it is to be set aside.
+// Poisoned reports whether the bookmark failed too often and must be set aside.
 func (b Bookmark) Poisoned() bool { return b.Attempts >= maxAttempts }
 
-// Rests reports whether it is left out for now, because too many came for it in
-// vain: what was made after it does not wait for it. The pause grows from a
-// second to ten minutes. A clock that was set back does not make it longer.
+// Rests reports whether the bookmark pauses because too many delivery attempts
+// failed. Later bookmarks do not wait for it. The pause grows from one second
+// to ten minutes. A clock that was set back does not make it longer.
 func (b Bookmark) Rests(now time.Time) bool {
 	if b.Attempts < freeAttempts {
 		return false
@@ -68,8 +70,7 @@ func (b Bookmark) Rests(now time.Time) bool {
 	return -pause < since && since < pause
 }
 
-// EffectClosed says that an effect which is still pending is not owed any
-// more.
+// EffectClosed ends the delivery of an effect that is still pending.
 type EffectClosed struct {
 	Effect Seq
 	Why    TimerEnd
@@ -77,8 +78,8 @@ type EffectClosed struct {
 
 func (EffectClosed) row() {}
 
-// Row is what the row of an effect keeps of it besides: its run, also if that has
-// ended, and who is told.
+// Row returns what the row of an effect stores in addition: its run, even if that
+// has ended, and the target of its webhook.
 func (e EffectEnqueued) Row(run RunID) (RunID, string) {
 	if e.Hook != nil {
 		return e.Hook.Run, e.Hook.Target

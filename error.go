@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A Code says what kind of refusal an error is. Dialects map codes to statuses
-// and close codes; nothing else about an error is for programs.
+// A Code is the kind of an error. Dialects map codes to statuses and close
+// codes; programs must not depend on anything else in an error.
 type Code string
 
 const (
@@ -16,55 +16,55 @@ const (
 	CodeEmpty           Code = "empty"           // an input without content
 	CodeTooLarge        Code = "too_large"       // over a documented limit
 	CodeNotFound        Code = "not_found"       // absent, or not for this principal
-	CodeForbidden       Code = "forbidden"       // known, and not permitted
-	CodeUnauthenticated Code = "unauthenticated" // nobody is known to ask; come with a credential
-	CodeLimited         Code = "limited"         // too often; come back later
+	CodeForbidden       Code = "forbidden"       // the principal may know of it, but not do this
+	CodeUnauthenticated Code = "unauthenticated" // no valid credential
+	CodeLimited         Code = "limited"         // too many requests; try again later
 	CodeBlocked         Code = "blocked"         // the sentinel refused it
-	CodeConflict        Code = "conflict"        // an id reused for something else
+	CodeConflict        Code = "conflict"        // an id was used before for something else
 	CodeClosed          Code = "closed"          // already answered, ended, halted or deleted
 	CodeQueueFull       Code = "queue_full"      // too many inputs wait in this session
-	CodeOverloaded      Code = "overloaded"      // the server is busy; come back
-	CodeUnavailable     Code = "unavailable"     // the store cannot be written or the server drains
-	CodeStopped         Code = "stopped"         // the agent is not running; somebody has to start it
-	CodeResync          Code = "resync"          // this cursor is not of this log; start again
+	CodeOverloaded      Code = "overloaded"      // the server is busy; try again
+	CodeUnavailable     Code = "unavailable"     // the store cannot be written or the server is stopping
+	CodeStopped         Code = "stopped"         // a person has stopped the agent; start it first
+	CodeResync          Code = "resync"          // the cursor is not from this log; start again without one
 	CodeCorrupt         Code = "corrupt"         // a stored row cannot be read
 	CodeModel           Code = "model_error"     // the model failed
 	CodeContext         Code = "context_limit"   // the conversation is longer than the model can read
 	CodeTurnLimit       Code = "turn_limit"      // the run used all its turns
-	CodeBudget          Code = "budget"          // the run used all it may use
-	CodeQuota           Code = "quota"           // the user or the tenant used all it may use, mostly for today
-	CodeInterrupted     Code = "interrupted"     // cut too often, or by what nobody can undo
+	CodeBudget          Code = "budget"          // the run reached its token, cost or time limit
+	CodeQuota           Code = "quota"           // a quota of the user or tenant is used up; most reset daily
+	CodeInterrupted     Code = "interrupted"     // the run was cut too often, or by a failure that cannot be undone
 	CodeInternal        Code = "internal_error"  // a bug or a fault; details are in the server's log
 )
 
-// An Error speaks to two audiences: Code and Message are safe to show to
-// anybody; Hint and Err tell an operator what to do and why it happened.
+// An Error has two audiences. Code and Message are safe to show to every
+// client. Hint and Err tell an operator what to do and why it happened.
 type Error struct {
 	Code    Code
 	Message string
 	Hint    string
 	Err     error
-	// RetryAfter is how long whoever refused asks to be left alone; zero: it did
-	// not say.
+	// RetryAfter is the pause that the refusing side asks for; zero: it named
+	// none.
 	RetryAfter time.Duration
 	// Vendor is the answer of the model's vendor; nil: there was none.
 	Vendor *VendorError
-	// Quota is the one that is reached; nil: none is.
+	// Quota is the quota that was reached; nil: none.
 	Quota *ReachedQuota
-	// Problem is what happened, without advice and without a full stop, where a
-	// call may be repeated; empty: Message says it.
+	// Problem describes the failure without advice and without a full stop, for
+	// messages about retries; empty: use Message.
 	Problem string
 }
 
-// A ReachedQuota says which quota refused something.
+// A ReachedQuota identifies the quota that refused a request.
 type ReachedQuota struct {
 	Of   string // user or tenant
 	What string // sessions, tokens, cost or storage
 }
 
-// A VendorError is what the vendor of a model answered to a request that it refused.
+// A VendorError is the answer of a model vendor that refused a request.
 type VendorError struct {
-	Status  int    `json:"status"`            // of HTTP
+	Status  int    `json:"status"`            // HTTP status
 	Message string `json:"message,omitempty"` // in the vendor's words, without secrets
 }
 
@@ -81,12 +81,12 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf makes an error whose whole text is safe to show.
+// Errorf returns an error whose whole text is safe to show.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// CodeOf is the code of the first *Error in the chain; any other error is
+// CodeOf returns the code of the first *Error in the chain; any other error is
 // internal.
 func CodeOf(err error) Code {
 	if e, ok := errors.AsType[*Error](err); ok {
@@ -95,8 +95,8 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
-// MessageOf is what may be shown of err. Errors that were not made for showing
-// say nothing.
+// MessageOf returns the part of err that is safe to show: the message of an
+// *Error, and a fixed text for any other error.
 func MessageOf(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Message

@@ -14,12 +14,13 @@ type (
 	TenantID    string // [a-z0-9][a-z0-9-]{0,62}
 	PrincipalID string
 	SessionID   string // UUID version 4, lower case; (tenant, id) is the key
-	CommandID   string // chosen by who sends the command; repeats have one effect
+	CommandID   string // chosen by the sender of the command; repeats have one effect
 
 	Seq      int64 // 1, 2, 3… within a session
 	Position int64 // order within a tenant; grows, may have gaps
 
-	// The names of things inside a session: the Seq of the event that made them.
+	// The ids of things inside a session: the Seq of the event that created
+	// them.
 	InputID  Seq
 	RunID    Seq
 	TurnID   Seq
@@ -34,7 +35,7 @@ type (
 type Event struct {
 	Session  SessionID
 	Seq      Seq
-	Position Position // given by the store when the event is committed
+	Position Position // assigned by the store when the event is committed
 	Root     SessionID
 	At       time.Time // UTC, whole microseconds, never before the event in front of it
 	Run      RunID     // zero outside a run
@@ -42,27 +43,28 @@ type Event struct {
 	Body     EventBody
 }
 
-// An EventBody is one of the closed set that bodyTypes lists, named in the past
-// tense. Each type stands in the file of its subject. The name of the Go type is
-// the name that is stored and shown.
+// An EventBody is one of the closed set in bodyTypes, named in the past tense.
+// Each type is in the file of its subject. The name of the Go type is stored and
+// shown.
 type EventBody interface {
-	// fold is the state after the event. It changes nothing that the given state
-	// points to, and ignores what the event says about things that are not open.
+	// fold returns the state after the event. It does not modify anything that
+	// the given state points to, and ignores what the event says about things
+	// that are not open.
 	fold(State, Event) State
 }
 
-// Unreadable stands for a stored event that cannot be decoded, where a log is
-// read together with others. It is never stored itself.
+// Unreadable stands for a stored event that cannot be decoded, in a read of
+// several logs. It is never stored itself.
 type Unreadable struct {
-	Type string `json:"type"` // what its row says it is
+	Type string `json:"type"` // the type in its row
 }
 
 func (Unreadable) fold(s State, _ Event) State { return s }
 
-// A bodyType says how one type of event is stored. Fields may be added to a
-// body under the same version. Anything else raises the version and adds an
-// upcaster, which turns the stored JSON of the version it is keyed by into that
-// of the next.
+// A bodyType describes how one type of event is stored. Fields may be added to
+// a body under the same version. Any other change raises the version and adds
+// an upcaster. The upcaster converts the stored JSON of the version that is its
+// key to the next version.
 type bodyType struct {
 	name    string
 	version int
@@ -153,11 +155,11 @@ func v1[T EventBody]() bodyType {
 	}}
 }
 
-// TypeOf is the stored name of a body's type.
+// TypeOf returns the stored name of a body's type.
 func TypeOf(body EventBody) string { return reflect.TypeOf(body).Name() }
 
-// IsPiece reports whether the event that finishes what a body is a part of says
-// all of it again.
+// IsPiece reports whether the event is a chunk: the event that finishes its
+// output or call repeats the text.
 func (e Event) IsPiece() bool {
 	switch e.Body.(type) {
 	case OutputAppended, ToolOutputAppended:
@@ -175,17 +177,18 @@ func EventTypes() []string {
 	return names
 }
 
-// EncodeBody gives a body the form in which it is stored.
+// EncodeBody returns the stored form of a body.
 func EncodeBody(body EventBody) (name string, version int, raw []byte, err error) {
 	name = TypeOf(body)
 	raw, err = json.Marshal(body)
 	return name, bodyTypes[name].version, raw, err
 }
 
-// ErrNewer is in the error of an event that a later release has written.
+// ErrNewer is wrapped by errors about events that a later release has written.
 var ErrNewer = errors.New("this release does not know it")
 
-// DecodeBody reads what EncodeBody, of this or any earlier release, wrote.
+// DecodeBody decodes a body that EncodeBody of this or an earlier release has
+// written.
 func DecodeBody(name string, version int, raw []byte) (EventBody, error) {
 	t, ok := bodyTypes[name]
 	if !ok {
@@ -224,7 +227,7 @@ type eventLine struct {
 	Body     json.RawMessage `json:"body"`
 }
 
-// MarshalJSON writes an event as one line of a log.
+// MarshalJSON encodes an event as one line of a log.
 func (e Event) MarshalJSON() ([]byte, error) {
 	name, version, raw, err := EncodeBody(e.Body)
 	if err != nil {
@@ -236,7 +239,8 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(eventLine{e.Session, e.Seq, e.Position, e.Root, e.At, e.Run, e.By, name, version, raw})
 }
 
-// UnmarshalJSON reads a line of a log that this or any earlier release wrote.
+// UnmarshalJSON decodes a line of a log that this or an earlier release has
+// written.
 func (e *Event) UnmarshalJSON(data []byte) error {
 	var l eventLine
 	if err := json.Unmarshal(data, &l); err != nil {
@@ -250,13 +254,13 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A Ref names something inside a session to the world outside: the session's id,
-// a dot and the seq.
+// Ref returns the name of something inside a session for clients: the session's
+// id, a dot and the seq.
 func Ref(session SessionID, seq Seq) string {
 	return string(session) + "." + strconv.FormatInt(int64(seq), 10)
 }
 
-// ParseRef reads what Ref wrote.
+// ParseRef parses the result of Ref.
 func ParseRef(ref string) (SessionID, Seq, bool) {
 	session, number, _ := strings.Cut(ref, ".")
 	seq, err := strconv.ParseInt(number, 10, 64)

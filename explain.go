@@ -1,11 +1,12 @@
 package parley
 
-// An explanation of an approval: what would be done, in words for the person who
-// is asked. The card stays open meanwhile, and whoever decides it ends the
-// explaining too. It is no turn: the conversation does not know of it.
+// An explanation describes to the person who decides an approval what the call
+// would do. The card stays open meanwhile, and a decision also ends the
+// explanation. It is not a turn: the explanation is not part of the
+// conversation.
 
 // ExplanationRequested is followed by an ApprovalExplained, unless the card is
-// decided before.
+// decided first.
 type ExplanationRequested struct {
 	Card CardID `json:"card"`
 	Call CallID `json:"call"`
@@ -15,7 +16,7 @@ func (b ExplanationRequested) fold(s State, e Event) State {
 	return s.inCall(e, b.Call, func(c *Call) { c.Explaining = c.Status == callApproving })
 }
 
-// ApprovalExplained has the explanation, or says why there is none.
+// ApprovalExplained contains the explanation, or the reason why there is none.
 type ApprovalExplained struct {
 	Card  CardID `json:"card"`
 	Call  CallID `json:"call"`
@@ -30,7 +31,7 @@ func (b ApprovalExplained) fold(s State, e Event) State {
 	})
 }
 
-// ExplainApproval has the model say what an open approval is about.
+// ExplainApproval has the model explain an open approval.
 type ExplainApproval struct{ Card CardID }
 
 func (ExplainApproval) Rules() Rules { return Rules{Action: ActMessage, Answers: true} }
@@ -43,7 +44,7 @@ func (do ExplainApproval) decide(d *decision, _ Command) error {
 	return err
 }
 
-// Explain: have the model say what an open approval is about.
+// Explain is a step: have the model explain an open approval.
 type Explain struct {
 	Run   RunID
 	Call  CallID
@@ -53,8 +54,8 @@ type Explain struct {
 
 func (Explain) step() {}
 
-// ExplanationEnded is what the model said of an approval, or why it could
-// not.
+// ExplanationEnded is the explanation of an approval, or the reason why the
+// model could not write it.
 type ExplanationEnded struct {
 	Text  string
 	Usage Usage
@@ -66,8 +67,8 @@ func (b ExplanationEnded) decide(d *decision, rep Report) {
 	}
 }
 
-// explaining is the call whose explanation the report is of, if it is still
-// wanted.
+// explaining returns the call whose explanation the report contains; nil: the
+// explanation is no longer wanted.
 func (d *decision) explaining(rep Report) *Call {
 	if r := d.s.Run; r != nil && r.ID == rep.Run {
 		if c := r.call(rep.Call); c != nil && c.Explaining {

@@ -8,7 +8,7 @@ import (
 	"parley"
 )
 
-// asks is a run that waits for an approval.
+// asks returns a run that waits for an approval.
 func asks(t *testing.T) (*tale, parley.Call) {
 	a := newTale(t)
 	a.say("hello")
@@ -63,7 +63,7 @@ func TestAnApprovalIsExplained(t *testing.T) {
 	if a.state.Run.Turns != 1 || a.state.Run.Usage.Input != 15 {
 		t.Errorf("it is no turn, but it costs: %d turns, %+v", a.state.Run.Turns, a.state.Run.Usage)
 	}
-	a.do(parley.ExplainApproval{Card: call.Card}) // once more, for somebody else
+	a.do(parley.ExplainApproval{Card: call.Card}) // again, for another person
 	a.expect("ApprovalExplained ExplanationRequested")
 }
 
@@ -110,7 +110,8 @@ func TestOnlyAnOpenApprovalIsExplained(t *testing.T) {
 	}
 }
 
-// Who allows something with a note has it given to the model with the result.
+// TestANoteOfWhoAllowedIsTold checks that the model gets the note of an
+// approval together with the result.
 func TestANoteOfWhoAllowedIsTold(t *testing.T) {
 	for _, c := range []struct {
 		decision parley.Decision

@@ -1,26 +1,27 @@
 package parley
 
-// What a run has done to the files of its project is found out at its end, by
-// comparing them with what they were before its first call that could have
-// changed any. That takes a while and a look at the disk, so it is a step: the
-// run ends when it was reported. A run that is ended from outside (cancelled,
-// halted, denied, abandoned) does not wait for it: its report follows, outside
-// the run, as soon as its processes are gone. The next run of the session waits
-// for that report.
+// The changes of a run to the files of its project are determined at its end.
+// They are compared with their state before the first call of the run that
+// could change files. This needs disk access, so it is a step: the run ends
+// once the changes are reported. A run that is ended from outside (cancelled,
+// halted, denied, abandoned) does not wait. Its report follows outside the run,
+// as soon as its processes are gone. The next run of the session waits for that
+// report.
 
-// A FileChange is what became of one file.
+// A FileChange is the change of one file.
 type FileChange struct {
 	Path    string `json:"path"`
 	Summary string `json:"summary"` // Added, Modified, Deleted, Renamed…
 	Diff    string `json:"diff,omitempty"`
 }
 
-// FilesChanged is what a run has done to the files of its project.
+// FilesChanged lists the changes of a run to the files of its project.
 type FilesChanged struct {
 	Files     []FileChange `json:"files"`
-	Truncated int          `json:"truncated,omitempty"` // files that are left out
-	// After is the run that was ended from outside. The event then stands outside
-	// every run. It may have no files: the run changed none, or that is not known.
+	Truncated int          `json:"truncated,omitempty"` // number of files left out
+	// After is the run that was ended from outside. The event is then outside
+	// every run. Files may be empty: the run changed none, or its changes are not
+	// known.
 	After RunID `json:"after,omitempty"`
 }
 
@@ -31,8 +32,8 @@ func (b FilesChanged) fold(s State, e Event) State {
 	return s.inRun(e, func(r *openRun) { r.Reported = true })
 }
 
-// ChangesFound is what a run has done to files, by the end of so many turns;
-// zero: by the time it had been ended from outside.
+// ChangesFound reports the changes of a run after this number of turns; zero:
+// after the run was ended from outside.
 type ChangesFound struct {
 	Turns     int
 	Files     []FileChange
@@ -48,7 +49,7 @@ func (b ChangesFound) decide(d *decision, rep Report) {
 		return
 	}
 	if r == nil || r.ID != rep.Run || r.Turns != b.Turns || !d.ends() {
-		return // it was told something more, or has ended
+		return // it has adopted another input, or has ended
 	}
 	if len(b.Files) > 0 {
 		d.emit(r.ID, FilesChanged{Files: b.Files, Truncated: b.Truncated})
@@ -57,9 +58,10 @@ func (b ChangesFound) decide(d *decision, rep Report) {
 	d.advance()
 }
 
-// ReportChanges: say what the run has done to files. It has nothing else to
-// do before it ends, so many turns after it began. With zero turns, the run was
-// ended from outside: nothing of it may be alive when its files are compared.
+// ReportChanges is a step: report the changes of a run to files. After this
+// number of turns, the run has nothing else to do before it ends. Zero turns
+// mean that the run was ended from outside: all its processes must be gone
+// before the files are compared.
 type ReportChanges struct {
 	Run   RunID
 	Turns int
@@ -67,5 +69,5 @@ type ReportChanges struct {
 
 func (ReportChanges) step() {}
 
-// touchedBy reports whether a call may change files that the run has to tell of.
+// touchedBy reports whether a call may change files that the run must report.
 func (r *openRun) touchedBy(c Call) bool { return r.Agent.Files && c.Class != Pure }

@@ -8,7 +8,7 @@ import (
 	"parley/checker"
 )
 
-// edited is a run that has done something to files and has nothing left to say.
+// edited returns a run that may have changed files and has nothing left to do.
 func edited(t *testing.T) *tale {
 	a := newTale(t)
 	a.do(parley.SubmitInput{Content: "edit", Request: "edit", Agent: parley.AgentRef{Name: "helper", Files: true}})
@@ -48,8 +48,8 @@ func TestARunEndsWithWhatItChanged(t *testing.T) {
 	}
 }
 
-// TestAReportOfAnEarlierEnd: a run that went on is not ended by what was found
-// out before.
+// TestAReportOfAnEarlierEnd checks that an outdated report of changes does not
+// end a run that has continued.
 func TestAReportOfAnEarlierEnd(t *testing.T) {
 	a := edited(t)
 	a.do(parley.SubmitInput{Content: "more", Request: "more", Busy: parley.Steer,
@@ -63,7 +63,8 @@ func TestAReportOfAnEarlierEnd(t *testing.T) {
 	a.wants(parley.ReportChanges{Run: a.state.Run.ID, Turns: 3})
 }
 
-// TestACancelledRunIsReportedOnce, after its end and before the next run starts.
+// TestACancelledRunIsReportedOnce checks that the changes of a cancelled run are
+// reported once, after its end and before the next run starts.
 func TestACancelledRunIsReportedOnce(t *testing.T) {
 	a := edited(t)
 	run := a.state.Run.ID
@@ -74,7 +75,7 @@ func TestACancelledRunIsReportedOnce(t *testing.T) {
 	a.wants(late)
 	found := parley.Report{At: a.now, Run: run, Body: parley.ChangesFound{Turns: 2, Files: oneFile}}
 	for _, body := range []parley.ChangesFound{{Turns: 2, Files: oneFile}, {Files: oneFile}, {Files: oneFile}} {
-		found.Body = body // of before the end, of after it, and of after it once more
+		found.Body = body // before the end, after the end, and a repetition
 		if err := a.take(found); err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +89,8 @@ func TestACancelledRunIsReportedOnce(t *testing.T) {
 	}
 }
 
-// TestADeletedSessionReportsNothing: nobody can read it.
+// TestADeletedSessionReportsNothing checks that a deleted session has no steps,
+// because no client can read it.
 func TestADeletedSessionReportsNothing(t *testing.T) {
 	a := edited(t)
 	a.do(parley.DeleteSession{})

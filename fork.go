@@ -6,20 +6,19 @@ package parley
 // SessionForked follows the SessionOpened of a fork.
 type SessionForked struct {
 	Source   SessionID       `json:"source"`
-	At       Seq             `json:"at"` // the last event of the source that counts
+	At       Seq             `json:"at"` // the last event of the source that is included
 	Messages []ForkedMessage `json:"messages,omitempty"`
-	// Sources that the conversation was read from.
+	// Sources are the sources that the source session had read from.
 	Sources []Source `json:"sources,omitempty"`
 }
 
-// A ForkedMessage is a Message as a fork keeps it. Memos and thinking are left out: they are of no use to another
-// model.
+// A ForkedMessage is a Message as a fork keeps it. Memos and thinking are left out: another model cannot use them.
 type ForkedMessage struct {
 	Role       role         `json:"role"`
 	Text       string       `json:"text,omitempty"`
 	Incomplete bool         `json:"incomplete,omitempty"`
 	Calls      []ForkedCall `json:"calls,omitempty"`
-	Call       CallID       `json:"call,omitempty"` // the call that a tool's text is the result of
+	Call       CallID       `json:"call,omitempty"` // the call that returned a tool's text
 	Images     []Image      `json:"images,omitempty"`
 }
 
@@ -33,7 +32,7 @@ func (b SessionForked) fold(s State, _ Event) State {
 	return s.reading(b.Sources...)
 }
 
-// ForkOf is a conversation as a fork keeps it.
+// ForkOf converts a conversation to the messages of a fork.
 func ForkOf(conversation []Message) (list []ForkedMessage) {
 	for _, m := range conversation {
 		f := ForkedMessage{Role: m.Role, Text: m.Text, Incomplete: m.Incomplete, Call: m.Call, Images: m.Images}
@@ -45,8 +44,8 @@ func ForkOf(conversation []Message) (list []ForkedMessage) {
 	return list
 }
 
-// messages are those of the fork's own conversation. All begin at the event that holds them. Calls have negative ids,
-// because the fork's own calls are named by its own seqs.
+// messages returns the copied conversation as messages of the fork. All have the seq of the event that holds them.
+// Calls have negative ids, because the fork's own calls are named by its own seqs.
 func (b SessionForked) messages(at Seq) (list []Message) {
 	for _, f := range b.Messages {
 		m := Message{Role: f.Role, Text: f.Text, Incomplete: f.Incomplete, Call: negative(f.Call), Images: f.Images,
@@ -59,7 +58,8 @@ func (b SessionForked) messages(at Seq) (list []Message) {
 	return list
 }
 
-// negative keeps ids apart from those of the session. A fork of a fork has ids that are negative already.
+// negative keeps the ids of copied calls apart from ids of the fork. A fork of a fork has ids that are already
+// negative.
 func negative(id CallID) CallID {
 	switch {
 	case id > 0:
@@ -73,13 +73,13 @@ func negative(id CallID) CallID {
 // forkOfFork is larger than any seq.
 const forkOfFork = 1 << 40
 
-// ForkSession opens a session with the conversation of another one. The principal must be permitted to read that.
+// ForkSession opens a session with the conversation of another one. The principal must have access to that session.
 type ForkSession struct {
 	Source SessionID
-	At     Seq    // the last event that counts; zero: all of them
+	At     Seq    // the last event that is included; zero: the whole log
 	Title  string // default: that of the source
 
-	// What the engine found in the source.
+	// Set by the engine from the source.
 	Agent    string          `json:",omitempty"`
 	Project  string          `json:",omitempty"`
 	Messages []ForkedMessage `json:",omitempty"`

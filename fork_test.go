@@ -11,8 +11,8 @@ import (
 
 const forkSource = parley.SessionID("7d1e8b0c-2f61-4f0e-9a35-6f1f0a9f5f10")
 
-// TestAForkHasTheConversation: the fork's own messages are those of its source, and calls of the source cannot be taken
-// for calls of the fork, also after a fork of the fork.
+// TestAForkHasTheConversation checks that a fork has the messages of its source. Calls of the source cannot be mistaken
+// for calls of the fork, even in a fork of a fork.
 func TestAForkHasTheConversation(t *testing.T) {
 	said := []parley.Message{
 		{Role: parley.RoleUser, Text: "Look.", Images: []parley.Image{{Type: "image/png", Data: []byte{1}}}, Seq: 3,
@@ -42,7 +42,7 @@ func TestAForkHasTheConversation(t *testing.T) {
 	}
 }
 
-// TestForking: a fork is a new session of the person who asks for it, and remembers untrusted sources.
+// TestForking checks that a fork is a new session of the principal that asks for it, and remembers untrusted sources.
 func TestForking(t *testing.T) {
 	state := parley.NewState("acme", "550e8400-e29b-41d4-a716-446655440000")
 	do := parley.ForkSession{Source: forkSource, At: 4, Title: "Again", Agent: "coder", Project: "/p",

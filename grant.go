@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// A GrantScope is what a decision for the rest of the session covers.
+// A GrantScope says which calls a decision for the rest of the session covers.
 type GrantScope string
 
 const (
-	scopeExact   GrantScope = "exact"   // the very call that was shown
+	scopeExact   GrantScope = "exact"   // exactly the call on the card
 	ScopeSimilar GrantScope = "similar" // the rule that the card offered
 )
 
-// A SimilarRule covers calls like the one that a card shows. The policy offers it,
-// and says of every later call anew which rule covers that call.
+// A SimilarRule covers calls like the one on a card. The policy offers it, and
+// determines for every later call which rule covers it.
 type SimilarRule struct {
 	Text   string `json:"text"`   // for a person to read
 	Digest string `json:"digest"` // of the rule and its place
 }
 
-// A grant is what a person allowed for the rest of the session: one call or a rule.
-// Despite is what was untrusted then, as the card said.
+// A grant is the permission of a person for the rest of the session, for one call
+// or a rule. Despite lists the sources that the card named as untrusted.
 type grant struct {
 	ID      GrantID
 	Card    CardID
@@ -32,9 +32,9 @@ type grant struct {
 	Despite []Source `json:",omitempty"`
 }
 
-// covers reports whether a grant covers the call of a card, while some sources are
-// untrusted. A rule covers no call after untrusted content: that content could
-// choose the arguments. After flagged content no grant covers.
+// covers reports whether a grant covers the call of a card while some sources are
+// untrusted. A rule covers no call after untrusted content, because that content
+// could choose the arguments. No grant covers a call after flagged content.
 func (g grant) covers(card ApprovalRequested, untrusted []Source) bool {
 	if g.Scope == ScopeSimilar {
 		return g.Digest != "" && g.Digest == card.Similar.Digest && len(untrusted) == 0
@@ -44,15 +44,15 @@ func (g grant) covers(card ApprovalRequested, untrusted []Source) bool {
 	})
 }
 
-// granted reports whether a person allowed this call for good, knowing of every
-// source that is untrusted now.
+// granted reports whether a person allowed this call for the rest of the
+// session, and knew of every source that is untrusted now.
 func (s State) granted(card ApprovalRequested, untrusted []Source) bool {
 	return card.Digest != "" &&
 		slices.ContainsFunc(s.Always, func(g grant) bool { return g.covers(card, untrusted) })
 }
 
 // grant folds a decision that holds for the rest of the session. If there are too
-// many, the oldest is forgotten and its calls ask again.
+// many grants, the oldest is dropped and its calls need approval again.
 func (s State) grant(e Event, b ApprovalDecided) State {
 	if s.Run == nil || e.Run != s.Run.ID || b.Decision != AllowAlways {
 		return s
@@ -83,7 +83,7 @@ func (do DecideApproval) checkScope(c *Call) error {
 	return nil
 }
 
-// GrantRevoked: the calls that the grant covered ask again.
+// GrantRevoked: calls that the grant covered need approval again.
 type GrantRevoked struct {
 	Grant GrantID `json:"grant"`
 }
@@ -93,7 +93,7 @@ func (b GrantRevoked) fold(s State, _ Event) State {
 	return s
 }
 
-// RevokeGrant takes back what a person allowed for the rest of the session.
+// RevokeGrant revokes a grant.
 type RevokeGrant struct{ Grant GrantID }
 
 func (RevokeGrant) Rules() Rules { return Rules{Action: ActMessage, Halted: true} }
@@ -106,19 +106,19 @@ func (do RevokeGrant) decide(d *decision, _ Command) error {
 	return nil
 }
 
-// A GrantInfo is what a list of grants shows.
+// A GrantInfo is an entry in a list of grants.
 type GrantInfo struct {
 	ID      string      `json:"id"`
 	Scope   GrantScope  `json:"scope"`
 	Tool    string      `json:"tool"`
-	Text    string      `json:"text"` // the call as it was shown, or the rule; the beginning of a long one
+	Text    string      `json:"text"` // the call as on its card, or the rule; shortened to MaxNote
 	By      PrincipalID `json:"by"`
 	At      time.Time   `json:"at"`
-	Sources []Source    `json:"sources,omitempty"` // that were untrusted then
+	Sources []Source    `json:"sources,omitempty"` // sources that were untrusted at the decision
 }
 
-// Grants lists what people allowed for the rest of the session, oldest first.
-// event reads one event of its log.
+// Grants lists the grants, oldest first. The function event reads one event of
+// the log.
 func (s State) Grants(event func(Seq) (Event, error)) ([]GrantInfo, error) {
 	list := []GrantInfo{}
 	for _, g := range s.Always {
@@ -135,7 +135,7 @@ func (s State) Grants(event func(Seq) (Event, error)) ([]GrantInfo, error) {
 		if g.Scope == ScopeSimilar {
 			text = card.Similar.Text
 		}
-		if len(text) > MaxNote { // a long call is in the log
+		if len(text) > MaxNote { // the log holds all of a long call
 			text = strings.ToValidUTF8(text[:MaxNote], "") + "…"
 		}
 		list = append(list, GrantInfo{strconv.FormatInt(int64(g.ID), 10), g.Scope, card.Name, text, decided.By,

@@ -10,8 +10,9 @@ import (
 	"parley"
 )
 
-// TestGrantsAndUntrustedContent: a grant covers what its card named. One that was
-// given before the content was read does not cover a call after it.
+// TestGrantsAndUntrustedContent checks that a grant covers the sources that its
+// card named. It does not cover a call after untrusted content that the session
+// read later.
 func TestGrantsAndUntrustedContent(t *testing.T) {
 	allow := func(a *tale, how parley.Decision) {
 		a.t.Helper()
@@ -56,7 +57,7 @@ func TestGrantsAndUntrustedContent(t *testing.T) {
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{read}})
 	a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded,
 		Finding: &parley.Finding{Verdict: parley.ScreenFlag}})
-	for range 2 { // no grant covers what follows on flagged content
+	for range 2 { // no grant covers a call after flagged content
 		card, asked := a.asksFor(push)
 		if !asked || !strings.Contains(card.Why, "content from mcp:web was flagged, and this conversation holds") {
 			t.Errorf("%v %+v", asked, card)
@@ -66,8 +67,8 @@ func TestGrantsAndUntrustedContent(t *testing.T) {
 	a.legal()
 }
 
-// TestSubAgentsAndUntrustedContent: a sub-agent is told what its parent has read, and
-// the parent learns what the sub-agent has.
+// TestSubAgentsAndUntrustedContent checks that a sub-agent inherits the sources of
+// its parent, and that the parent inherits the sources of the sub-agent.
 func TestSubAgentsAndUntrustedContent(t *testing.T) {
 	delegates := ask("delegate", parley.VerdictChild, parley.Effectful)
 	delegates.Verdict.Agent, delegates.Verdict.Task = "other", "do it"
@@ -107,7 +108,7 @@ func TestSubAgentsAndUntrustedContent(t *testing.T) {
 	b.do(parley.CancelRun{})
 	b.legal()
 
-	// A flagged message is about the run it led to, also by way of a sub-agent.
+	// The flag of a message applies to the run that it led to, including its sub-agents.
 	c := newTale(t)
 	c.do(flagged("x"))
 	c.model(parley.ModelEnded{Calls: []parley.CallAsked{delegates}})
@@ -127,8 +128,8 @@ func TestSubAgentsAndUntrustedContent(t *testing.T) {
 	c.legal()
 }
 
-// TestSimilarGrants: a rule covers what the policy says of each later call, until it
-// is revoked.
+// TestSimilarGrants checks that a rule covers each later call for which the policy
+// returns this rule, until it is revoked.
 func TestSimilarGrants(t *testing.T) {
 	like := func(digest, rule string) parley.CallAsked {
 		c := ask("shell", parley.VerdictAsk, parley.Effectful)
@@ -216,8 +217,8 @@ func TestSimilarGrants(t *testing.T) {
 	a.legal()
 }
 
-// TestSimilarGrantsAndUntrustedContent: no rule is offered after untrusted content,
-// and none covers a call then.
+// TestSimilarGrantsAndUntrustedContent checks that after untrusted content no rule
+// is offered, and that no rule covers a call.
 func TestSimilarGrantsAndUntrustedContent(t *testing.T) {
 	mkdir := ask("shell", parley.VerdictAsk, parley.Effectful)
 	mkdir.Verdict.Similar = parley.SimilarRule{Text: "mkdir with other arguments", Digest: "rule"}
@@ -243,7 +244,7 @@ func TestSimilarGrantsAndUntrustedContent(t *testing.T) {
 	a.legal()
 }
 
-// TestTheOldestGrantIsForgotten: a session keeps a bounded number of grants.
+// TestTheOldestGrantIsForgotten checks that a session keeps a bounded number of grants.
 func TestTheOldestGrantIsForgotten(t *testing.T) {
 	a := newTale(t)
 	a.say("x")
@@ -255,7 +256,7 @@ func TestTheOldestGrantIsForgotten(t *testing.T) {
 		}
 		a.do(parley.DecideApproval{Card: a.state.Run.Calls[0].Card, Decision: parley.AllowAlways})
 		a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded})
-		if i%40 == 39 { // a run has only so many turns
+		if i%40 == 39 { // stay below the turn limit of a run
 			a.do(parley.CancelRun{})
 			a.say("y")
 		}
@@ -271,7 +272,7 @@ func TestTheOldestGrantIsForgotten(t *testing.T) {
 	}
 }
 
-// grants lists the grants of the session, from its log.
+// grants lists the grants of the session, read from its log.
 func (a *tale) grants() []parley.GrantInfo {
 	a.t.Helper()
 	list, err := a.state.Grants(func(seq parley.Seq) (parley.Event, error) { return a.log[seq-1], nil })
@@ -281,8 +282,8 @@ func (a *tale) grants() []parley.GrantInfo {
 	return list
 }
 
-// TestADecisionWithoutAScopeIsStoredAsBefore: a client that repeats a decision after an
-// upgrade gets its first receipt, which is found by the digest of this text.
+// TestADecisionWithoutAScopeIsStoredAsBefore checks the stored form of a decision. A client that repeats a decision
+// after an upgrade gets its first receipt, which is found by the digest of this text.
 func TestADecisionWithoutAScopeIsStoredAsBefore(t *testing.T) {
 	raw, err := json.Marshal(parley.DecideApproval{Card: 7, Decision: parley.AllowAlways, Note: "n", Digest: "d"})
 	if want := `{"Card":7,"Decision":"always","Note":"n","Digest":"d"}`; err != nil || string(raw) != want {

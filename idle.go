@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// An agent that is idle while a mission is active is prompted. What it is told and
-// after how long is chosen by the mission, by an override of the project, or by its
-// own definition.
+// The server prompts an agent that is idle while a mission is active. The mission,
+// an override of the project, or the definition of the agent determine the prompt
+// and the interval.
 
-// An IdleChoice is what somebody wants of an agent that is idle. What is nil was
-// not chosen; a blank prompt means none.
+// An IdleChoice determines the idle prompt and the interval of an agent. A nil
+// field chooses nothing; a blank prompt means no prompt.
 type IdleChoice struct {
 	Prompt  *string `json:"idle_prompt,omitempty"`
 	Seconds *int64  `json:"idle_interval_secs,omitempty"`
 }
 
-// Check says what is wrong with a choice.
+// Check validates a choice.
 func (c IdleChoice) Check() error {
 	switch {
 	case c.Prompt != nil && len(*c.Prompt) > MaxIdlePrompt:
@@ -40,7 +40,7 @@ func (c IdleChoice) clean() IdleChoice {
 
 func (c IdleChoice) none() bool { return c.Prompt == nil && c.Seconds == nil }
 
-// over is a choice with another where it is silent.
+// over returns c, with nil fields filled from other.
 func (c IdleChoice) over(other IdleChoice) IdleChoice {
 	if c.Prompt == nil {
 		c.Prompt = other.Prompt
@@ -51,14 +51,14 @@ func (c IdleChoice) over(other IdleChoice) IdleChoice {
 	return c
 }
 
-// An Override is chosen for an agent in a project, whatever the mission.
+// An Override is the choice for an agent in a project, for every mission.
 type Override struct {
 	Project string `json:",omitempty"`
 	Agent   string
 	IdleChoice
 }
 
-// Override is what was chosen for an agent.
+// Override returns the override of an agent.
 func (t tenantFacts) Override(project, agent string) Override {
 	if i, there := t.override(project, agent); there {
 		return t.Overrides[i]
@@ -75,9 +75,9 @@ func (t tenantFacts) override(project, agent string) (int, bool) {
 	})
 }
 
-// Prompting is what an agent is told when it is idle, and after how long. The
-// mission's word counts most, then the override, then the agent's definition. A
-// blank text: it is not prompted.
+// Prompting returns the idle prompt and the interval of an agent. The choice of
+// the mission takes precedence over the override, and the override over the
+// agent's definition. If the text is blank, the agent is not prompted.
 func (t tenantFacts) Prompting(m Mission, a Agent) (text string, interval time.Duration) {
 	var c IdleChoice
 	if i := slices.IndexFunc(m.Agents, func(c MissionAgent) bool { return c.Agent == a.Name }); i >= 0 {
@@ -99,7 +99,7 @@ func (t tenantFacts) Prompting(m Mission, a Agent) (text string, interval time.D
 	return text, interval
 }
 
-// OverrideSet is everything that is chosen for the agent from now on.
+// OverrideSet replaces the whole override of the agent.
 type OverrideSet struct {
 	Project string `json:"project,omitempty"`
 	Agent   string `json:"agent"`
@@ -119,7 +119,7 @@ func (b OverrideSet) fold(s State, e Event) State {
 	if t.Overrides = list; len(list) == 0 {
 		t.Overrides = nil
 	}
-	if m := t.Mission(b.Project); m != nil { // somebody takes care of the agent
+	if m := t.Mission(b.Project); m != nil { // a person looks after the agent
 		t = t.withIdle(m.ID, b.Agent, func(i *idlePrompting) { i.Count = 0 })
 	}
 	t.Watched = e.Seq
@@ -127,8 +127,7 @@ func (b OverrideSet) fold(s State, e Event) State {
 	return s
 }
 
-// SetOverride replaces what was chosen for an agent; choosing nothing takes
-// it back.
+// SetOverride replaces the override of an agent. An empty choice removes it.
 type SetOverride struct {
 	Project string
 	Agent   string
@@ -161,15 +160,15 @@ func (do SetOverride) decide(d *decision, _ Command) error {
 	return nil
 }
 
-// An Idle is how far the prompting of an agent under a mission got.
+// idlePrompting is the prompting state of an agent under a mission.
 type idlePrompting struct {
 	Agent  string
-	Count  int       // prompts since somebody spoke to it in that session, or chose anew
-	Last   time.Time // by the clock
-	Prompt Seq       `json:",omitempty"` // its AgentPrompted that is not settled
+	Count  int       // prompts since a person wrote in that session or set an override
+	Last   time.Time // wall-clock time
+	Prompt Seq       `json:",omitempty"` // Seq of the AgentPrompted that is not settled
 }
 
-// Prompted is how far the prompting of an agent got.
+// Prompted returns the prompting state of an agent.
 func (m Mission) Prompted(agent string) idlePrompting {
 	if i, there := m.prompted(agent); there {
 		return m.Idle[i]
@@ -182,7 +181,7 @@ func (m Mission) prompted(agent string) (int, bool) {
 		func(i idlePrompting, agent string) int { return strings.Compare(i.Agent, agent) })
 }
 
-// withIdle changes how far the prompting of an agent got.
+// withIdle changes the prompting state of an agent.
 func (t tenantFacts) withIdle(mission MissionID, agent string, change func(*idlePrompting)) tenantFacts {
 	t.Missions = slices.Clone(t.Missions)
 	m := t.ActiveMission(mission)
@@ -198,16 +197,16 @@ func (t tenantFacts) withIdle(mission MissionID, agent string, change func(*idle
 	return t
 }
 
-// AgentPrompted: an idle agent is to be prompted, in this session, which will
-// say what it was told: not everybody who may read agents is to know. Number
-// counts from the last word of a person.
+// AgentPrompted promises to prompt an idle agent in this session. The text of
+// the prompt is only in that session, because not every user who may read
+// agents may read it. Number counts prompts since a person last wrote.
 type AgentPrompted struct {
 	Mission MissionID `json:"mission"`
 	Project string    `json:"project,omitempty"`
 	Agent   string    `json:"agent"`
 	Session SessionID `json:"session"`
 	Number  int       `json:"number"`
-	At      time.Time `json:"at"` // by the clock, which may have been set back since the event before
+	At      time.Time `json:"at"` // wall-clock time; the clock may have been set back since the previous event
 }
 
 func (b AgentPrompted) fold(s State, e Event) State {
@@ -218,7 +217,8 @@ func (b AgentPrompted) fold(s State, e Event) State {
 	return s
 }
 
-// PromptSettled: the session has taken the prompt or, with a code, not.
+// PromptSettled: the session has accepted the prompt or, with a code, refused
+// it.
 type PromptSettled struct {
 	Mission MissionID `json:"mission"`
 	Agent   string    `json:"agent"`
@@ -232,17 +232,18 @@ func (b PromptSettled) fold(s State, _ Event) State {
 	return s
 }
 
-// AgentFoundIdle: an agent was idle for its interval while a mission is
-// active. Last is when it was last prompted for it, as far as was known.
+// AgentFoundIdle reports that an agent was idle for its interval while a
+// mission is active. Last is the time of its last prompt that the worker knew
+// of.
 type AgentFoundIdle struct {
 	Mission MissionID
 	Agent   string
 	Last    time.Time
-	Heard   bool // a person spoke to it since, in the session it is prompted in
-	Most    int  // prompts without that
+	Heard   bool // a person wrote since then in the session of the prompts
+	Most    int  // maximum of prompts until a person writes
 }
 
-// decide promises the agent its prompt, unless what led to it is no longer so.
+// decide promises the prompt, unless the situation has changed meanwhile.
 func (b AgentFoundIdle) decide(d *decision, _ Report) {
 	m := d.s.Facts.ActiveMission(b.Mission)
 	if m == nil || d.s.Facts.IsStopped(m.Project, b.Agent) {
@@ -263,13 +264,13 @@ func (b AgentFoundIdle) decide(d *decision, _ Report) {
 		Number: number, At: d.at.UTC().Truncate(time.Microsecond)})
 }
 
-// DeliverPrompt: have the session of an idle prompt take it.
+// DeliverPrompt is a step: submit an idle prompt to its session.
 type DeliverPrompt struct{ Prompt Seq }
 
 func (DeliverPrompt) step() {}
 
-// PromptDelivered: the session of an idle prompt has taken it or, with a
-// code, not.
+// PromptDelivered reports that the session of an idle prompt has accepted it
+// or, with a code, refused it.
 type PromptDelivered struct {
 	Prompt  Seq
 	Code    Code
@@ -288,25 +289,26 @@ func (b PromptDelivered) decide(d *decision, _ Report) {
 	}
 }
 
-// IdleSession is where an agent is prompted under a mission. It follows from
-// both, so that whoever prompts again after a crash does it there.
+// IdleSession returns the session in which an agent is prompted under a
+// mission. The id depends only on these two, so a repeated prompt after a crash
+// goes to the same session.
 func IdleSession(mission MissionID, agent string) SessionID {
 	return derivedSession("idle prompts of mission %d for %s", mission, agent)
 }
 
-// IdleNamed begins the names of inputs that idle prompts are.
+// IdleNamed is the prefix of the request ids of idle prompts.
 const IdleNamed = "timer_idle_"
 
-// PromptAgent is the engine's own, to the session of a mission and an agent:
-// the agent is idle. Prompt is the Seq of the AgentPrompted that says so.
+// PromptAgent is sent by the engine to the session of a mission and an agent.
+// It carries an idle prompt. Prompt is the Seq of its AgentPrompted.
 type PromptAgent struct {
 	Mission MissionID
 	Agent   AgentRef
 	Prompt  Seq
 
-	// What the engine found out about it.
+	// Set by the engine.
 	Goal    string // the mission's text
-	Project string `json:",omitempty"` // and its project
+	Project string `json:",omitempty"` // the mission's project
 	Text    string // the agent's idle prompt
 }
 
@@ -314,7 +316,8 @@ func (PromptAgent) Rules() Rules {
 	return Rules{Action: ActMessage, Opens: true, ServerOnly: "Only the server prompts idle agents."}
 }
 
-// decide opens the session, which takes no prompt while something else goes on.
+// decide opens the session if necessary. The session refuses the prompt unless
+// it is idle.
 func (do PromptAgent) decide(d *decision, c Command) error {
 	if d.s.Owner == "" && !d.s.Deleted {
 		if err := (OpenSession{Agent: do.Agent.Name, Title: "Mission: " + do.Goal, Project: do.Project}).decide(d, c); err != nil {
@@ -325,7 +328,8 @@ func (do PromptAgent) decide(d *decision, c Command) error {
 	case d.s.Deleted:
 		return Errorf(CodeClosed, "This session was deleted.")
 	case d.s.Owner != c.By:
-		// Ids can be guessed, and whoever opens a session reads it.
+		// Ids can be guessed, and the principal that opens a session can read
+		// it.
 		return Errorf(CodeClosed, "This session has another owner than the mission.")
 	case d.s.Halted != "":
 		return Errorf(CodeClosed, "This session was halted: %s.", d.s.Halted)

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// BusyMode says what happens to an input that comes while a run is going.
+// BusyMode says how to handle an input that arrives during a run.
 type BusyMode string
 
 const (
-	Queue BusyMode = "queue" // a run of its own, afterwards
+	Queue BusyMode = "queue" // in a run of its own, afterwards
 	Steer BusyMode = "steer" // adopted at the next turn of the current run
 )
 
@@ -21,23 +21,23 @@ const (
 	WithdrawnByRequest WithdrawReason = "cancelled"
 	WithdrawnByHalt    WithdrawReason = "halted"
 	WithdrawnByDelete  WithdrawReason = "deleted"
-	WithdrawnByMessage WithdrawReason = "user_message" // nobody waited for it, and somebody wrote
+	WithdrawnByMessage WithdrawReason = "user_message" // an autonomous message, because a person wrote
 )
 
-// An Image that somebody shows to the model, or a PDF document.
+// An Image is an image or a PDF document for the model.
 type Image struct {
 	Type string `json:"type"` // image/png, image/jpeg, image/gif, image/webp or application/pdf
 	Data []byte `json:"data"`
-	// Of a document: its name, and what the server found in it. One without text may be scanned.
+	// Of a document: its name, its number of pages and its text. A document without text may be scanned.
 	Name  string `json:"name,omitempty"`
 	Pages int    `json:"pages,omitempty"`
 	Text  string `json:"text,omitempty"`
 }
 
-// TypePDF is the type of documents.
+// TypePDF is the media type of PDF documents.
 const TypePDF = "application/pdf"
 
-// AsText is how a model reads a document that cannot read its pages.
+// AsText returns the text of a document for a model that cannot read its pages.
 func (i Image) AsText() string {
 	text := i.Text
 	if text == "" {
@@ -50,37 +50,37 @@ func (i Image) AsText() string {
 // InputWithdrawn.
 type InputReceived struct {
 	Content string    `json:"content"`
-	Request string    `json:"request,omitempty"` // the wire's name for it
+	Request string    `json:"request,omitempty"` // the client's id for it
 	Agent   AgentRef  `json:"agent"`
 	Busy    BusyMode  `json:"busy"`
 	Command CommandID `json:"command,omitempty"`
-	Deliver bool      `json:"deliver,omitempty"` // its answer is owed to a client without a cursor
+	Deliver bool      `json:"deliver,omitempty"` // a client without a cursor must get the answer
 	Finding *Finding  `json:"finding,omitempty"` // the sentinel flagged it
 	// Classify: the run that adopts it waits for an InputScreened.
 	Classify bool    `json:"classify,omitempty"`
 	Images   []Image `json:"images,omitempty"`
 	Mode     RunMode `json:"mode,omitempty"` // of the run it starts
-	// Plan: its run carries out the plan that was approved. Fresh: without
-	// what was said before.
+	// Plan: its run carries out the approved plan. Fresh: without the
+	// earlier conversation.
 	Plan  bool `json:"plan,omitempty"`
 	Fresh bool `json:"fresh,omitempty"`
-	// Skill is what was added to what the agent of the run is told.
+	// Skill was added to the instructions of the run's agent.
 	Skill *SkillUse `json:"skill,omitempty"`
-	// Synthetic: nobody said it. A timer did, in the role of the user.
+	// Synthetic: the input is autonomous. A timer or a mission created it, in the role of the user.
 	Synthetic bool `json:"synthetic,omitempty"`
-	// Mission: it is an idle prompt, for this mission of the tenant.
+	// Mission: the input is an idle prompt for this mission of the tenant.
 	Mission MissionID `json:"mission,omitempty"`
-	// Sources the agent has read from that delegates it.
+	// Sources that the delegating agent has read from.
 	Sources []Source `json:"sources,omitempty"`
-	// Tools that the client offers and carries out itself.
+	// Tools are client tools: the client offers them and carries out their calls.
 	Tools []ClientTool `json:"tools,omitempty"`
 	// ClientCalls: the client carries out the calls of the agent's own tools, too.
 	ClientCalls bool `json:"client_calls,omitempty"`
-	// Earlier is what was said before, by the client's own record.
+	// Earlier is the earlier conversation that the client has kept.
 	Earlier []EarlierMessage `json:"earlier,omitempty"`
 }
 
-// Size is about how many bytes the input holds.
+// Size estimates the bytes that the input holds.
 func (b InputReceived) Size() int {
 	const fixed = 256 // of the struct, and its share of maps
 	n := fixed + len(b.Content)
@@ -153,7 +153,7 @@ type InputWithdrawn struct {
 
 func (b InputWithdrawn) fold(s State, _ Event) State { return s.withoutInput(b.Input) }
 
-// A Waiting input.
+// waiting is an input in the queue.
 type waiting struct {
 	ID      InputID
 	Request string
@@ -166,24 +166,25 @@ type waiting struct {
 	Mode     RunMode
 	Plan     bool // its run carries out the approved plan
 
-	Synthetic bool `json:",omitempty"` // a timer said it
+	Synthetic bool `json:",omitempty"` // a timer or a mission created it
 	Tools     bool `json:",omitempty"` // its client carries out calls
 }
 
-// SubmitInput says something to the session's agent, or to another by name.
+// SubmitInput sends an input to the session's agent, or to another agent by name.
 type SubmitInput struct {
 	Content string
-	Request string // the wire's name for it; its endings carry it
+	Request string // the client's id for it; the events that end it carry the id
 	Agent   AgentRef
 	Busy    BusyMode
-	Deliver bool // the client has no cursor: keep a bookmark until it was shown the end
+	Deliver bool // the client has no cursor: keep a bookmark until a client has got the end
 
-	Open      bool   `json:",omitempty"` // the session, if there is none yet
-	Name      string `json:",omitempty"` // that the client knows it by, if that is not its id
-	Transient bool   `json:",omitempty"` // and leave it out of lists
+	Open      bool   `json:",omitempty"` // open the session if there is none
+	Name      string `json:",omitempty"` // the client's name for the session, if it is not the id
+	Transient bool   `json:",omitempty"` // leave the session out of lists, and delete it some time after its last event
 
-	// Project, a root or an id, is where the session is opened; empty: the tenant's
-	// first. One that is open must be of it. The engine replaces it by the root.
+	// Project is the root or id of the project in which the session is opened;
+	// empty: the tenant's first. An open session must belong to it. The engine
+	// replaces an id by the root.
 	Project string `json:",omitempty"`
 
 	Images []Image `json:",omitempty"`
@@ -192,18 +193,18 @@ type SubmitInput struct {
 	Model        string `json:",omitempty"`
 	Instructions string `json:",omitempty"`
 
-	Tools []ClientTool `json:",omitempty"` // that the client offers for the run
+	Tools []ClientTool `json:",omitempty"` // tools that the client offers for the run
 	// ClientCalls: the client carries out all calls of the run. The server runs no tool for it.
 	ClientCalls bool `json:",omitempty"`
 
-	Earlier []EarlierMessage `json:",omitempty"` // what was said before, by the client's own record
+	Earlier []EarlierMessage `json:",omitempty"` // the earlier conversation that the client has kept
 
-	// What the engine found out about it.
-	Finding  *Finding  // it was flagged
-	Classify bool      // a classifier is to look at it before the model does
-	Skill    *SkillUse `json:",omitempty"` // that it calls
-	// What the agent has read that delegates this, and what of it that agent
-	// does not trust. Only the engine sets these.
+	// Set by the engine.
+	Finding  *Finding  // the sentinel flagged it
+	Classify bool      // a classifier must check it before the model gets it
+	Skill    *SkillUse `json:",omitempty"` // the skill that it calls
+	// Sources are the sources that the delegating agent has read from. It does
+	// not trust the sources in Untrusted. Only the engine sets them.
 	Sources, Untrusted []Source `json:",omitempty"`
 }
 
@@ -268,7 +269,7 @@ func (do SubmitInput) decide(d *decision, c Command) error {
 	return nil
 }
 
-// room says why an input for an agent cannot be taken.
+// room reports why the session cannot accept an input for an agent.
 func (d *decision) room(agent AgentRef) error {
 	switch {
 	case len(d.s.Queue) >= MaxQueue:
@@ -280,7 +281,7 @@ func (d *decision) room(agent AgentRef) error {
 	return nil
 }
 
-// WithdrawInput takes back an input that waits and that no run was started for.
+// WithdrawInput withdraws an input from the queue, unless a run was started for it.
 type WithdrawInput struct{ Input InputID }
 
 func (WithdrawInput) Rules() Rules { return Rules{Action: ActMessage} }
@@ -325,10 +326,10 @@ func recent(list []string, content string) []string {
 	const most, size = 3, 1 << 10
 	if len(content) > size {
 		content = content[len(content)-size:]
-		for content != "" && content[0]&0xC0 == 0x80 { // not in the middle of a character
+		for content != "" && content[0]&0xC0 == 0x80 { // do not start in the middle of a character
 			content = content[1:]
 		}
-		content = strings.Clone(content) // or it would hold all of a long message
+		content = strings.Clone(content) // so that the slice does not hold all of a long message
 	}
 	list = append(slices.Clip(list), content)
 	return list[max(len(list)-most, 0):]

@@ -39,8 +39,8 @@ func TestSteering(t *testing.T) {
 	a.expect("TurnFinished RunFinished")
 }
 
-// TestSteeringAtTheLastTurn: what was answered is answered; the rest gets a run
-// of its own.
+// TestSteeringAtTheLastTurn checks that a steering input that comes too late
+// for the run gets a run of its own.
 func TestSteeringAtTheLastTurn(t *testing.T) {
 	a := newTale(t)
 	a.do(parley.SubmitInput{Content: "work", Agent: parley.AgentRef{Name: "helper", Turns: 1}})
@@ -52,8 +52,8 @@ func TestSteeringAtTheLastTurn(t *testing.T) {
 	}
 }
 
-// What waits can be taken back, by whoever may talk; what a run was started for
-// cannot, and nothing can be taken back twice.
+// TestTakingBack checks that a waiting input can be withdrawn once. The trigger
+// of a run cannot be withdrawn.
 func TestTakingBack(t *testing.T) {
 	a := newTale(t)
 	a.say("one")
@@ -72,7 +72,7 @@ func TestTakingBack(t *testing.T) {
 	}
 }
 
-// TestTitles: a title is the first line of a message, or as much of it as fits.
+// TestTitles checks that a title is the first line of a message, shortened to the limit.
 func TestTitles(t *testing.T) {
 	for content, want := range map[string]string{
 		"hello":                                "hello",
@@ -89,7 +89,7 @@ func TestTitles(t *testing.T) {
 	}
 }
 
-// TestLongMessagesAreNotCopied by Fold, and nothing of the state holds them.
+// TestLongMessagesAreNotCopied checks that Fold does not copy long messages, and that the state does not hold them.
 func TestLongMessagesAreNotCopied(t *testing.T) {
 	s := parley.NewState("acme", "11111111-1111-4111-8111-111111111111")
 	for _, content := range []string{strings.Repeat("x", 1<<20), "short\n" + strings.Repeat("x", 1<<20)} {
@@ -110,7 +110,7 @@ func TestLongMessagesAreNotCopied(t *testing.T) {
 	}
 }
 
-// TestEarlierMessagesAreBounded: as many as there may be are accepted, and one more is refused.
+// TestEarlierMessagesAreBounded checks that the maximum of earlier messages is accepted, and one more is refused.
 func TestEarlierMessagesAreBounded(t *testing.T) {
 	for n, want := range map[int]parley.Code{parley.MaxEarlier: "", parley.MaxEarlier + 1: parley.CodeTooLarge} {
 		do := parley.SubmitInput{Content: "x",

@@ -2,9 +2,9 @@ package parley
 
 import "encoding/json"
 
-// A Memo is what a provider needs to be told again with the next request for a
-// turn to be understood as it was meant: signatures of thinking, for example. It
-// is opaque to everybody else, and given back to who wrote it alone.
+// A Memo is opaque data that a provider gets back with the next request, so that
+// the vendor understands the turn as it was meant. An example is a signature of
+// thinking. Only the provider that created the memo gets it.
 type Memo struct {
 	Provider string          `json:"provider"`
 	Model    string          `json:"model"`

@@ -2,17 +2,17 @@ package parley
 
 import "slices"
 
-// A Message is one entry of the conversation as a model is given it.
+// A Message is one entry of the conversation as the model gets it.
 type Message struct {
 	Role       role
 	Text       string
 	Incomplete bool          // an assistant's text that was cut off
-	Calls      []MessageCall // what an assistant asked for
-	Call       CallID        // the call a tool's text is the result of
-	Images     []Image       // that a user shows
-	Seq        Seq           // where it begins in the log
-	Input      InputID       // what a user's was received as
-	Thinking   string        // an assistant's, all of the turn
+	Calls      []MessageCall // calls of an assistant
+	Call       CallID        // the call that returned a tool's text
+	Images     []Image       // from a user
+	Seq        Seq           // where the message begins in the log
+	Input      InputID       // the input of a user's message
+	Thinking   string        // of an assistant, for the whole turn
 	Memo       *Memo         // of an assistant's turn that was not cut off
 }
 
@@ -31,8 +31,8 @@ const (
 	RoleTool      role = "tool"
 )
 
-// Conversation reads the messages back from a log. Pieces are not needed. Every
-// call in it is followed by its result, as vendors demand.
+// Conversation reads the messages of a log. Chunks are not needed. Every call
+// is followed by its result, as vendors demand.
 func Conversation(log []Event) []Message {
 	t := NewTranscript()
 	for _, e := range log {
@@ -41,16 +41,16 @@ func Conversation(log []Event) []Message {
 	return t.Messages()
 }
 
-// A Transcript is a conversation that is read event by event, so that the messages
-// of a log that grows need not be read from its beginning again.
+// A Transcript reads a conversation event by event, so that a growing log need not
+// be read from its beginning again.
 type Transcript struct {
-	head     Seq       // of the last event that was read
-	messages []Message // only appended to: Messages has given them away
+	head     Seq       // seq of the last event that was read
+	messages []Message // only appended to, because Messages has returned it
 	inputs   map[InputID]InputReceived
-	adopted  map[InputID]int // where in messages it is
+	adopted  map[InputID]int // index into messages
 	turn     Message         // of the assistant, open
 	results  map[CallID]string
-	notes    map[CallID]string // of who allowed a call
+	notes    map[CallID]string // notes of people who allowed a call
 	original map[CallID]CallID // a rerun answers for the call it repeats
 	size     int               // of messages and inputs
 }
@@ -60,19 +60,19 @@ func NewTranscript() *Transcript {
 		notes: map[CallID]string{}, original: map[CallID]CallID{}}
 }
 
-// Head is where the last event was that was read.
+// Head returns the seq of the last event that was read.
 func (c *Transcript) Head() Seq { return c.head }
 
-// Size is about how many bytes a transcript holds.
+// Size estimates the bytes that a transcript holds.
 func (c *Transcript) Size() int { return c.size }
 
-// Messages is the conversation so far. It stays as it is when more is read, and
-// must not be changed.
+// Messages returns the conversation so far. Later reads do not change the
+// result, and callers must not change it.
 func (c *Transcript) Messages() []Message {
 	return slices.Clip(c.withTurn(c.messages[:len(c.messages):len(c.messages)]))
 }
 
-// Read adds an event of the log, in order. Pieces may be left out.
+// Read adds the next event of the log. Chunks may be left out.
 func (c *Transcript) Read(e Event) {
 	c.head = max(c.head, e.Seq)
 	switch b := e.Body.(type) {
@@ -124,7 +124,7 @@ func (c *Transcript) Read(e Event) {
 			return
 		}
 		if b.Remote {
-			return // it was no call of ours, and what it answered is not known
+			return // a remote agent's own call: the model did not ask for it, and its result is not known
 		}
 		c.begin(e.Seq)
 		c.turn.Calls = append(c.turn.Calls, MessageCall{CallID(e.Seq), b.Provider, b.Name, b.Arguments})
@@ -160,12 +160,12 @@ func (c *Transcript) begin(at Seq) {
 	}
 }
 
-// compact puts a summary in the place of what was said up to a seq.
+// compact replaces the conversation up to a seq by a summary.
 func (c *Transcript) compact(b ContextCompacted) {
 	c.closeTurn()
 	kept := []Message{{Role: RoleUser, Seq: b.Upto, Text: "This is a summary of the conversation so far; what was " +
 		"said literally is no longer here.\n\n" + b.Summary}}
-	clear(c.adopted) // what was screened was screened before
+	clear(c.adopted) // the classifier has finished with these messages
 	for _, m := range c.messages {
 		if m.Seq > b.Upto {
 			kept = append(kept, m)
@@ -174,8 +174,8 @@ func (c *Transcript) compact(b ContextCompacted) {
 	c.replace(kept)
 }
 
-// result notes what came of a call of the open turn. Calls of agents elsewhere are
-// none of a turn, and what came of them is not told.
+// result notes the result of a call of the open turn. It ignores calls of remote
+// agents, because they belong to no turn of the model.
 func (c *Transcript) result(id CallID, text string) {
 	id = c.root(id)
 	if slices.ContainsFunc(c.turn.Calls, func(call MessageCall) bool { return call.ID == id }) {
@@ -195,13 +195,14 @@ func (c *Transcript) closeTurn() {
 		c.add(m)
 	}
 	c.turn = Message{}
-	// Whatever is known of calls is of this turn: they end before the next begins.
+	// All notes about calls belong to this turn, because calls end before the next
+	// turn begins.
 	clear(c.results)
 	clear(c.notes)
 	clear(c.original)
 }
 
-// withTurn adds the open turn to messages, as if it ended here.
+// withTurn appends the open turn to messages, as if it ended here.
 func (c *Transcript) withTurn(messages []Message) []Message {
 	t := c.turn
 	if t.Text == "" && len(t.Calls) == 0 {
@@ -224,7 +225,7 @@ func (c *Transcript) add(m Message) {
 	c.size += m.size()
 }
 
-// replace puts other messages in the place of all so far.
+// replace replaces all messages so far.
 func (c *Transcript) replace(messages []Message) {
 	c.messages, c.size = messages, 0
 	for _, m := range messages {
@@ -235,7 +236,7 @@ func (c *Transcript) replace(messages []Message) {
 	}
 }
 
-// size is about how many bytes a message holds.
+// size estimates the bytes that a message holds.
 func (m Message) size() int {
 	const fixed = 256 // of the struct, and its share of maps
 	n := fixed + len(m.Text) + len(m.Thinking)

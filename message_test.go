@@ -10,8 +10,9 @@ import (
 	"parley"
 )
 
-// TestConversationCarriesWhatVendorsWantBack: memos of turns that ended, thinking
-// and images; nothing of a turn that was cut, or of an input that was blocked.
+// TestConversationCarriesWhatVendorsWantBack checks that a conversation contains
+// images, and the memos and thinking of finished turns. It contains nothing of a
+// cut turn or of a blocked input.
 func TestConversationCarriesWhatVendorsWantBack(t *testing.T) {
 	a := newTale(t)
 	image := parley.Image{Type: "image/png", Data: []byte("x")}
@@ -28,7 +29,7 @@ func TestConversationCarriesWhatVendorsWantBack(t *testing.T) {
 		Images: []parley.Image{image}, Classify: true})
 	a.model(parley.ScreenEnded{Input: a.state.Run.Input, Finding: parley.Finding{Verdict: parley.ScreenBlock}})
 
-	// As it is read back.
+	// Read the log as stored.
 	raw, err := json.Marshal(a.log)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +52,8 @@ func TestConversationCarriesWhatVendorsWantBack(t *testing.T) {
 	}
 }
 
-// TestFallingBackIsAFact of the turn it happens in, and of no other.
+// TestFallingBackIsAFact checks that a fallback is recorded in the turn in
+// which it happens, and in no other.
 func TestFallingBackIsAFact(t *testing.T) {
 	a := newTale(t)
 	a.say("hello")
@@ -112,8 +114,8 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestMessagesThatWereGivenAwayStay: a model is told a conversation while it goes
-// on.
+// TestMessagesThatWereGivenAwayStay checks that later events do not change
+// messages that Messages has returned.
 func TestMessagesThatWereGivenAwayStay(t *testing.T) {
 	a := newTale(t)
 	a.do(parley.SubmitInput{Content: "bad", Request: "1", Agent: parley.AgentRef{Name: "helper"}, Classify: true})

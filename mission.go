@@ -5,45 +5,47 @@ import (
 	"time"
 )
 
-// A mission is what the agents of a project work towards while nobody talks to
-// them. It is a fact of the tenant: one is active per project, and a new one ends
-// the one before. While it is, an agent that has an idle prompt and was idle for
-// its interval is prompted, in a session of its own for this mission.
+// A mission is a goal that the agents of a project work towards while they are
+// idle. It is a fact of the tenant. Each project has at most one active mission,
+// and a new mission ends the previous one. During a mission, the server prompts
+// each agent that has an idle prompt and was idle for its interval. The agent has
+// one session for the prompts of a mission.
 //
 // A prompt is two facts of the tenant's session: AgentPrompted, which promises
-// it, and PromptSettled, once the agent's session has taken or refused it. What
-// is promised and not settled is delivered again after a crash, under the same
+// it, and PromptSettled, once the agent's session has accepted or refused it.
+// After a crash, a prompt that is not settled is delivered again under the same
 // command id, which has one effect.
 
 // A MissionID is the Seq of its MissionSet.
 type MissionID Seq
 
-// A Mission that is active.
+// A Mission is an active mission.
 type Mission struct {
 	ID      MissionID
 	Project string `json:",omitempty"`
 	Text    string
 	Agents  []MissionAgent `json:",omitempty"`
-	By      PrincipalID    // whose its sessions are
-	Roles   []UserRole     `json:",omitempty"` // of By when it was set: only agents that talk to them are prompted
+	By      PrincipalID    // owner of its sessions
+	Roles   []UserRole     `json:",omitempty"` // of By at that time; only agents that they may use are prompted
 	At      time.Time
-	Idle    []idlePrompting `json:",omitempty"` // agents that were prompted, by name
+	Idle    []idlePrompting `json:",omitempty"` // prompted agents, by name
 }
 
-// An endedMission is found in the log by its ID.
+// endedMission refers to a mission that has ended. Its text is in the log, at
+// its ID.
 type endedMission struct {
 	ID      MissionID
 	Project string `json:",omitempty"`
 	At      time.Time
 }
 
-// A MissionAgent is what a mission says of an agent.
+// A MissionAgent is a mission's choice for an agent.
 type MissionAgent struct {
 	Agent string `json:"agent"`
 	IdleChoice
 }
 
-// Mission is the active one of a project.
+// Mission returns the active mission of a project, or nil.
 func (t tenantFacts) Mission(project string) *Mission {
 	if i := slices.IndexFunc(t.Missions, func(m Mission) bool { return m.Project == project }); i >= 0 {
 		return &t.Missions[i]
@@ -51,7 +53,7 @@ func (t tenantFacts) Mission(project string) *Mission {
 	return nil
 }
 
-// ActiveMission is the one of an id, if it is active.
+// ActiveMission returns the mission with this id, or nil if it is not active.
 func (t tenantFacts) ActiveMission(id MissionID) *Mission {
 	if i := slices.IndexFunc(t.Missions, func(m Mission) bool { return m.ID == id }); i >= 0 {
 		return &t.Missions[i]
@@ -59,8 +61,8 @@ func (t tenantFacts) ActiveMission(id MissionID) *Mission {
 	return nil
 }
 
-// MissionSet ends the mission that the project had. Roles are those of who
-// set it.
+// MissionSet ends the previous mission of the project. Roles are the roles of
+// the principal that set it.
 type MissionSet struct {
 	Project string         `json:"project,omitempty"`
 	Text    string         `json:"text"`
@@ -98,12 +100,12 @@ func (t tenantFacts) endMission(project string, at time.Time) tenantFacts {
 	return t
 }
 
-// SetMission gives a project a mission, in place of the one it has.
+// SetMission sets the mission of a project, and replaces an existing one.
 type SetMission struct {
 	Project string
 	Text    string
 	Agents  []MissionAgent
-	Roles   []UserRole // of who sets it; the engine knows them
+	Roles   []UserRole // roles of the principal; set by the engine
 }
 
 func (do SetMission) Rules() Rules {
@@ -157,8 +159,8 @@ func (do ClearMission) decide(d *decision, _ Command) error {
 	return nil
 }
 
-// WatchMission: wait for agents to be idle while a mission is active. Since
-// is the last fact that says which and for how long.
+// WatchMission is a step: wait until agents are idle while a mission is active.
+// Since is the last fact that affects the agents or their intervals.
 type WatchMission struct {
 	Mission MissionID
 	Since   Seq
@@ -166,7 +168,8 @@ type WatchMission struct {
 
 func (WatchMission) step() {}
 
-// missionSteps: idle agents are waited for, and what was promised is delivered.
+// missionSteps returns the steps that watch missions and deliver promised
+// prompts.
 func (s State) missionSteps() (steps []Step) {
 	for _, m := range s.Facts.Missions {
 		steps = append(steps, WatchMission{m.ID, s.Facts.Watched})

@@ -25,8 +25,8 @@ func chosen(prompt string, seconds int64) parley.IdleChoice {
 	return c
 }
 
-// TestMissions: one is active per project, a new one ends the one before, and all
-// of them are remembered.
+// TestMissions checks that each project has one active mission, that a new
+// mission ends the previous one, and that ended missions are listed.
 func TestMissions(t *testing.T) {
 	a := newTenantTale(t)
 	a.do(parley.ClearMission{}) // there is none
@@ -35,7 +35,7 @@ func TestMissions(t *testing.T) {
 	}
 	a.do(parley.SetMission{Text: "first", Roles: []parley.UserRole{"dept_head"}})
 	a.expect("SessionOpened MissionSet")
-	a.do(parley.SetMission{Text: "first"}) // the same words are another mission
+	a.do(parley.SetMission{Text: "first"}) // the same text is another mission
 	a.do(parley.SetMission{Project: "/elsewhere", Text: "other",
 		Agents: []parley.MissionAgent{{Agent: "coder", IdleChoice: chosen("look", 7)}}})
 	if m := a.state.Facts.Mission(""); m == nil || m.ID != 3 || m.Text != "first" || m.By != "ann" ||
@@ -106,7 +106,7 @@ func TestMissionsThatAreRefused(t *testing.T) {
 	if len(a.log) != 0 {
 		t.Errorf("refusals left %s", a.types(9))
 	}
-	// Nor are they for a conversation, and prompts are not for the tenant's session.
+	// A conversation refuses them, too, and the tenant's session refuses prompts.
 	b := newTale(t)
 	for _, do := range []parley.CommandBody{parley.SetMission{Text: "x"}, parley.ClearMission{},
 		parley.SetOverride{Agent: "a"}} {
@@ -122,8 +122,8 @@ func TestMissionsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestOverrides: the mission's word counts most, then the override, then the
-// file, each for what the one before is silent about.
+// TestOverrides checks that the mission takes precedence over the override, and
+// the override over the agent's file, separately for prompt and interval.
 func TestOverrides(t *testing.T) {
 	a := newTenantTale(t)
 	a.do(parley.SetOverride{Agent: "coder"})
@@ -148,7 +148,7 @@ func TestOverrides(t *testing.T) {
 	is("file", 50)
 	a.do(parley.SetOverride{Project: "/other", Agent: "coder", IdleChoice: chosen("other", 1)})
 	a.do(parley.SetOverride{Agent: "coder", IdleChoice: chosen("over\x00ride", 0)})
-	is("override", 100) // what was chosen before is replaced, all of it
+	is("override", 100) // an override replaces the whole previous one
 	a.do(parley.SetMission{Text: "x",
 		Agents: []parley.MissionAgent{{Agent: "coder", IdleChoice: chosen("mission", 0)}}})
 	is("mission", 100)
@@ -156,7 +156,7 @@ func TestOverrides(t *testing.T) {
 	is("mission", 50)
 	a.do(parley.SetMission{Text: "x"})
 	a.do(parley.SetOverride{Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: p("")}})
-	is("", 100) // says that it is not to be prompted
+	is("", 100) // the blank prompt means no prompt
 	a.do(parley.SetOverride{Agent: "coder"})
 	is("file", 100)
 	if len(a.state.Facts.Overrides) != 1 || a.state.Facts.Override("/other", "coder").Project != "/other" {
@@ -170,14 +170,15 @@ func TestOverrides(t *testing.T) {
 		Do: parley.SetOverride{Agent: "z", IdleChoice: chosen("x", 0)}}); parley.CodeOf(err) != parley.CodeLimited {
 		t.Error(err)
 	}
-	a.do(parley.SetOverride{Agent: "a7", IdleChoice: chosen("y", 0)}) // which is there
+	a.do(parley.SetOverride{Agent: "a7", IdleChoice: chosen("y", 0)}) // it exists already
 	if wrong := checker.Check(a.log); len(wrong) > 0 {
 		t.Error(wrong)
 	}
 }
 
-// In its own session a prompt is an input that nobody said. It opens the session,
-// does not interrupt anything, and a person who writes is answered as ever.
+// TestAnIdlePromptInItsSession checks that an idle prompt is a synthetic input.
+// It opens its session and interrupts nothing, and a person in the session is
+// answered as usual.
 func TestAnIdlePromptInItsSession(t *testing.T) {
 	id := parley.IdleSession(2, "helper")
 	if !id.Valid() || id == parley.IdleSession(3, "helper") || id == parley.IdleSession(2, "coder") {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// NamedSession returns the id of the session that a principal knows by a name. It follows from its arguments alone, so
-// nothing has to be kept for it. Others can compute the id, too. So the id bears a mark, and only the principal who
-// knows the session by that name can open a session with such an id.
+// NamedSession returns the id of the session that a principal knows by a name. The id depends only on the arguments, so
+// nothing has to be stored for it. Other principals can compute the id, too. So the id bears a mark, and only the
+// principal of the name can open a session with such an id.
 func NamedSession(tenant TenantID, who PrincipalID, name string) SessionID {
 	var all []byte
 	for _, part := range []string{string(tenant), string(who), "name", name} {
@@ -24,13 +24,13 @@ func NamedSession(tenant TenantID, who PrincipalID, name string) SessionID {
 	return SessionID(strings.Join([]string{x[:8], x[8:12], x[12:16], x[16:20], x[20:]}, "-"))
 }
 
-// markOf is what the ids of named sessions end with.
+// markOf returns the mark with which the id of a named session ends.
 func markOf(id []byte) []byte {
 	sum := sha256.Sum256(append([]byte("parley: named session\n"), id[:12]...))
 	return sum[:4]
 }
 
-// named reports whether an id bears the mark. Of the ids that are chosen at random, one in four thousand million does.
+// named reports whether an id bears the mark. Of random ids, one in four thousand million does.
 func (id SessionID) named() bool {
 	raw, err := hex.DecodeString(strings.ReplaceAll(string(id), "-", ""))
 	return err == nil && len(raw) == 16 && bytes.Equal(raw[12:], markOf(raw))

@@ -6,8 +6,8 @@ import (
 	"parley"
 )
 
-// TestNamedSessions: everybody can compute the id of a name, and only the user whose name it is can open a session
-// with it.
+// TestNamedSessions checks that every client can compute the id of a name, but only the user of the name can open a
+// session with it.
 func TestNamedSessions(t *testing.T) {
 	id := parley.NamedSession("acme", "ann", "my chat")
 	if !id.Valid() || id != parley.NamedSession("acme", "ann", "my chat") {

@@ -2,9 +2,9 @@ package parley
 
 import "time"
 
-// Next is everything that should be going on now. Steps are comparable and stay
-// equal for as long as they are wanted: what runs and is not listed any more is
-// to be stopped, what is listed and does not run is to be started.
+// Next returns all steps that should be under way now. Steps are comparable and
+// stay equal for as long as they are wanted. The engine stops a running step
+// that is not listed, and starts a listed step that is not running.
 func Next(s State, now time.Time) []Step {
 	r := s.Run
 	steps := append(s.childSteps(), s.missionSteps()...)
@@ -16,9 +16,9 @@ func Next(s State, now time.Time) []Step {
 		if !r.Agent.Remote {
 			return steps
 		}
-		// People may be asked while an agent elsewhere is in the middle of its turn.
+		// A person may be asked in the middle of a remote agent's turn.
 	}
-	// The only definition of "can go on" is trying.
+	// Trying is the only definition of whether the log can go on.
 	d := decision{s: s, at: now}
 	if d.advance(); len(d.events) > 0 {
 		steps = append(steps, LogOn{})
@@ -61,14 +61,14 @@ func Next(s State, now time.Time) []Step {
 	return steps
 }
 
-// A Due says when a session needs attention if nothing is heard of it, and why.
+// A Due says when and why a session needs attention if nothing else happens.
 type Due struct {
 	At     time.Time
 	Reason string
 }
 
-// Due is the row that finds the session again after a crash; false when the
-// session needs nobody.
+// Due returns the row by which the session is found again after a crash; false:
+// the session needs no attention.
 func (s State) Due() (Due, bool) {
 	steps := Next(s, s.LastAt)
 	for _, step := range steps {
@@ -78,7 +78,7 @@ func (s State) Due() (Due, bool) {
 			return Due{s.LastAt, "run"}, true
 		}
 	}
-	// A log's clock may be ahead of the real one, by which timers go.
+	// The time of a log may be ahead of the real time, on which timers depend.
 	if t := s.nextTimer(); t != nil {
 		return Due{t.At, "timer"}, true
 	}

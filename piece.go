@@ -7,9 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// Nearly all events of a log are pieces of outputs, and most of what it takes to
-// read a log is to decode them. Those that look as this release writes them are
-// read without a general parser; it reads all others, and decides what is wrong.
+// Nearly all events of a log are chunks of outputs, and decoding them is most of
+// the work of reading a log. Chunks in the form that this release writes are
+// decoded without a general parser. The general parser decodes all others, and
+// reports errors.
 
 func decodeOutputAppended(raw json.RawMessage) (EventBody, error) {
 	if piece, ok := plainPiece(raw); ok {
@@ -20,7 +21,7 @@ func decodeOutputAppended(raw json.RawMessage) (EventBody, error) {
 	return body, err
 }
 
-// plainPiece reads {"output":7,"kind":"text","offset":0,"text":"…"} without
+// plainPiece decodes {"output":7,"kind":"text","offset":0,"text":"…"} without
 // escapes, spaces or other keys.
 func plainPiece(raw []byte) (p OutputAppended, ok bool) {
 	var output, offset int64

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPiecesAreReadLikeEverythingElse: whatever stands in a row, the quick way
-// reads it as the general one does, or leaves it alone.
+// TestPiecesAreReadLikeEverythingElse checks that plainPiece decodes a row
+// exactly as the general parser does, or rejects it.
 func TestPiecesAreReadLikeEverythingElse(t *testing.T) {
 	same := func(t interface{ Fatalf(string, ...any) }, raw []byte) bool {
 		quick, ok := plainPiece(raw)

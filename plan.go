@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// A Plan is what an agent means to do. There is one per session.
+// A Plan is the steps that an agent intends. There is one per session.
 type Plan struct {
 	Summary string     `json:"summary,omitempty"`
 	Items   []PlanItem `json:"items,omitempty"`
 	Status  PlanStatus `json:"status"`
-	Text    string     `json:"text,omitempty"`  // as a person has edited it
-	Agent   string     `json:"agent,omitempty"` // whose it is
+	Text    string     `json:"text,omitempty"`  // text of a person's edit
+	Agent   string     `json:"agent,omitempty"` // the agent that made the plan
 }
 
 type PlanItem struct {
@@ -47,7 +47,7 @@ const (
 	EditPlan    PlanDecision = "edit"
 )
 
-// A PlanUpdate is what an agent says its plan is now.
+// A PlanUpdate is the plan as an agent reports it.
 type PlanUpdate struct {
 	Summary string
 	Items   []PlanItem
@@ -69,7 +69,7 @@ func (b PlanChanged) fold(s State, e Event) State {
 func (b PlanChanged) rowOf(e Event) Row { return PlanNoted{e.Seq, b.Status == PlanProposed} }
 
 // PlanNoted replaces the row of the session's waiting plan, or removes it if the
-// plan waits for nobody.
+// plan does not wait for a person.
 type PlanNoted struct {
 	Seq   Seq
 	Waits bool
@@ -77,12 +77,12 @@ type PlanNoted struct {
 
 func (PlanNoted) row() {}
 
-// DecidePlan is what a person says about a plan that waits for it.
+// DecidePlan is a person's decision about a proposed plan.
 type DecidePlan struct {
 	Decision PlanDecision
 	Text     string   // of EditPlan
-	Agent    AgentRef // that carries out an approved plan; empty: the session's
-	Fresh    bool     // carry it out without what was said before
+	Agent    AgentRef // agent that carries out an approved plan; empty: the session's
+	Fresh    bool     // carry it out without the earlier conversation
 }
 
 func (do DecidePlan) Rules() Rules {
@@ -130,11 +130,10 @@ func (do DecidePlan) decide(d *decision, c Command) error {
 	return nil
 }
 
-// updated is the plan after an update. An update whose titles are all known
-// changes those items and leaves the others alone; any other replaces the items.
-// Neither takes back how far an item got unless it says so: one that is said to
-// be pending, or nothing, stays what it was. A plan that is over is no base for
-// another.
+// updated returns the plan after an update. If all titles of the update are
+// known, it changes these items and keeps the others. Otherwise it replaces all
+// items. An item with status pending, or without one, keeps its earlier status.
+// A completed or rejected plan is not a base for an update.
 func (p *Plan) updated(u PlanUpdate, status PlanStatus) Plan {
 	next := Plan{Summary: u.Summary, Status: status}
 	known := map[string]PlanItem{}
@@ -142,7 +141,7 @@ func (p *Plan) updated(u PlanUpdate, status PlanStatus) Plan {
 		if next.Summary == "" {
 			next.Summary = p.Summary
 		}
-		if status != PlanProposed { // a new proposal is not what a person has edited
+		if status != PlanProposed { // a new proposal does not keep the text of a person's edit
 			next.Text = p.Text
 		}
 		for _, item := range p.Items {
@@ -178,7 +177,8 @@ func (p *Plan) updated(u PlanUpdate, status PlanStatus) Plan {
 	return next
 }
 
-// completed is a plan whose run has ended: what was not done was skipped.
+// completed returns the plan after its run has completed: items that are not
+// done become skipped.
 func (p Plan) completed() Plan {
 	p.Status = PlanCompleted
 	items := p.Items
@@ -192,7 +192,7 @@ func (p Plan) completed() Plan {
 	return p
 }
 
-// String is the plan as a model is told it.
+// String returns the plan as the model gets it.
 func (p Plan) String() string {
 	var b strings.Builder
 	if p.Summary != "" {
@@ -214,8 +214,8 @@ const planning = `You are planning. Look and ask, but change nothing: tools that
 When you know enough, propose what is to be done with update_plan, every item pending, and end with a few words about it.
 A person then approves, edits or rejects the plan; nothing is done before.`
 
-// Instructions is what the model of a run is told about planning and about
-// the session's plan, if there is anything to tell.
+// Instructions returns the instructions for the model about planning and the
+// session's plan; empty: none.
 func (p *Plan) Instructions(mode RunMode) string {
 	var parts []string
 	if mode == ModePlan {
@@ -236,8 +236,8 @@ func (p *Plan) Instructions(mode RunMode) string {
 // PlanIsApproved is the input that starts an approved plan.
 const PlanIsApproved = "Plan approved. Starting execution."
 
-// notePlan carries out a call that says what the plan is. It lands in the log
-// with its call, or not at all.
+// notePlan carries out a call that updates the plan. The plan and the end of
+// the call are appended together, or neither is.
 func (d *decision) notePlan(call CallID, name string, u PlanUpdate) {
 	r, status := d.s.Run, PlanExecuting
 	if r.Mode == ModePlan {
@@ -260,7 +260,7 @@ func (d *decision) notePlan(call CallID, name string, u PlanUpdate) {
 		Result: fmt.Sprintf("The plan is noted: %d of %d items are done.", done, len(plan.Items))})
 }
 
-// startPlan: the run whose input approves the plan carries it out.
+// startPlan starts the approved plan if the run's input is the approval.
 func (d *decision) startPlan() {
 	if r := d.s.Run; r.Approved && d.s.Plan != nil && d.s.Plan.Status == PlanApproved {
 		plan := *d.s.Plan
@@ -269,7 +269,8 @@ func (d *decision) startPlan() {
 	}
 }
 
-// endPlan ends the plan that a run has carried out, before the run completes.
+// endPlan completes the plan that a run has carried out, before the run
+// completes.
 func (d *decision) endPlan() {
 	if r := d.s.Run; r.Executes && d.s.Plan != nil && d.s.Plan.Status == PlanExecuting {
 		d.emit(r.ID, PlanChanged{d.s.Plan.completed()})

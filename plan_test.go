@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// items reads "sweep:done dust" as items; without a status none is given.
+// items parses "sweep:done dust" as items; a word without a colon has no
+// status.
 func items(words string) (list []PlanItem) {
 	for _, word := range strings.Fields(words) {
 		title, status, _ := strings.Cut(word, ":")
@@ -23,8 +24,9 @@ func told(list []PlanItem) string {
 	return strings.Join(words, " ")
 }
 
-// An update whose titles are all known merges statuses; any other replaces the
-// items and keeps the statuses of those that stay.
+// TestPlanUpdates checks that an update merges statuses if it contains only
+// known titles. Any other update replaces the items and keeps the statuses of
+// items that stay.
 func TestPlanUpdates(t *testing.T) {
 	for _, c := range []struct{ was, status, given, want string }{
 		{"", "", "a b:done", "a:pending b:done"},

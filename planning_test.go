@@ -10,7 +10,7 @@ import (
 
 var helper = parley.AgentRef{Name: "helper"}
 
-// plans is a call that says what the plan is.
+// plans returns a call that updates the plan.
 func plans(titles ...string) parley.CallAsked {
 	c := ask("update_plan", parley.VerdictPlan, parley.Pure)
 	for _, title := range titles {
@@ -51,7 +51,8 @@ func (a *tale) refused(do parley.CommandBody, code parley.Code) {
 	}
 }
 
-// TestAPlanIsProposedDecidedAndCarriedOut, each once.
+// TestAPlanIsProposedDecidedAndCarriedOut checks that each of these steps
+// happens once.
 func TestAPlanIsProposedDecidedAndCarriedOut(t *testing.T) {
 	a := newTale(t)
 	a.refused(parley.DecidePlan{Decision: parley.ApprovePlan, Agent: helper}, parley.CodeNotFound)
@@ -73,7 +74,7 @@ func TestAPlanIsProposedDecidedAndCarriedOut(t *testing.T) {
 	a.refused(parley.DecidePlan{Decision: "shrug"}, parley.CodeInvalid)
 	a.refused(parley.DecidePlan{Decision: parley.EditPlan, Text: " "}, parley.CodeEmpty)
 	a.refused(parley.DecidePlan{Decision: parley.EditPlan, Text: strings.Repeat("x", (32<<10)+1)}, parley.CodeTooLarge)
-	a.refused(parley.DecidePlan{Decision: parley.ApprovePlan}, parley.CodeInvalid) // who is to do it?
+	a.refused(parley.DecidePlan{Decision: parley.ApprovePlan}, parley.CodeInvalid) // no agent to carry it out
 	a.do(parley.DecidePlan{Decision: parley.EditPlan, Text: "sweep\x00 only"})
 	if a.plan(parley.PlanProposed, "sweep:pending dust:pending"); a.state.Plan.Text != "sweep only" {
 		t.Errorf("%+v", a.state.Plan)
@@ -101,8 +102,8 @@ func TestAPlanIsProposedDecidedAndCarriedOut(t *testing.T) {
 	a.lawful()
 }
 
-// TestAPlanIsNotChangedBehindAPersonsBack: what was approved while it was being
-// made is what is carried out.
+// TestAPlanIsNotChangedBehindAPersonsBack checks that the approved version of a
+// plan is carried out, even if the agent is still working on the plan.
 func TestAPlanIsNotChangedBehindAPersonsBack(t *testing.T) {
 	a := newTale(t)
 	a.do(parley.SubmitInput{Content: "tidy up", Mode: parley.ModePlan, Agent: helper})
@@ -116,8 +117,8 @@ func TestAPlanIsNotChangedBehindAPersonsBack(t *testing.T) {
 	}
 	a.plan(parley.PlanApproved, "sweep:pending")
 	a.model(parley.ModelEnded{Stop: parley.StopEnd})
-	// What was said before the approval has a run of its own, which is not the
-	// plan's.
+	// The input from before the approval has a run of its own, which does not
+	// carry out the plan.
 	a.plan(parley.PlanApproved, "sweep:pending")
 	a.model(parley.ModelEnded{Stop: parley.StopEnd})
 	a.plan(parley.PlanExecuting, "sweep:pending")
@@ -130,7 +131,8 @@ func TestAPlanIsNotChangedBehindAPersonsBack(t *testing.T) {
 	a.lawful()
 }
 
-// TestWhatPlansAndWhatDoesAreApart: neither steers the other.
+// TestWhatPlansAndWhatDoesAreApart checks that inputs for planning do not steer
+// acting runs, nor the other way round.
 func TestWhatPlansAndWhatDoesAreApart(t *testing.T) {
 	a := newTale(t)
 	a.say("do it")

@@ -2,26 +2,27 @@ package parley
 
 import "fmt"
 
-// ProblemReported is trouble that does not end a run.
+// ProblemReported records a failure that does not end a run.
 type ProblemReported struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"` // safe to show
-	// Retry: the model did not answer, and is asked again, or was given up.
+	// Retry: the model did not answer, and the server tries again or gives up.
 	Retry *Retry `json:"retry,omitempty"`
 }
 
-// A Retry says what the server does about a model that did not answer.
+// A Retry describes an attempt to get an answer from a model that did not
+// answer.
 type Retry struct {
 	Turn    TurnID `json:"turn"`
 	Problem string `json:"problem"`           // what happened, without a full stop
-	Attempt int    `json:"attempt"`           // the next one, from 2 on; after GaveUp the last that was made
-	Of      int    `json:"of"`                // the most attempts that are made
+	Attempt int    `json:"attempt"`           // the next attempt, from 2 on; with GaveUp the last one
+	Of      int    `json:"of"`                // maximum number of attempts
 	GaveUp  bool   `json:"gave_up,omitempty"` // no attempt follows
 }
 
-// fold remembers the announced attempt until the model answers or another model
-// is asked: a turn that follows a crash makes the same attempts again, and they
-// are announced once.
+// fold remembers the announced attempt until the model answers or the server
+// falls back to another model. A turn after a crash makes the same attempts
+// again, and each is announced only once.
 func (b ProblemReported) fold(s State, e Event) State {
 	if b.Retry == nil {
 		return s
@@ -33,15 +34,15 @@ func (b ProblemReported) fold(s State, e Event) State {
 	})
 }
 
-// gaveUp is more than any attempt.
+// gaveUp is larger than any attempt number.
 const gaveUp = 1 << 20
 
-// Retrying: the model did not answer before it said anything. It is asked again
-// after a pause, unless GaveUp.
+// Retrying reports that the model failed before its first output. The server
+// asks it again after a pause, unless GaveUp.
 type Retrying struct {
 	Code    Code
 	Problem string // what happened, without a full stop; safe to show
-	Advice  string // a sentence for people after GaveUp; empty: none
+	Advice  string // a sentence for people, with GaveUp; empty: none
 	Attempt int
 	Of      int
 	GaveUp  bool

@@ -7,9 +7,9 @@ import (
 	"parley"
 )
 
-// TestRetriesAreAnnouncedOnce: a turn that follows a crash makes the same attempts
-// again, and nobody is told of them twice. A model that has answered, and another
-// model, are announced anew.
+// TestRetriesAreAnnouncedOnce checks that a turn after a crash makes the same
+// attempts again without announcing them twice. After an answer of the model, and
+// for another model, attempts are announced again.
 func TestRetriesAreAnnouncedOnce(t *testing.T) {
 	a := newTale(t)
 	a.say("hello")
@@ -55,7 +55,8 @@ func TestRetriesAreAnnouncedOnce(t *testing.T) {
 	a.model(over)
 	expect(all...)
 
-	// A late report, and one of a turn that has shown something, change nothing.
+	// A late report, and a report of a turn that has shown output, change
+	// nothing.
 	if err := a.take(parley.Report{At: a.now, Run: a.state.Run.ID, Turn: turn, Body: second}); err != nil {
 		t.Error(err)
 	}
@@ -63,7 +64,7 @@ func TestRetriesAreAnnouncedOnce(t *testing.T) {
 	a.model(second)
 	expect(all...)
 
-	// Another turn, and another model, are announced anew.
+	// Attempts in another turn, and with another model, are announced again.
 	a.model(parley.ModelEnded{Stop: parley.StopEnd})
 	a.say("and now")
 	busy := parley.Retrying{Code: parley.CodeOverloaded, Problem: "Acme is busy", Attempt: 2, Of: 3}

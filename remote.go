@@ -4,19 +4,19 @@ import (
 	"time"
 )
 
-// Agents that run elsewhere. A run of one has a turn as any run does, and what
-// the agent says in it are reports: text, what its tools did, what a person is to
-// allow. The server judges none of the agent's own calls and makes none of them; they
-// stand in the log, inside the turn, so that every client sees them. An agent may
-// also ask the server to make a call of one of the server's tools; that call is
-// judged, allowed and carried out as the call of any agent is. What cannot be known
-// is not claimed: a turn that is lost ends its run as interrupted.
+// Remote agents. A run of a remote agent has a turn as any run does. The agent's
+// messages in this turn are reports: text, results of its tools, approvals that it
+// needs. The server neither judges nor makes the agent's own calls. They are in the
+// log, inside the turn, so that every client sees them. A remote agent may also ask
+// the server to call one of the server's tools. The server judges, approves and
+// carries out that call like the call of any agent. If a turn is lost, its effects
+// are unknown, so its run ends as interrupted.
 
 var errCannotPlan = Errorf(CodeInvalid, "This agent runs elsewhere, so the server cannot keep it from doing more "+
 	"than planning. Choose another agent, or do not ask for a plan.")
 
-// remoteSpeaks reports whether the turn of the remote agent that the report is of
-// is still open.
+// remoteSpeaks reports whether the report belongs to the open turn of a remote
+// agent.
 func (d *decision) remoteSpeaks(rep Report) bool { return d.speaking(rep) && d.s.Run.Agent.Remote }
 
 // remoteCall opens a call that a remote agent reports.
@@ -24,14 +24,14 @@ func (d *decision) remoteCall(name, arguments, key string) CallID {
 	r := d.s.Run
 	d.finishOutput(false)
 	if arguments == "" {
-		arguments = "{}" // they are not known
+		arguments = "{}" // the agent did not report them
 	}
 	return CallID(d.emit(r.ID, ToolCallRequested{Turn: r.Turn.ID, Name: name, Arguments: arguments, Provider: key,
 		Class: Effectful, Remote: true}))
 }
 
-// RemoteBegan: a remote agent has begun to use a tool. It will say under the same key
-// what came of it.
+// RemoteBegan: a remote agent has begun to use a tool. It will report the result
+// under the same key.
 type RemoteBegan struct {
 	Key       string
 	Name      string
@@ -46,11 +46,11 @@ func (b RemoteBegan) decide(d *decision, rep Report) {
 
 // RemoteTool: a remote agent has used a tool, or was not allowed to.
 type RemoteTool struct {
-	Key       string // if the agent has begun it, or asked for it; empty: the call is found by the tool's name
+	Key       string // of a call that the agent has begun or asked for; empty: the call is found by the tool's name
 	Name      string
-	Arguments string // if it says so
+	Arguments string // if the agent reported them
 	Outcome   CallOutcome
-	Blocked   string // why, if it was not used
+	Blocked   string // the reason, if the tool was not used
 	Result    string
 	Finding   *Finding
 }
@@ -69,7 +69,7 @@ func (b RemoteTool) decide(d *decision, rep Report) {
 		call = 0
 		if c := r.keyed(b.Key); c != nil {
 			if c.Status != callStarted || c.Made {
-				return // nobody has allowed it, or it has ended, or it is the server's
+				return // no person has allowed it, or it has ended, or the server makes it
 			}
 			call = c.ID
 		}
@@ -82,7 +82,7 @@ func (b RemoteTool) decide(d *decision, rep Report) {
 	d.emit(r.ID, ToolCallFinished{Call: call, Name: b.Name, Outcome: b.Outcome, Result: b.Result, Finding: b.Finding})
 }
 
-// RemoteAsked: a remote agent wants a person to allow something.
+// RemoteAsked: a remote agent asks a person to allow a call.
 type RemoteAsked struct {
 	Key       string
 	Name      string
@@ -101,7 +101,7 @@ func (b RemoteAsked) decide(d *decision, rep Report) {
 	d.ask(card, true, d.s.untrusted())
 }
 
-// RemoteCalls: a remote agent asks for a call that the server makes.
+// RemoteCalls: a remote agent asks the server to make a call.
 type RemoteCalls struct{ CallAsked }
 
 func (b RemoteCalls) decide(d *decision, rep Report) {
@@ -116,14 +116,14 @@ func (b RemoteCalls) decide(d *decision, rep Report) {
 		d.emit(run.ID, ToolCallBlocked{Call: call, Name: b.Name, Reason: v.Reason})
 		return
 	}
-	var untrusted []Source // reading goes on unasked
+	var untrusted []Source // untrusted content does not stop calls that only read
 	if v.Class != Pure {
 		untrusted = d.s.untrusted()
 	}
 	d.ask(b.card(call), v.Kind != VerdictRun, untrusted)
 }
 
-// RemoteDropped: a remote agent does not want a call any more that the server makes.
+// RemoteDropped: a remote agent no longer wants a call that the server makes.
 type RemoteDropped struct{ Key string }
 
 func (b RemoteDropped) decide(d *decision, rep Report) {
@@ -136,7 +136,7 @@ func (b RemoteDropped) decide(d *decision, rep Report) {
 	}
 }
 
-// RemotePlanned: a remote agent says what its plan is.
+// RemotePlanned: a remote agent reports its plan.
 type RemotePlanned struct{ PlanUpdate }
 
 func (b RemotePlanned) decide(d *decision, rep Report) {
@@ -151,7 +151,7 @@ func (b RemotePlanned) decide(d *decision, rep Report) {
 	}
 }
 
-// RemoteTrouble does not end the turn of the remote agent.
+// RemoteTrouble is a problem of the remote agent that does not end its turn.
 type RemoteTrouble struct{ Message string }
 
 func (b RemoteTrouble) decide(d *decision, rep Report) {
@@ -161,7 +161,7 @@ func (b RemoteTrouble) decide(d *decision, rep Report) {
 	}
 }
 
-// RemoteHalted: a remote agent found that the session must not go on.
+// RemoteHalted: a remote agent found a reason to halt the session.
 type RemoteHalted struct{ Reason string }
 
 func (b RemoteHalted) decide(d *decision, rep Report) {
@@ -170,17 +170,16 @@ func (b RemoteHalted) decide(d *decision, rep Report) {
 	}
 }
 
-// part finishes what an agent elsewhere is saying, before something else happens
-// in its turn: a text is one thing, whose finished whole has one place among
-// what else is shown.
+// part finishes the open output of a remote agent before another event of its
+// turn. The finished text then has one place among the other events.
 func (d *decision) part() {
 	if d.s.Run.Turn != nil {
 		d.finishOutput(false)
 	}
 }
 
-// allowed is the call of a tool that a person has allowed, longest ago, and that
-// has not ended: what an agent says of the tool is about that one.
+// allowed returns the oldest open call of this tool that a person has allowed. A
+// report without a key is about this call.
 func (r *openRun) allowed(name string) CallID {
 	for _, c := range r.Calls {
 		if c.Name == name && c.Status == callStarted {
@@ -190,7 +189,7 @@ func (r *openRun) allowed(name string) CallID {
 	return 0
 }
 
-// keyed is the call that a remote agent speaks of by a key; nil: there is none.
+// keyed returns the call with a remote agent's key; nil: there is none.
 func (r *openRun) keyed(key string) *Call {
 	for i := range r.Calls {
 		if key != "" && r.Calls[i].Key == key {
@@ -200,7 +199,7 @@ func (r *openRun) keyed(key string) *Call {
 	return nil
 }
 
-// key is by which an agent elsewhere speaks of a call.
+// key returns the remote agent's key of a call.
 func (b ToolCallRequested) key() string {
 	if b.Remote {
 		return b.Provider
@@ -208,8 +207,10 @@ func (b ToolCallRequested) key() string {
 	return ""
 }
 
-// endRemoteCalls ends what an agent elsewhere has not said the end of: its turn
-// is over. What waited for a person was not done; the rest was begun.
+// endRemoteCalls ends the open calls of a remote agent whose turn is over.
+// Calls that waited for a person are cancelled, and started calls of the agent
+// get the given outcome. A call that the server makes is cancelled, too, unless
+// it may have had an effect.
 func (d *decision) endRemoteCalls(outcome CallOutcome, result string) {
 	if !d.s.Run.Agent.Remote {
 		return

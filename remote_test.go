@@ -9,7 +9,7 @@ import (
 	"parley/checker"
 )
 
-// elsewhere is a session whose agent runs elsewhere and has been asked.
+// elsewhere returns a session with a remote agent and an open run.
 func elsewhere(t *testing.T) *scene { return newScene(t, parley.AgentRef{Name: "far", Remote: true}) }
 
 // A scene drives the pure functions.
@@ -44,7 +44,7 @@ func (s *scene) do(do parley.CommandBody) {
 	}
 }
 
-// says has the open turn report something, and lets the log go on.
+// says reports bodies for the open turn, and lets the log continue.
 func (s *scene) says(bodies ...parley.ReportBody) {
 	for _, b := range bodies {
 		r := parley.Report{At: s.now, Body: b}
@@ -65,7 +65,7 @@ func (s *scene) goOn() {
 	}
 }
 
-// types of the events since the turn started.
+// types lists the types of the events since the turn started.
 func (s *scene) types() (list []string) {
 	for _, e := range s.log {
 		if _, ok := e.Body.(parley.TurnStarted); ok {
@@ -93,11 +93,12 @@ func body[T parley.EventBody](s *scene) (last T) {
 	return last
 }
 
-// wantsToSend is an approval that an agent elsewhere wants.
+// wantsToSend is a remote agent's request for an approval.
 var wantsToSend = parley.RemoteAsked{Key: "k", Name: "send", Arguments: `{"to":"bob"}`, Show: "send to bob",
 	Digest: "d", Expires: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)}
 
-// TestRemoteTurn: what an agent elsewhere does stands inside its turn, in order.
+// TestRemoteTurn checks that the actions of a remote agent are in its turn, in
+// order.
 func TestRemoteTurn(t *testing.T) {
 	s := elsewhere(t)
 	s.says(parley.ModelPiece{Kind: parley.Text, Text: "Looking."},
@@ -111,7 +112,8 @@ func TestRemoteTurn(t *testing.T) {
 	if got := body[parley.RunFinished](s); got.Outcome != parley.Completed {
 		t.Errorf("%+v", got)
 	}
-	// It is no model of ours that could be told what those calls came to.
+	// No model of the server asked for these calls, so the conversation does
+	// not contain them.
 	for _, m := range parley.Conversation(s.log) {
 		if len(m.Calls) > 0 || m.Role == parley.RoleTool {
 			t.Errorf("the conversation has %+v", m)
@@ -119,7 +121,8 @@ func TestRemoteTurn(t *testing.T) {
 	}
 }
 
-// TestRemoteApproval: a person decides in the middle of a turn, which waits.
+// TestRemoteApproval checks that a person can decide in the middle of a turn,
+// and that the turn waits.
 func TestRemoteApproval(t *testing.T) {
 	s := elsewhere(t)
 	s.says(wantsToSend)
@@ -133,10 +136,10 @@ func TestRemoteApproval(t *testing.T) {
 	s.do(parley.DecideApproval{Card: s.state.Run.Calls[0].Card, Decision: parley.AllowAlways})
 	s.goOn()
 	s.want("ToolCallRequested", "ApprovalRequested", "ApprovalDecided", "ToolCallStarted")
-	if steps := parley.Next(s.state, s.now); len(steps) != 1 { // it is the agent that does it
+	if steps := parley.Next(s.state, s.now); len(steps) != 1 { // the agent carries it out
 		t.Errorf("%+v", steps)
 	}
-	s.says(parley.RemoteTool{Name: "send", Outcome: parley.CallSucceeded}, wantsToSend) // once for always
+	s.says(parley.RemoteTool{Name: "send", Outcome: parley.CallSucceeded}, wantsToSend) // the grant covers it
 	s.want("ToolCallRequested", "ApprovalRequested", "ApprovalDecided", "ToolCallStarted", "ToolCallFinished",
 		"ToolCallRequested", "ToolCallStarted")
 	s.says(parley.ModelEnded{Stop: parley.StopEnd})
@@ -162,8 +165,9 @@ func TestRemoteApproval(t *testing.T) {
 	}
 }
 
-// TestRemoteEndings: each way in which a turn elsewhere can end ends the run, and
-// what was begun and not reported is not claimed to have been done or not.
+// TestRemoteEndings checks that each way in which a remote turn can end also ends
+// the run. A started call without a result becomes unknown if the agent failed or
+// was lost, or if the server was lost.
 func TestRemoteEndings(t *testing.T) {
 	for name, c := range map[string]struct {
 		end     parley.ReportBody
@@ -191,7 +195,7 @@ func TestRemoteEndings(t *testing.T) {
 			if got := body[parley.ToolCallFinished](s); got.Outcome != c.call {
 				t.Errorf("%+v", got)
 			}
-			// What it says afterwards is not heard.
+			// Later reports are ignored.
 			before := s.state.Head
 			s.says(parley.RemoteTool{Name: "send"}, parley.ModelPiece{Kind: parley.Text, Text: "late"}, wantsToSend,
 				parley.RemoteHalted{Reason: "x"}, parley.RemoteTrouble{Message: "x"})
@@ -202,7 +206,8 @@ func TestRemoteEndings(t *testing.T) {
 	}
 }
 
-// TestRemotesDoNotPlan: nobody here could hold them to it.
+// TestRemotesDoNotPlan checks that a remote agent cannot run in plan mode,
+// because the server could not enforce it.
 func TestRemotesDoNotPlan(t *testing.T) {
 	s := elsewhere(t)
 	err := s.in(
@@ -212,7 +217,7 @@ func TestRemotesDoNotPlan(t *testing.T) {
 	if parley.CodeOf(err) != parley.CodeInvalid {
 		t.Error(err)
 	}
-	// And no other agent can report what only one elsewhere does.
+	// No other agent can send the reports of a remote agent.
 	s = newScene(t, parley.AgentRef{Name: "near"})
 	before := s.state.Head
 	s.says(wantsToSend, parley.RemoteTool{Name: "x"}, parley.RemoteHalted{Reason: "x"})
@@ -221,8 +226,8 @@ func TestRemotesDoNotPlan(t *testing.T) {
 	}
 }
 
-// TestRemotePrefixes: wherever a log of such a run is cut, what is left is taken up
-// as it should be, and the run ends.
+// TestRemotePrefixes checks that a log of a remote run can be recovered wherever it
+// is cut, and that the run ends.
 func TestRemotePrefixes(t *testing.T) {
 	s := elsewhere(t)
 	decide := func(d parley.Decision) {
@@ -255,7 +260,7 @@ func TestRemotePrefixes(t *testing.T) {
 		if end := body[parley.RunFinished](cut); speaking && end.Outcome != parley.Interrupted {
 			t.Errorf("cut after %d: %+v", n+1, end)
 		}
-		for cut.state.Run != nil { // what had not been asked is
+		for cut.state.Run != nil { // inputs that were not adopted get runs
 			cut.says(parley.ModelEnded{Stop: parley.StopEnd})
 		}
 		for _, err := range append(checker.Check(cut.log), checker.Settled(cut.log)...) {

@@ -7,15 +7,15 @@ import (
 	"parley/checker"
 )
 
-// wants is a call that an agent elsewhere asks the server for.
+// wants returns a call that a remote agent asks the server to make.
 func wants(key, name string, kind parley.VerdictKind, class parley.ToolClass) parley.RemoteCalls {
 	return parley.RemoteCalls{CallAsked: parley.CallAsked{Name: name, Arguments: `{"path":"a"}`, Provider: key,
 		Expires: wantsToSend.Expires, Verdict: parley.Verdict{Kind: kind, Class: class, Show: "it", Digest: "d:" + key,
 			Reason: "no", Source: parley.SourceWorkspace}}}
 }
 
-// TestRemoteCalls: what an agent elsewhere asks the server to do is judged, asked
-// about and made like the call of any agent.
+// TestRemoteCalls checks that a call that a remote agent asks for is judged,
+// approved and carried out like the call of any agent.
 func TestRemoteCalls(t *testing.T) {
 	s := elsewhere(t)
 	s.says(parley.ModelPiece{Kind: parley.Text, Text: "So."}, wants("r", "read_file", parley.VerdictRun, parley.Pure))
@@ -39,7 +39,7 @@ func TestRemoteCalls(t *testing.T) {
 	}
 	finish(steps[0].Call)
 	s.says(wants("w", "write_file", parley.VerdictAsk, parley.Effectful),
-		wants("w", "write_file", parley.VerdictRun, parley.Effectful)) // under the same key it is the same
+		wants("w", "write_file", parley.VerdictRun, parley.Effectful)) // the same key means the same call
 	if s.state.Status() != parley.StatusWaiting || len(made()) > 0 {
 		t.Fatalf("%s, %v", s.state.Status(), made())
 	}
@@ -48,7 +48,7 @@ func TestRemoteCalls(t *testing.T) {
 	if steps = made(); len(steps) != 1 || steps[0].Name != "write_file" {
 		t.Fatalf("%+v", steps)
 	}
-	s.says(parley.RemoteTool{Key: "w", Name: "write_file", Outcome: parley.CallFailed}) // it is not the agent's to say
+	s.says(parley.RemoteTool{Key: "w", Name: "write_file", Outcome: parley.CallFailed}) // only the server ends it
 	finish(steps[0].Call)
 	if got := body[parley.ToolCallFinished](s); got.Outcome != parley.CallSucceeded || got.Result != "text" {
 		t.Errorf("%+v", got)
@@ -85,8 +85,8 @@ func TestRemoteCalls(t *testing.T) {
 	}
 }
 
-// TestRemoteCallsAfterACrash: what may have been done is unknown, what only read was
-// not done.
+// TestRemoteCallsAfterACrash checks that an effectful call has an unknown outcome,
+// and that a pure call and a call that waited for approval are cancelled.
 func TestRemoteCallsAfterACrash(t *testing.T) {
 	s := elsewhere(t)
 	s.says(wants("r", "read_file", parley.VerdictRun, parley.Pure), wants("w", "shell", parley.VerdictRun,
@@ -110,7 +110,7 @@ func TestRemoteCallsAfterACrash(t *testing.T) {
 	}
 }
 
-// TestRemoteKeys: calls of one name are told apart by their keys.
+// TestRemoteKeys checks that keys distinguish calls of the same tool.
 func TestRemoteKeys(t *testing.T) {
 	s := elsewhere(t)
 	s.says(parley.RemoteBegan{Key: "1", Name: "search"}, parley.RemoteBegan{Key: "2", Name: "search"},
@@ -118,7 +118,7 @@ func TestRemoteKeys(t *testing.T) {
 		parley.RemoteTool{Key: "2", Name: "search", Outcome: parley.CallSucceeded, Result: "second"},
 		parley.RemoteTool{Key: "2", Name: "search", Outcome: parley.CallFailed},
 		parley.RemoteTool{Key: "3", Name: "search", Outcome: parley.CallSucceeded, Result: "third"}, wantsToSend,
-		parley.RemoteTool{Key: "k", Name: "send", Outcome: parley.CallSucceeded}) // nobody has allowed it
+		parley.RemoteTool{Key: "k", Name: "send", Outcome: parley.CallSucceeded}) // no person has allowed it
 	s.want("ToolCallRequested", "ToolCallStarted", "ToolCallRequested", "ToolCallStarted", "ToolCallFinished",
 		"ToolCallRequested", "ToolCallStarted", "ToolCallFinished", "ToolCallRequested", "ApprovalRequested")
 	if got := s.state.Run.Calls[1]; got.Name != "search" || got.Status != "ended" ||
@@ -127,7 +127,7 @@ func TestRemoteKeys(t *testing.T) {
 	}
 }
 
-// TestRemotePlans are told when they change.
+// TestRemotePlans checks that a plan is recorded when it changes.
 func TestRemotePlans(t *testing.T) {
 	s := elsewhere(t)
 	plan := func(status parley.ItemStatus) parley.RemotePlanned {

@@ -2,9 +2,9 @@ package parley
 
 import "time"
 
-// A Report is what one of a session's own workers has to say. One that names a
-// run, turn or call that is no longer open is dropped; what a tool did is noted
-// as late evidence.
+// A Report is a message of a session's own worker. A report about a run, turn
+// or call that is no longer open is dropped; the result of a tool is recorded
+// as LateResultNoted.
 type Report struct {
 	At   time.Time
 	Run  RunID
@@ -15,37 +15,36 @@ type Report struct {
 
 func (Report) in() {}
 
-// A ReportBody is one of a closed set. Each type stands in the file of its
-// subject.
+// A ReportBody is one of a closed set. Each type is in the file of its subject.
 type ReportBody interface {
-	// decide records what the report comes to.
+	// decide emits the events of the report.
 	decide(*decision, Report)
 }
 
-// Advance says that nothing of an ended run is alive any more, so the log may go
-// on by itself: start a run, a turn or a call, expire a card, finish.
+// Advance reports that nothing of an ended run is alive any more. So the log may
+// go on by itself: start a run, a turn or a call, expire a card, finish.
 type Advance struct{}
 
 func (Advance) decide(d *decision, _ Report) { d.advance() }
 
-// Recover says that everything open was left by a process that is gone. A model
-// call was cut; a call that may have had its effect is unknown. What waits for a
-// person waits.
+// Recover reports that the process behind all open work is gone. A model call was
+// cut, and the outcome of a call that may have had its effect is unknown. Cards
+// stay open.
 type Recover struct{}
 
 func (Recover) decide(d *decision, _ Report) {
 	d.leftOpen("The server stopped in the middle of the answer.", false)
 }
 
-// HandOver says that this server stops everything that is open, and that another
-// goes on with it.
+// HandOver reports that this server stops everything that is open, and that
+// another server takes over.
 type HandOver struct{}
 
 func (HandOver) decide(d *decision, _ Report) {
 	d.leftOpen("Another server goes on with the answer.", true)
 }
 
-// leftOpen ends what nobody is at any more.
+// leftOpen ends the work that has no worker any more.
 func (d *decision) leftOpen(why string, handed bool) {
 	switch r := d.s.Run; {
 	case r == nil:

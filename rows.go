@@ -1,10 +1,10 @@
 package parley
 
-// Runs, open cards, timers and effects have rows beside the log, so that they are
-// found without reading one. A row says where something is and how it ended. The
-// texts are in the log alone.
+// Runs, open cards, timers and effects have rows beside the log, so that they can
+// be found without reading a log. A row locates its subject in the log and says
+// how it ended. Only the log contains the texts.
 
-// A Row is what one event does to the rows of its session. Stores carry it out in
+// A Row is the change of one event to the rows of its session. Stores apply it in
 // the transaction that appends the event.
 type Row interface{ row() }
 
@@ -13,7 +13,7 @@ type RowsGone struct{}
 
 func (RowsGone) row() {}
 
-// Row is nil for most events. Those that change rows say which by a method
+// Row returns nil for most events. Events that change rows have a method rowOf
 // beside their type.
 func (e Event) Row() Row {
 	if b, ok := e.Body.(interface{ rowOf(Event) Row }); ok {

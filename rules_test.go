@@ -17,20 +17,20 @@ import (
 
 // The rules of the layout, as a test, each with its reason.
 
-// standard is all the root may import: it computes, and nothing else. It waits for nothing, so it has no context, and
-// shares nothing, so it has no lock.
+// standard lists the packages that the root may import. The root only computes. It waits for nothing, so it has no
+// context, and shares nothing, so it has no lock.
 var standard = []string{
 	"bytes", "cmp", "crypto/sha256", "encoding/hex", "encoding/json", "errors", "fmt", "maps", "reflect", "regexp",
 	"slices", "strconv", "strings", "time", "unicode", "unicode/utf8",
 }
 
-// declared is what package port may import besides: its interfaces wait, and it computes a little.
+// declared lists the additional packages that package port may import: its interfaces wait, and it computes a little.
 var declared = []string{"context", "encoding/binary", "iter", "sync"}
 
-// clocks are what package time has that is not about given times.
+// clocks lists the functions of package time that read a clock or wait.
 var clocks = []string{"Now", "Since", "Until", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick", "Sleep"}
 
-// allowed are imports between packages of ours, besides the root's.
+// allowed lists the imports between packages of this module, other than imports of the root.
 var allowed = []struct {
 	from, to string // path.Match patterns
 	why      string
@@ -126,7 +126,7 @@ func TestNoClockAtTheCentre(t *testing.T) {
 const mostNames = 475
 
 // TestTheRootIsSmall counts the types, functions, variables and constants that the root exports. Every package imports
-// it, so each name is one that every reader meets.
+// the root, so every reader meets each name.
 func TestTheRootIsSmall(t *testing.T) {
 	count := 0
 	add := func(name *ast.Ident) {
@@ -169,8 +169,8 @@ func TestTheRootIsSmall(t *testing.T) {
 	}
 }
 
-// TestFilesAndFunctionsAreShort: a file is read in one sitting, a function on a few screens. Switches over
-// types do not count, because their cases are read one at a time.
+// TestFilesAndFunctionsAreShort limits the length of files and functions, so that they can be read in one go. Type
+// switches do not count, because their cases are read one at a time.
 func TestFilesAndFunctionsAreShort(t *testing.T) {
 	for _, file := range sources(t) {
 		if pkg := path.Dir(file.name); pkg != "." && pkg != "engine" && path.Dir(pkg) != "cmd" {
@@ -251,8 +251,8 @@ func sources(t *testing.T) (files []source) {
 	return files
 }
 
-// TestDocsNameTestsThatExist: a promise that names what shows it must not name
-// what was renamed away.
+// TestDocsNameTestsThatExist checks that the tests that documents name exist,
+// even after a rename.
 func TestDocsNameTestsThatExist(t *testing.T) {
 	there := map[string]bool{}
 	var docs []string

@@ -18,22 +18,22 @@ const (
 	Halted      Outcome = "halted"
 )
 
-// A RunMode narrows what a run may do.
+// A RunMode restricts a run.
 type RunMode string
 
-// ModePlan: look and ask, change nothing, and propose a plan.
+// ModePlan: the run only reads and asks, changes nothing, and proposes a plan.
 const ModePlan RunMode = "plan"
 
-// Usage counts tokens, and what they cost. It is added up over the turns of a
-// run; whole millionths of a dollar add up exactly.
+// Usage counts tokens and their cost. It is added up over the turns of a run;
+// whole millionths of a dollar add up exactly.
 type Usage struct {
-	Input   int64 `json:"input,omitempty"`   // all that the model read
-	Output  int64 `json:"output,omitempty"`  // all that it said, shown or not
-	Cached  int64 `json:"cached,omitempty"`  // of Input, what the vendor remembered
-	Written int64 `json:"written,omitempty"` // of Input, what it was made to remember, which may cost extra
+	Input   int64 `json:"input,omitempty"`   // all tokens that the model read
+	Output  int64 `json:"output,omitempty"`  // all tokens that the model wrote, shown or not
+	Cached  int64 `json:"cached,omitempty"`  // part of Input that the vendor read from its cache
+	Written int64 `json:"written,omitempty"` // part of Input that the vendor wrote to its cache, which may cost extra
 	// CostMicros is in millionths of a US dollar; zero if the price is not known.
 	CostMicros int64 `json:"cost_micros,omitempty"`
-	// Estimated: the vendor did not say what was used. Tokens are estimated by length.
+	// Estimated: the vendor did not report the usage. Tokens are estimated by length.
 	Estimated bool `json:"estimated,omitempty"`
 }
 
@@ -42,11 +42,12 @@ func (u Usage) Plus(v Usage) Usage {
 		u.CostMicros + v.CostMicros, u.Estimated || v.Estimated}
 }
 
-// CostUSD is for showing. What is added up is CostMicros.
+// CostUSD is for display. Sums use CostMicros.
 func (u Usage) CostUSD() float64 { return float64(u.CostMicros) / 1e6 }
 
-// A run is everything from one input until its end: turns of the model, and
-// between them the tool calls that the model asked for.
+// RunStarted begins a run: everything from one input until its end. A run is a
+// sequence of model turns, with the tool calls that the model asked for between
+// them.
 type RunStarted struct {
 	Input   InputID  `json:"input"`
 	Request string   `json:"request,omitempty"`
@@ -58,7 +59,7 @@ func (b RunStarted) fold(s State, e Event) State {
 	s.Last = b.Agent
 	s.Run = &openRun{ID: RunID(e.Seq), Input: b.Input, Agent: b.Agent, At: e.At, Mode: b.Mode,
 		Requests: []string{b.Request}}
-	if b.Agent.Remote { // what it says is content from elsewhere, to other agents of the session
+	if b.Agent.Remote { // for other agents of the session, its output is content from a remote source
 		s = s.reading(remoteSource(b.Agent.Name))
 	}
 	return s
@@ -71,7 +72,7 @@ type RunFinished struct {
 	Code    Code    `json:"code,omitempty"`
 	Message string  `json:"message,omitempty"` // safe to show
 	Usage   Usage   `json:"usage"`
-	// Vendor: the vendor of the model refused the request of the last turn, which is why the run failed.
+	// Vendor: the run failed because the vendor of the model refused the request of the last turn.
 	Vendor *VendorError `json:"vendor,omitempty"`
 	// ReportFollows: the run was ended from outside and may have changed files. FilesChanged follows.
 	ReportFollows bool `json:"report_follows,omitempty"`
@@ -98,32 +99,32 @@ type openRun struct {
 	Agent    AgentRef
 	At       time.Time // when it started
 	Mode     RunMode
-	Requests []string  // of every input it answers
-	Steered  []InputID `json:",omitempty"` // inputs it answers besides the one it was started for
+	Requests []string  // of every input that the run answers
+	Steered  []InputID `json:",omitempty"` // inputs that the run answers in addition to its trigger
 	Offers   InputID   `json:",omitempty"` // the input whose client tools the model may use; zero: none
-	Adopted  bool      // the trigger is
-	Turns    int       // started
+	Adopted  bool      // the trigger was adopted
+	Turns    int       // number of turns started
 	Cuts     int
-	Turn     *openTurn // the open one: the model is speaking
+	Turn     *openTurn // the open turn
 	Stop     Stop      // of the last finished turn
 	Calls    []Call    // asked for in the last or open turn
-	Screen   []InputID // that a classifier has to look at before the next turn
-	Blocked  string    // why the classifier blocked one
-	Flagged  bool      // an input was: what has effects needs a person
-	Approved bool      // its trigger approves the plan
-	Executes bool      // it carries out the plan
-	Touched  bool      // it may have changed files, and is to say which
-	Reported bool      // it has said so, after its last turn
+	Screen   []InputID // inputs that the classifier must check before the next turn
+	Blocked  string    // why the classifier blocked an input
+	Flagged  bool      // an input was flagged: calls with effects need a person
+	Approved bool      // the trigger approves the plan
+	Executes bool      // the run carries out the plan
+	Touched  bool      // the run may have changed files and must report the changes
+	Reported bool      // the changes were reported after the last turn
 	Usage    Usage
 	Code     Code // why the last turn failed
 	Message  string
 	Vendor   *VendorError `json:",omitempty"`
-	// Announced is the last attempt at a model call that people were told of,
-	// since the model last said something.
+	// Announced is the last announced attempt at a model call since the last
+	// output of the model.
 	Announced int `json:",omitempty"`
 }
 
-// status says whether the run can only go on when others have done something.
+// status reports whether the run waits for a person, a client or sub-agents.
 func (r *openRun) status() Status {
 	status := StatusRunning
 	for _, c := range r.Calls {
@@ -145,9 +146,8 @@ func (r *openRun) status() Status {
 	return status
 }
 
-// CancelRun ends the run of that id, or the run of that wire request or
-// input, or withdraws the one of these that waits. Zero values mean the run
-// that is going on now.
+// CancelRun ends the open run with this id, request or input, or withdraws a
+// queued input with this request or id. Zero values select the open run.
 type CancelRun struct {
 	Request string
 	Run     RunID
@@ -161,7 +161,7 @@ func (do CancelRun) Rules() Rules {
 func (do CancelRun) decide(d *decision, _ Command) error {
 	r := d.s.Run
 	if do.Request != "" || do.Input != 0 {
-		// What a run was started for does not wait any more, adopted or not.
+		// The trigger of the open run is no longer waiting, adopted or not.
 		if i := slices.IndexFunc(d.s.Queue, func(w waiting) bool {
 			return (do.Request == "" || w.Request == do.Request) && (do.Input == 0 || w.ID == do.Input) &&
 				(r == nil || w.ID != r.Input)
@@ -175,19 +175,19 @@ func (do CancelRun) decide(d *decision, _ Command) error {
 		return Errorf(CodeNotFound, "There is nothing like that to cancel.")
 	}
 	d.endRun(Cancelled, "", "")
-	d.cancelTimers(timerByRun, func(t timerState) bool { return t.Run == r.ID }) // nothing of it is heard any more
+	d.cancelTimers(timerByRun, func(t timerState) bool { return t.Run == r.ID }) // timers that the run has set
 	return nil
 }
 
-// endRun ends the open run from outside, in one batch: whatever of it was open
-// is closed first, so that the batch is the last that is heard of it. Only what
-// it did to files is reported later, outside the run.
+// endRun ends the open run from outside, in one batch. It first closes
+// everything that is open in the run, so the batch contains the last events of
+// the run. Only its changes to files are reported later, outside the run.
 func (d *decision) endRun(outcome Outcome, code Code, message string) {
 	r := d.s.Run
 	if r == nil {
 		return
 	}
-	if i := d.s.waiting(r.Input); i >= 0 { // it ends with the run, and is not to start another
+	if i := d.s.waiting(r.Input); i >= 0 { // the trigger ends with the run and must not start another one
 		d.adopt(d.s.Queue[i])
 	}
 	if r.Turn != nil {
@@ -203,15 +203,15 @@ func (d *decision) endRun(outcome Outcome, code Code, message string) {
 		ReportFollows: d.s.Run.Touched})
 }
 
-// boundary is the place between turns: adopt what was said meanwhile and go on,
-// or finish.
+// boundary is the place between turns. It adopts waiting inputs and starts the
+// next turn, or ends the run.
 func (d *decision) boundary() {
 	r := d.s.Run
 	limit := r.Agent.Turns
 	if limit == 0 {
 		limit = defaultTurns
 	}
-	// What is said to plan must not steer a run that does more, nor the other
+	// An input for a planning run must not steer a run that acts, nor the other
 	// way round.
 	steers := func(w waiting) bool { return w.Busy == Steer && w.Mode == r.Mode }
 	steered := slices.ContainsFunc(d.s.Queue, steers)
@@ -219,11 +219,11 @@ func (d *decision) boundary() {
 	case r.Blocked != "":
 		d.finish(RunFinished{Outcome: Failed, Code: CodeBlocked, Message: "message blocked: " + r.Blocked})
 	case len(r.Screen) > 0:
-		// A classifier looks at what was said.
+		// The classifier checks the inputs.
 	case r.Stop == StopFailed:
 		d.finish(RunFinished{Outcome: Failed, Code: r.Code, Message: r.Message, Vendor: r.Vendor})
 	case r.Stop == StopCut && r.Agent.Remote:
-		// what it had done when it was lost is not known, so it is not asked again
+		// the effects of the lost turn are unknown, so the agent is not asked again
 		d.finish(RunFinished{Outcome: Interrupted, Code: CodeInterrupted, Message: r.Message})
 	case r.Stop == StopCut && r.Cuts >= MaxCuts:
 		d.finish(RunFinished{Outcome: Interrupted, Code: CodeInterrupted,
@@ -236,7 +236,7 @@ func (d *decision) boundary() {
 	case r.spent(d.at) != "":
 		d.finish(RunFinished{Outcome: Failed, Code: CodeBudget, Message: r.spent(d.at)})
 	case d.s.Compact != nil:
-		// What was said is being made shorter.
+		// The conversation is being compacted.
 	case d.full():
 		d.emit(0, CompactionStarted{Auto: true})
 	default:
@@ -253,7 +253,7 @@ func (d *decision) boundary() {
 	}
 }
 
-// finish ends the run by itself, once what it did to files was reported.
+// finish ends the run without outside cause, once its changes to files are reported.
 func (d *decision) finish(end RunFinished) {
 	r := d.s.Run
 	if r.Touched && !r.Reported && !d.reported {
@@ -267,14 +267,14 @@ func (d *decision) finish(end RunFinished) {
 	d.emit(r.ID, end)
 }
 
-// ends reports whether a run that has nothing left to do waits for the report.
+// ends reports whether a run that has nothing left to do waits for the report of its changes.
 func (d *decision) ends() bool {
 	try := decision{s: d.s, at: d.at}
 	try.advance()
 	return try.reporting
 }
 
-// spent says which of its limits a run has reached; none: an empty text.
+// spent returns which limit a run has reached; empty: none.
 func (r *openRun) spent(now time.Time) string {
 	a, used := r.Agent, r.Usage.Input+r.Usage.Output
 	switch {
@@ -296,7 +296,7 @@ type RunOpened struct {
 
 func (RunOpened) row() {}
 
-// RunClosed says in it how the run ended. Nothing of it waits any more.
+// RunClosed records the end of a run in its row, and closes the rows of its cards.
 type RunClosed struct {
 	Run RunID
 	RunFinished

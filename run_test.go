@@ -27,8 +27,9 @@ func TestTheThirdCutInterrupts(t *testing.T) {
 	}
 }
 
-// TestCancelIsTheLastWord: whatever was open is closed in the batch, and later
-// words are evidence or nothing.
+// TestCancelIsTheLastWord checks that the batch of a cancel closes everything
+// that is open. Of later reports, only tool results are recorded, as late
+// results.
 func TestCancelIsTheLastWord(t *testing.T) {
 	a := newTale(t)
 	a.say("do it")
@@ -57,7 +58,8 @@ func TestCancelIsTheLastWord(t *testing.T) {
 	}
 }
 
-// TestARunEndsWithTheVendorsAnswer, if the vendor of its model refused the request, and only then.
+// TestARunEndsWithTheVendorsAnswer checks that a run ends with the vendor's answer if, and only if, the vendor refused
+// the request.
 func TestARunEndsWithTheVendorsAnswer(t *testing.T) {
 	failed := parley.ModelFailed{Code: parley.CodeOverloaded, Message: "busy",
 		Vendor: &parley.VendorError{Status: 429, Message: "Rate limit exceeded"}}
@@ -85,8 +87,9 @@ func TestARunEndsWithTheVendorsAnswer(t *testing.T) {
 	}
 }
 
-// TestCancelByInput: an input that its protocol gave no name is cancelled as one
-// that has a name, whether it waits, is being answered, or was steered into a run.
+// TestCancelByInput checks that an input without a request id can be cancelled
+// like an input with one. It may wait, be the trigger of the run, or have been
+// steered into the run.
 func TestCancelByInput(t *testing.T) {
 	say := func(a *tale, busy parley.BusyMode) parley.InputID {
 		a.do(parley.SubmitInput{Content: "work", Busy: busy, Agent: parley.AgentRef{Name: "helper"}})
@@ -121,8 +124,8 @@ func TestCancelByInput(t *testing.T) {
 	}
 }
 
-// TestCancelBeforeAdoption: between the start of a run and the adoption of what
-// it is for, an engine that drains may come to rest.
+// TestCancelBeforeAdoption checks a cancel between the start of a run and the
+// adoption of its trigger. An engine that drains may stop there.
 func TestCancelBeforeAdoption(t *testing.T) {
 	for _, do := range []parley.CommandBody{parley.CancelRun{}, parley.CancelRun{Request: "x"}, parley.HaltSession{},
 		parley.DeleteSession{}} {

@@ -2,20 +2,20 @@ package parley
 
 import "slices"
 
-// A ScreenVerdict is what is to become of a text that was screened.
+// A ScreenVerdict says how to treat a screened text.
 type ScreenVerdict string
 
 const (
 	ScreenAllow ScreenVerdict = "allow"
-	ScreenFlag  ScreenVerdict = "flag"  // let it pass, and trust what follows from it less
+	ScreenFlag  ScreenVerdict = "flag"  // accept the text, but distrust what follows from it
 	ScreenBlock ScreenVerdict = "block" // refuse it
 )
 
-// A Finding is what screening a text came to.
+// A Finding is the result of screening a text.
 type Finding struct {
 	Verdict ScreenVerdict `json:"verdict"`
 	Score   float64       `json:"score,omitempty"`  // 0 to 1
-	Reason  string        `json:"reason,omitempty"` // like pattern:ignore_instructions
+	Reason  string        `json:"reason,omitempty"` // for example pattern:ignore_instructions
 }
 
 // InputScreened is the verdict of a classifier.
@@ -36,7 +36,7 @@ func (b InputScreened) fold(s State, e Event) State {
 	})
 }
 
-// ScreenEnded is what a classifier said of an input.
+// ScreenEnded is the verdict of a classifier about an input.
 type ScreenEnded struct {
 	Input   InputID
 	Finding Finding
@@ -48,7 +48,7 @@ func (b ScreenEnded) decide(d *decision, rep Report) {
 	}
 }
 
-// Classify: have a classifier look at an input.
+// Classify is a step: have a classifier check an input.
 type Classify struct {
 	Run   RunID
 	Input InputID
@@ -57,10 +57,11 @@ type Classify struct {
 
 func (Classify) step() {}
 
-// CanaryLeak is the reason of a halt that the model itself caused.
+// CanaryLeak is the reason of a halt after the model leaked the canary.
 const CanaryLeak = "canary_leak"
 
-// CanaryLeaked: the model said what it must not say. None of it was let out.
+// CanaryLeaked reports that the model leaked the canary. The server has
+// withheld that text.
 type CanaryLeaked struct{}
 
 func (CanaryLeaked) decide(d *decision, rep Report) {

@@ -7,8 +7,8 @@ import (
 	"parley"
 )
 
-// TestWhatFollowsOnSomethingFlaggedNeedsAPerson, whatever the mode, and also if it
-// was allowed for good before.
+// TestWhatFollowsOnSomethingFlaggedNeedsAPerson checks that calls with effects
+// need approval after flagged content, whatever the mode and even with a grant.
 func TestWhatFollowsOnSomethingFlaggedNeedsAPerson(t *testing.T) {
 	read, write := ask("read", parley.VerdictRun, parley.Pure), ask("write", parley.VerdictRun, parley.Effectful)
 	for name, taint := range map[string]func(*tale){
@@ -35,10 +35,10 @@ func TestWhatFollowsOnSomethingFlaggedNeedsAPerson(t *testing.T) {
 				t.Errorf("reading is %s, writing is %s", calls[0].Status, calls[1].Status)
 			}
 			a.do(parley.CancelRun{})
-			a.say("y") // the next run is another
+			a.say("y") // start another run
 			a.model(parley.ModelEnded{Calls: []parley.CallAsked{write}})
-			// What a tool has read stays in the conversation; what a person said was
-			// about that run.
+			// Content that a tool has read stays in the conversation. The flag of a
+			// message applied only to its run.
 			want := "started"
 			if name == "result of a tool" {
 				want = "approving"
@@ -50,7 +50,8 @@ func TestWhatFollowsOnSomethingFlaggedNeedsAPerson(t *testing.T) {
 	}
 }
 
-// TestAClassifierComesBeforeTheModel, and what it blocks the model never sees.
+// TestAClassifierComesBeforeTheModel checks that the classifier checks an input before the model gets it, and that the
+// model never gets a blocked input.
 func TestAClassifierComesBeforeTheModel(t *testing.T) {
 	a := newTale(t)
 	in := parley.SubmitInput{Content: "wicked", Request: "r1", Agent: parley.AgentRef{Name: "helper"}, Classify: true}
@@ -83,7 +84,7 @@ func TestAClassifierComesBeforeTheModel(t *testing.T) {
 	a.legal()
 }
 
-// TestALeakHaltsTheSession at once, with whatever waits in it.
+// TestALeakHaltsTheSession checks that a leak halts the session at once and withdraws waiting inputs.
 func TestALeakHaltsTheSession(t *testing.T) {
 	a := newTale(t)
 	a.say("x")

@@ -2,10 +2,10 @@ package parley
 
 import "slices"
 
-// Tool servers can be switched off for one conversation. The choice holds from the next turn on, for the session and for
-// the sub-agents that start after it.
+// MCP servers can be switched off for one session. The choice applies from the next turn on, to the session and to
+// sub-agents that start later.
 
-// ToolServersChosen: these servers are off from now on, and no others.
+// ToolServersChosen: exactly these servers are off from now on.
 type ToolServersChosen struct {
 	Off []string `json:"off"` // sorted
 }
@@ -18,7 +18,7 @@ func (b ToolServersChosen) fold(s State, _ Event) State {
 	return s
 }
 
-// ChooseToolServers switches servers off, and all others on.
+// ChooseToolServers switches these servers off, and all others on.
 type ChooseToolServers struct{ Off []string }
 
 // maxServersOff bounds how many servers one conversation has off.

@@ -14,16 +14,17 @@ type (
 		Owner     PrincipalID `json:"owner"`
 		Agent     string      `json:"agent,omitempty"`
 		Title     string      `json:"title,omitempty"`
-		Name      string      `json:"name,omitempty"` // that its client knows it by, if that is not its id
+		Name      string      `json:"name,omitempty"` // the client's name for the session, if it is not the id
 		Transient bool        `json:"transient,omitempty"`
-		Project   string      `json:"project,omitempty"` // its root; empty: the tenant's first, if there is one
+		Project   string      `json:"project,omitempty"` // root of its project; empty: the tenant's first, if any
 		Parent    *Origin     `json:"parent,omitempty"`  // of a sub-agent's session
-		Hooks     []HookRef   `json:"hooks,omitempty"`   // of who is above it, to be told if a person is needed
-		Off       []string    `json:"off,omitempty"`     // tool servers that it does not use
+		Hooks     []HookRef   `json:"hooks,omitempty"`   // of the sessions above, to call if a person is needed
+		Off       []string    `json:"off,omitempty"`     // MCP servers that the session does not use
 	}
 	SessionRenamed struct {
 		Title string `json:"title"`
-		// Agent: its model wrote the title, at this cost. Empty: a person did.
+		// Agent: its model wrote the title, at this cost. Empty: a person wrote
+		// it.
 		Agent string `json:"agent,omitempty"`
 		Usage Usage  `json:"usage,omitzero"`
 	}
@@ -64,7 +65,7 @@ func (SessionDeleted) rowOf(Event) Row { return RowsGone{} }
 
 var errNoSession = Errorf(CodeNotFound, "There is no such session.")
 
-// isOpen says why a session takes no commands.
+// isOpen returns the reason why a session accepts no commands.
 func (d *decision) isOpen(halted bool) error {
 	switch {
 	case d.s.Owner == "" || d.s.Deleted:
@@ -79,9 +80,9 @@ func (d *decision) isOpen(halted bool) error {
 type OpenSession struct {
 	Agent     string
 	Title     string
-	Name      string `json:",omitempty"` // that its client knows it by, if that is not its id
+	Name      string `json:",omitempty"` // the client's name for the session, if it is not the id
 	Transient bool
-	Project   string `json:",omitempty"` // a root or an id; the engine replaces it by the root
+	Project   string `json:",omitempty"` // root or id; the engine replaces an id by the root
 	// Of a sub-agent's session; only the engine sets these.
 	Parent *Origin   `json:",omitempty"`
 	Root   SessionID `json:",omitempty"`
@@ -134,7 +135,7 @@ func (do RenameSession) decide(d *decision, _ Command) error {
 	return nil
 }
 
-// HaltSession ends everything that goes on, until a ReopenSession.
+// HaltSession ends everything that is under way, until a ReopenSession.
 type HaltSession struct{ Reason string }
 
 func (do HaltSession) Rules() Rules {
@@ -170,7 +171,7 @@ func (DeleteSession) decide(d *decision, _ Command) error {
 	return nil
 }
 
-// halt ends everything that goes on; only a person can open the session again.
+// halt ends everything that is under way; only a person can reopen the session.
 func (d *decision) halt(reason string) {
 	d.endRun(Halted, CodeClosed, "The session was halted: "+reason+".")
 	d.withdrawAll(WithdrawnByHalt)
@@ -179,7 +180,7 @@ func (d *decision) halt(reason string) {
 	d.emit(0, SessionHalted{reason})
 }
 
-// delete takes the session out of sight, and ends everything in it.
+// delete marks the session as deleted, and ends everything in it.
 func (d *decision) delete() {
 	d.endRun(Cancelled, "", "")
 	d.withdrawAll(WithdrawnByDelete)
@@ -188,7 +189,7 @@ func (d *decision) delete() {
 	d.emit(0, SessionDeleted{})
 }
 
-// titleOf is the first line of what a session began with.
+// titleOf returns the first line of a text, shortened to maxTitleRunes.
 func titleOf(content string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(content), "\n")
 	n, cut := 0, 0
@@ -197,22 +198,22 @@ func titleOf(content string) string {
 			cut = i
 		}
 		if n > maxTitleRunes {
-			return string([]rune(line[:cut])) + "…" // what is no UTF-8 becomes it
+			return string([]rune(line[:cut])) + "…" // invalid UTF-8 becomes valid
 		}
 	}
-	return strings.Clone(line) // or it would hold all of a long message
+	return strings.Clone(line) // so that the title does not hold all of a long message
 }
 
-// expires is when a session goes by itself, if it does: one of a connection, in
-// which nothing goes on and to which nothing will come. Those of sub-agents are
-// part of a conversation and stay with it.
+// expires returns when a session is deleted automatically. Only transient
+// sessions without open work or timers are. Transient sessions of sub-agents
+// stay with their conversation.
 func (s State) expires() (at time.Time, does bool) {
 	does = s.Transient && s.Root == s.ID && s.quiet() && len(s.Timers) == 0
 	return s.LastAt.Add(keepTransient), does
 }
 
-// derivedSession is an id that follows from a text. It is a UUID of version 4, as
-// all ids of sessions are.
+// derivedSession returns an id that depends only on a text. It is a UUID of
+// version 4, as all ids of sessions are.
 func derivedSession(format string, args ...any) SessionID {
 	sum := sha256.Sum256(fmt.Appendf(nil, format, args...))
 	sum[6], sum[8] = sum[6]&0x0f|0x40, sum[8]&0x3f|0x80

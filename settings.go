@@ -9,30 +9,30 @@ import (
 	"strings"
 )
 
-// Settings are what a tenant has chosen, or else what the server does by itself.
-// What an agent's definition says counts for more.
+// Settings are the settings of a tenant, with the server's defaults for the
+// settings that it has not changed. An agent's definition takes precedence.
 type Settings struct {
-	Model    string       `json:"model,omitempty"` // of agents that name none; empty: the server's
-	Approval ApprovalMode `json:"approval"`        // likewise
-	Turns    int          `json:"turns"`           // of one run; likewise
-	// the part of a model's context that may be full before it is made shorter
+	Model    string       `json:"model,omitempty"` // of agents that name no model; empty: the server's default
+	Approval ApprovalMode `json:"approval"`        // of agents that name no approval mode
+	Turns    int          `json:"turns"`           // of one run, if the agent sets no limit
+	// fraction of a model's context window at which the conversation is compacted
 	CompactAt          float64 `json:"compact_at"`
 	MaxDelegationDepth int     `json:"max_delegation_depth"`
 }
 
-// defaultSettings are those of a tenant that has chosen nothing.
+// defaultSettings returns the settings of a tenant that has changed none.
 func defaultSettings() Settings {
 	return Settings{Approval: ApprovalSuggest, Turns: defaultTurns, CompactAt: 0.8, MaxDelegationDepth: 2}
 }
 
-// A setting is a field of Settings, and what it must be.
+// A setting is a field of Settings with its validation.
 type setting struct {
 	must  string
-	field func(*Settings) any // a pointer
+	field func(*Settings) any // returns a pointer
 	good  func(Settings) bool
 }
 
-// take reads a value into its field, if it is a good one.
+// take decodes a value into its field and reports whether it is valid.
 func (k setting) take(s *Settings, raw json.RawMessage) bool {
 	return json.Unmarshal(raw, k.field(s)) == nil && k.good(*s)
 }
@@ -53,8 +53,8 @@ var settings = map[string]setting{
 
 var modelPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,127}$`)
 
-// Effective are the settings of a tenant: what it has chosen, and else the defaults. What a
-// later release may have allowed and this one does not know is passed over.
+// Effective returns the settings of a tenant, with defaults for the settings that it has not changed. It ignores
+// settings and values that only a later release allows.
 func (t tenantFacts) Effective() Settings {
 	s := defaultSettings()
 	for name, raw := range t.Settings {
@@ -66,7 +66,7 @@ func (t tenantFacts) Effective() Settings {
 	return s
 }
 
-// Complete is an agent with what its definition leaves open.
+// Complete returns the agent with the settings for everything that its definition leaves open.
 func (s Settings) Complete(a Agent) Agent {
 	if a.Model == "" {
 		a.Model = s.Model
@@ -84,14 +84,14 @@ func (s Settings) Complete(a Agent) Agent {
 	return a
 }
 
-// SettingsChanged: the values replace those of the same name; null takes
-// one back to what the server was started with.
+// SettingsChanged: the values replace the settings of the same name; null resets
+// a setting to the server's default.
 type SettingsChanged struct {
 	Values map[string]json.RawMessage `json:"values"`
 }
 
 type ChangeSettings struct {
-	Values map[string]json.RawMessage // as SettingsChanged
+	Values map[string]json.RawMessage // as in SettingsChanged
 }
 
 func (b SettingsChanged) fold(s State, _ Event) State {
@@ -101,7 +101,7 @@ func (b SettingsChanged) fold(s State, _ Event) State {
 
 func (do ChangeSettings) Rules() Rules {
 	r := Rules{Action: ActSettings, Tenant: true}
-	for _, name := range slices.Sorted(maps.Keys(do.Values)) { // which error is told must not be a matter of chance
+	for _, name := range slices.Sorted(maps.Keys(do.Values)) { // sorted, so that the reported error is always the same
 		value := do.Values[name]
 		r.Limits = append(r.Limits, limit{"name of a setting", len(name), MaxName},
 			limit{"value of a setting", len(value), MaxNote})
@@ -139,7 +139,7 @@ func (do ChangeSettings) decide(d *decision, _ Command) error {
 	return nil
 }
 
-// withSettings are settings after some were changed; null takes one back.
+// withSettings returns the settings after a change; null resets a setting.
 func withSettings(was, changed map[string]json.RawMessage) map[string]json.RawMessage {
 	now := maps.Clone(was)
 	if now == nil {

@@ -18,7 +18,8 @@ func change(t testing.TB, text string) parley.ChangeSettings {
 	return do
 }
 
-// TestSettings: each has its bounds, and who oversteps them is told which it was.
+// TestSettings checks the bounds of each setting, and that the error names the
+// setting.
 func TestSettings(t *testing.T) {
 	a := &tale{t: t, now: start, state: parley.NewState("acme", parley.TenantSession)}
 	for _, c := range []struct{ change, wrong string }{
@@ -55,7 +56,7 @@ func TestSettings(t *testing.T) {
 	}
 	want := parley.Settings{Approval: "suggest", Turns: 50, CompactAt: 0.8, MaxDelegationDepth: 2}
 	effective(want)
-	a.do(change(t, `{"turns":null}`)) // is as it is
+	a.do(change(t, `{"turns":null}`)) // no change
 	if len(a.log) > 0 {
 		t.Errorf("%+v", a.log)
 	}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A SkillUse is what a skill adds to the run that was started by calling it. It
-// is kept with the input: the file may change.
+// A SkillUse is the contribution of a skill to a run that called it. It is
+// stored with the input, because the file may change.
 type SkillUse struct {
 	Name  string   `json:"name"`
 	Text  string   `json:"text"`
@@ -14,8 +14,8 @@ type SkillUse struct {
 	Model string   `json:"model,omitempty"`
 }
 
-// With is an agent that runs a skill: it is told it, and has no tools that the
-// skill does not name.
+// With returns an agent that runs a skill: its instructions include the skill.
+// If the skill lists tools, the agent has no others.
 func (a Agent) With(u SkillUse) Agent {
 	a.Instructions = strings.TrimSpace(a.Instructions + "\n\nThe skill " + u.Name +
 		" was called for this. It says:\n\n" + u.Text)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestASkillOnlyNarrows: whatever a skill names, an agent gets no tool by it.
+// TestASkillOnlyNarrows checks that a skill never adds a tool to an agent.
 func TestASkillOnlyNarrows(t *testing.T) {
 	for _, c := range []struct{ agent, skill, want []string }{
 		{nil, nil, nil},

@@ -2,9 +2,9 @@ package parley
 
 import "encoding/json"
 
-// FoldVersion names what Fold makes of a log. It is raised whenever a log folds
-// to something else than before, or State looks different: snapshots of another
-// version are thrown away, not migrated.
+// FoldVersion is the version of the states that Fold computes. It is raised
+// whenever a log folds to a different state than before, or the State type
+// changes. Snapshots of another version are discarded, not migrated.
 const FoldVersion = 8
 
 // A Snapshot is the state after an event, kept so that a long log need not be
@@ -15,8 +15,8 @@ type Snapshot struct {
 	Body    []byte
 }
 
-// Snapshot is false while an output is open: its text so far is no control
-// fact, and it will not be open for long.
+// Snapshot returns false while a turn is open: the text of an open output is
+// not part of a snapshot, and the turn will end soon.
 func (s State) Snapshot() (Snapshot, bool) {
 	if s.Run != nil && s.Run.Turn != nil {
 		return Snapshot{}, false
@@ -25,7 +25,7 @@ func (s State) Snapshot() (Snapshot, bool) {
 	return Snapshot{s.Head, FoldVersion, raw}, err == nil
 }
 
-// State is what the snapshot was made of; false if this release cannot tell.
+// State decodes the state; false if this release cannot.
 func (s Snapshot) State() (State, bool) {
 	var state State
 	err := json.Unmarshal(s.Body, &state)

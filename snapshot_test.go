@@ -14,7 +14,7 @@ import (
 	"parley"
 )
 
-// longTale goes through most of what can be in a state.
+// longTale returns a tale that has gone through most parts of a state.
 func longTale(t testing.TB) *tale {
 	a := newTale(t)
 	a.say("one")
@@ -79,7 +79,8 @@ func longTale(t testing.TB) *tale {
 	return a
 }
 
-// TestSnapshots: a state that was written down and read back is the same state.
+// TestSnapshots checks that a state equals the state that is decoded from its
+// snapshot.
 func TestSnapshots(t *testing.T) {
 	a := longTale(t)
 	state := parley.NewState("acme", a.state.ID)
@@ -114,9 +115,9 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// TestFoldVersion: what a log folds to is kept under the version of the fold. If
-// it changes, so must the version, or snapshots of an older release would be
-// taken for this one's.
+// TestFoldVersion checks that the result of Fold changes only together with
+// FoldVersion. Otherwise a snapshot of an older release would be used as one of
+// this release.
 func TestFoldVersion(t *testing.T) {
 	a := longTale(t)
 	var got bytes.Buffer

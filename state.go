@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// State is what the log of a session amounts to for deciding what comes next.
-// It holds control facts only; the conversation is read back from the log. A
-// State is a value: Fold never changes one it was given.
+// State is the state of a session as far as decisions need it. It holds control
+// facts only; the conversation is read from the log. A State is a value: Fold
+// never changes one it was given.
 type State struct {
 	Tenant    TenantID
 	ID        SessionID
@@ -15,11 +15,11 @@ type State struct {
 	Owner     PrincipalID // empty: not opened
 	Agent     string      // answers inputs that name no agent
 	Title     string
-	Unnamed   bool `json:",omitempty"` // nobody gave it that title: it is the first line of the first message
+	Unnamed   bool `json:",omitempty"` // no title was chosen: it is the first line of the first message
 	Transient bool
 	Halted    string // the reason; empty: not halted
 	Deleted   bool
-	Parent    *Origin // of a sub-agent's session
+	Parent    *Origin // for a sub-agent's session
 	Project   string  `json:",omitempty"` // the root of its project; empty: the tenant's first
 
 	Head     Seq
@@ -28,12 +28,12 @@ type State struct {
 
 	Last      AgentRef // of the last run
 	Context   ContextSize
-	Compact   *compaction // asked for and not ended
+	Compact   *compaction // a compaction that was started and has not ended
 	Compacted compacted
 
-	Titling *titling `json:",omitempty"` // wanted
+	Titling *titling `json:",omitempty"` // a title that a model must write
 
-	Children []childState // that have not returned
+	Children []childState // sub-agents that have not returned
 
 	Queue []waiting // received and neither adopted nor withdrawn, oldest first
 	Run   *openRun  // the open run
@@ -44,25 +44,26 @@ type State struct {
 
 	Always []grant  // what people allowed for the rest of the session, oldest first
 	Recent []string // the ends of the last inputs: attacks come in parts
-	// Sources that content was read from, sorted. It stays in what the model is
-	// told, also as a summary, so none of them is ever taken away.
+	// Sources that content was read from, sorted. The content stays in the
+	// context of the model, at least as a summary, so no source is ever
+	// removed.
 	Sources []Source `json:",omitempty"`
 
 	Timers         []timerState `json:",omitempty"` // that neither fired nor were cancelled, in the order they were set
-	Autonomous     int          `json:",omitempty"` // messages that came unasked since somebody wrote
-	LastAutonomous time.Time    `json:",omitzero"`  // when the last one came
-	Stamp          int64        `json:",omitempty"` // that names it
-	Owed           []Seq        `json:",omitempty"` // effects of such messages that may still be undelivered
-	Evaluate       *evaluation  `json:",omitempty"` // wanted
+	Autonomous     int          `json:",omitempty"` // autonomous messages since a person last wrote
+	LastAutonomous time.Time    `json:",omitzero"`  // time of the last autonomous message
+	Stamp          int64        `json:",omitempty"` // in the name of the last autonomous message
+	Owed           []Seq        `json:",omitempty"` // effects of autonomous messages that may be undelivered
+	Evaluate       *evaluation  `json:",omitempty"` // an evaluation that is pending
 
 	Hook  Hook      `json:",omitzero"`  // the session's webhook
-	Above []HookRef `json:",omitempty"` // hooks of who is above it
+	Above []HookRef `json:",omitempty"` // webhooks of the sessions above
 
-	Off []string `json:",omitempty"` // tool servers that it does not use, sorted
+	Off []string `json:",omitempty"` // MCP servers that the session does not use, sorted
 
 	Plan *Plan // the last one
 
-	Facts tenantFacts `json:",omitzero"` // of a tenant's session
+	Facts tenantFacts `json:",omitzero"` // only in a tenant's session
 }
 
 // NewState is the state of a session with an empty log.
@@ -70,7 +71,7 @@ func NewState(tenant TenantID, id SessionID) State {
 	return State{Tenant: tenant, ID: id, Root: id}
 }
 
-// Status is how a session looks from outside.
+// Status is the status of a session as clients see it.
 type Status string
 
 const (
@@ -78,9 +79,9 @@ const (
 	StatusRunning Status = "running"
 	StatusWaiting Status = "waiting" // for a person
 	statusHalted  Status = "halted"
-	// StatusDelegated is what the row of a session says whose run waits for
-	// sub-agents. Whether they work or wait for a person is in their rows: the
-	// Door says running or waiting.
+	// StatusDelegated is only in the row of a session whose run waits for
+	// sub-agents. The rows of the sub-agents tell whether they work or wait for
+	// a person, so the Door reports running or waiting.
 	StatusDelegated Status = "delegated"
 )
 
@@ -96,15 +97,15 @@ func (s State) Status() Status {
 	return StatusRunning
 }
 
-// Fold is the state after an event. It accepts every event that Decide makes
-// and ignores what an event says about things that are not open.
+// Fold returns the state after an event. It accepts every event that Decide
+// emits and ignores what an event says about things that are not open.
 func Fold(s State, e Event) State {
 	s.Head, s.LastAt = e.Seq, e.At
 	return e.Body.fold(s, e)
 }
 
-// inRun changes a copy of the run that an event is of. If that run is not open,
-// the event is late evidence and changes nothing.
+// inRun changes a copy of the event's run. If that run is not open, the event
+// is late and changes nothing.
 func (s State) inRun(e Event, change func(*openRun)) State {
 	if s.Run == nil || e.Run != s.Run.ID {
 		return s
@@ -112,7 +113,7 @@ func (s State) inRun(e Event, change func(*openRun)) State {
 	return s.withRun(change)
 }
 
-// inCall changes a copy of one call of the run that an event is of.
+// inCall changes a copy of one call of the event's run.
 func (s State) inCall(e Event, id CallID, change func(*Call)) State {
 	return s.inRun(e, func(r *openRun) { r.withCall(id, change) })
 }
@@ -127,15 +128,15 @@ func (s State) withRun(change func(*openRun)) State {
 	return s
 }
 
-// quiet reports whether a session may begin something by itself.
+// quiet reports whether nothing is under way, so that the session may begin something by itself.
 func (s State) quiet() bool {
 	return s.Run == nil && s.Unreported == 0 && s.Undoing == 0 && len(s.Queue) == 0 && s.Owner != "" && !s.Deleted && s.Halted == "" &&
 		!s.orphans()
 }
 
-// without is a copy of a list without some of its elements. An empty list is
-// always nil, so that a state read back from a snapshot is the one that was
-// written.
+// without returns a copy of a list without some of its elements. An empty
+// result is nil, so that a state that is read from a snapshot equals the state
+// that was written.
 func without[T any](list []T, drop func(T) bool) []T {
 	if list = slices.DeleteFunc(slices.Clone(list), drop); len(list) == 0 {
 		return nil

@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "write samples of events that have none")
 
-// TestStoredEvents: a sample of every (type, version) ever released is kept, and
-// this release reads and folds it. A sample is never changed.
+// TestStoredEvents checks that this release reads and folds a sample of every
+// (type, version) that was ever released. A sample is never changed.
 func TestStoredEvents(t *testing.T) {
 	kept := map[string]bool{}
 	for name, bt := range bodyTypes {
@@ -58,8 +58,8 @@ func TestStoredEvents(t *testing.T) {
 	}
 }
 
-// sample fills every field of a body, so that a field that is renamed or
-// dropped shows.
+// sample fills every field of a body, so that a renamed or dropped field is
+// detected.
 func sample(t *testing.T, bt bodyType) []byte {
 	body, err := bt.decode([]byte(`{}`))
 	if err != nil {

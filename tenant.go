@@ -8,21 +8,21 @@ import (
 
 // TenantSession holds the facts of a tenant that belong to no conversation. Each
 // tenant has one session under this id. It opens itself with the first fact, takes
-// no inputs, and is not renamed, halted or deleted. Everybody of the tenant who may
-// read agents may read it.
+// no inputs, and is not renamed, halted or deleted. Every principal of the tenant
+// with agents:read may read it.
 const TenantSession SessionID = "00000000-0000-4000-8000-000000000000"
 
-// tenantFacts are what the log of a TenantSession amounts to. Those of other
-// sessions are empty.
+// tenantFacts are the facts in the log of a TenantSession. They are empty in
+// other sessions.
 type tenantFacts struct {
-	Stopped   []string                     `json:",omitempty"` // agents, as stopKey names them, sorted
+	Stopped   []string                     `json:",omitempty"` // agents by stopKey, sorted
 	Made      []MadeAgent                  `json:",omitempty"` // custom agents, by name
-	Settings  map[string]json.RawMessage   `json:",omitempty"` // that were changed
+	Settings  map[string]json.RawMessage   `json:",omitempty"` // changed settings
 	Accepted  map[string]map[string]string `json:",omitempty"` // digests by server and tool
-	Missions  []Mission                    `json:",omitempty"` // that are active, one per project
-	Ended     []endedMission               `json:",omitempty"` // the last of them, oldest first
+	Missions  []Mission                    `json:",omitempty"` // active missions, one per project
+	Ended     []endedMission               `json:",omitempty"` // the last ended missions, oldest first
 	Overrides []Override                   `json:",omitempty"` // by project and agent
-	Watched   Seq                          `json:",omitempty"` // the last fact that says who is prompted, and for what
+	Watched   Seq                          `json:",omitempty"` // the last fact that affects the prompts of idle agents
 }
 
 // IsStopped reports whether a person has stopped an agent of a project, or the
@@ -47,8 +47,8 @@ func (t tenantFacts) StoppedIn(project string) (names []string) {
 	return slices.Compact(names)
 }
 
-// stopKey names an agent of a project; without a project, those of that name in all.
-// No name of an agent has an @.
+// stopKey returns the key of an agent in a project. Without a project, it stands for
+// the agents of that name in all projects. Names of agents contain no @.
 func stopKey(project, agent string) string {
 	if project == "" {
 		return agent
@@ -93,7 +93,7 @@ func (b AgentStopped) fold(s State, e Event) State {
 	return s
 }
 
-// StartAgent lets an agent answer again that was stopped, in a project or in all.
+// StartAgent lets a stopped agent answer again, in one project or in all.
 type StartAgent struct {
 	Agent   string
 	Project string `json:",omitempty"`
@@ -111,8 +111,8 @@ func (do StartAgent) decide(d *decision, _ Command) error {
 	return d.setAgent(do.Agent, AgentStarted(do), stopped)
 }
 
-// StopAgent has everything for the agent refused, in a project or in all, until a
-// StartAgent.
+// StopAgent has the server refuse all requests to the agent, in one project or in
+// all, until a StartAgent.
 type StopAgent struct {
 	Agent   string
 	Project string `json:",omitempty"`
@@ -124,13 +124,13 @@ func (do StopAgent) decide(d *decision, _ Command) error {
 	return d.setAgent(do.Agent, AgentStopped(do), !d.s.Facts.hasStopped(do.Project, do.Agent))
 }
 
-// ofAgent are the rules of commands that say something about one agent.
+// ofAgent returns the rules of commands about one agent.
 func ofAgent(name, project string) Rules {
 	return Rules{Action: ActAdmin, Tenant: true, Agents: []string{name}, Project: project,
 		Limits: []limit{agentLimit(name)}}
 }
 
-// setAgent says what became of an agent, if that is news.
+// setAgent emits an event about an agent if its state changes.
 func (d *decision) setAgent(name string, body EventBody, news bool) error {
 	if name == "" {
 		return Errorf(CodeInvalid, "Say which agent.")

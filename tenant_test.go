@@ -36,7 +36,7 @@ func TestAgentsAreStoppedAndStarted(t *testing.T) {
 	if wrong := checker.Check(a.log); len(wrong) > 0 {
 		t.Error(wrong)
 	}
-	// A snapshot holds it, also when nothing is stopped any more.
+	// A snapshot holds the stopped agents, even when the list becomes empty.
 	for _, agent := range []string{"another", "zebra"} {
 		s, ok := a.state.Snapshot()
 		back, good := s.State()
@@ -53,7 +53,8 @@ func TestAgentsAreStoppedAndStarted(t *testing.T) {
 	}
 }
 
-// The tenant's session is no conversation, and conversations are not the tenant's.
+// TestTheTenantsSessionIsNoConversation checks that the tenant's session refuses
+// commands for conversations, and the other way round.
 func TestTheTenantsSessionIsNoConversation(t *testing.T) {
 	for _, before := range []int{0, 1} {
 		a := newTenantTale(t)

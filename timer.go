@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// timerState is a timer, a durable promise to wake a session: a follow-up that its agent has
-// set and that has neither fired nor been cancelled. Nothing but the clock fires
-// it, at most once, and only while nothing else goes on in the session.
+// timerState is a timer: a follow-up of an agent that has neither fired nor been cancelled. A timer is a durable
+// promise to wake the session. Only the clock fires it, at most once, and only while nothing else is under way in the
+// session.
 type timerState struct {
 	ID    TimerID
 	At    time.Time
-	Run   RunID    // in which it was set; zero: after one
-	Agent AgentRef // that set it, with the limits of then
-	Text  string   // what it says when it fires
+	Run   RunID    // in which it was set; zero: set after a run
+	Agent AgentRef // agent that set it, with its limits at that time
+	Text  string   // message when it fires
 }
 
-// FollowUpNamed begins the names of inputs that timers make.
+// FollowUpNamed is the prefix of the request ids of fired timers.
 const FollowUpNamed = "timer_autonomous_"
 
-// A timerSource is who sets a timer.
+// A timerSource says how a timer was set.
 type timerSource string
 
 const (
@@ -30,19 +30,19 @@ const (
 	timerByEvaluator timerSource = "evaluator"
 )
 
-// A TimerEnd is why a timer does not fire, or not yet.
+// A TimerEnd is the reason why a timer does not fire, or fires later.
 type TimerEnd string
 
 const (
 	timerByPerson  TimerEnd = "cancelled"
-	timerByMessage TimerEnd = "user_message" // somebody wrote
+	timerByMessage TimerEnd = "user_message" // a person wrote
 	timerByAgent   TimerEnd = "agent"        // cancel_follow_ups
 	timerByRun     TimerEnd = "run_cancelled"
 	timerByHalt    TimerEnd = "halted"
 	timerByDelete  TimerEnd = "deleted"
 	timerAtCap     TimerEnd = "hard_cap"
 	timerCooling   TimerEnd = "cooldown"
-	timerDisabled  TimerEnd = "disabled" // the agent, or the server, does nothing unasked any more
+	timerDisabled  TimerEnd = "disabled" // autonomy of the agent or the server was disabled
 	TimerStopped   TimerEnd = "agent_stopped"
 	TimerNoAgent   TimerEnd = "agent_gone"
 )
@@ -50,25 +50,25 @@ const (
 type TimerSet struct {
 	At      time.Time   `json:"at"`
 	Reason  string      `json:"reason"`
-	Message string      `json:"message,omitempty"` // what the agent is told then; empty: the reason
+	Message string      `json:"message,omitempty"` // message to the agent when it fires; empty: the reason
 	By      timerSource `json:"by"`
 	Agent   AgentRef    `json:"agent"`
 	Call    CallID      `json:"call,omitempty"`
 }
 
-// TimerPostponed: its time has come, and a limit has it wait.
+// TimerPostponed: the timer is due, but a limit delays it.
 type TimerPostponed struct {
 	Timer TimerID   `json:"timer"`
 	At    time.Time `json:"at"`
 	Why   TimerEnd  `json:"why"`
 }
 
-// TimerFired: the synthetic InputReceived behind it says what for.
+// TimerFired is followed by a synthetic InputReceived with the message.
 type TimerFired struct {
 	Timer TimerID   `json:"timer"`
-	At    time.Time `json:"at"`           // by the clock, which may have been set back since the event before
-	Stamp int64     `json:"stamp"`        // the second that names the message; later than that of any before
-	Due   time.Time `json:"due,omitzero"` // when it was to fire
+	At    time.Time `json:"at"`           // wall-clock time; the clock may have been set back since the previous event
+	Stamp int64     `json:"stamp"`        // the second in the message's request id; larger than any earlier one
+	Due   time.Time `json:"due,omitzero"` // time for which the timer was set
 }
 
 type TimerCancelled struct {
@@ -106,7 +106,7 @@ func (b TimerPostponed) rowOf(Event) Row { return TimerMoved{b.Timer, b.At, b.Wh
 func (b TimerFired) rowOf(Event) Row     { return TimerClosed{b.Timer, TimerDone, ""} }
 func (b TimerCancelled) rowOf(Event) Row { return TimerClosed{b.Timer, TimerGone, b.Why} }
 
-// CancelTimer takes back a follow-up that waits.
+// CancelTimer cancels a pending follow-up.
 type CancelTimer struct{ Timer TimerID }
 
 func (CancelTimer) Rules() Rules { return Rules{Action: ActMessage} }
@@ -119,8 +119,8 @@ func (do CancelTimer) decide(d *decision, _ Command) error {
 	return nil
 }
 
-// FireTimer is the clock's: the time of a timer has come. Agent is its agent
-// as it is now; Why says why it cannot be asked.
+// FireTimer is sent by the clock when a timer is due. Agent is the current
+// definition of its agent. Why is the reason why the agent cannot run.
 type FireTimer struct {
 	Timer TimerID
 	Agent AgentRef
@@ -131,9 +131,9 @@ func (FireTimer) Rules() Rules {
 	return Rules{Action: ActMessage, ServerOnly: "Only the clock fires timers."}
 }
 
-// decide says what becomes of a timer whose time has come. All that are due for
-// its agent fire together, as one message: however many there are and however
-// late, there is no burst, and none is lost to the limits (ADR 0028).
+// decide fires or cancels a timer that is due, or postpones it. All due timers
+// of the same agent fire together, as one message. So however many there are
+// and however late, there is no burst, and the limits drop none (ADR 0028).
 func (do FireTimer) decide(d *decision, _ Command) error {
 	t := d.s.timer(do.Timer)
 	switch {
@@ -157,13 +157,13 @@ func (do FireTimer) decide(d *decision, _ Command) error {
 	case d.s.Autonomous >= limits.MaxConsecutive:
 		why = timerAtCap
 	}
-	// A clock that was set back by more than the cooldown must not hold things
-	// up for as long as it was wrong.
+	// A clock that was set back by more than the cooldown must not delay timers
+	// for as long as it was wrong.
 	gap := limits.cooldown()
 	since := d.at.Sub(d.s.LastAutonomous)
 	cooling := !d.s.LastAutonomous.IsZero() && -gap < since && since < gap
 	at := d.at.UTC().Truncate(time.Microsecond)
-	stamp := max(at.Unix(), d.s.Stamp+1) // the name of a message is its own
+	stamp := max(at.Unix(), d.s.Stamp+1) // request ids are unique
 	var texts []string
 	for _, t := range due {
 		switch {
@@ -183,7 +183,7 @@ func (do FireTimer) decide(d *decision, _ Command) error {
 	return nil
 }
 
-// Fire: the time of a timer has come.
+// Fire is a step: a timer is due.
 type Fire struct{ Timer TimerID }
 
 func (Fire) step() {}
@@ -203,7 +203,7 @@ func (d *decision) cancelTimers(why TimerEnd, which func(timerState) bool) (n in
 	return n
 }
 
-// together is one message of several.
+// together joins several messages.
 func together(texts []string) string {
 	if len(texts) == 1 {
 		return texts[0]
@@ -223,7 +223,7 @@ func (s State) timer(id TimerID) *timerState {
 	return nil
 }
 
-// nextTimer is the one that is due first.
+// nextTimer returns the timer that is due first, or nil while something is under way.
 func (s State) nextTimer() *timerState {
 	if len(s.Timers) == 0 || !s.quiet() {
 		return nil
@@ -237,8 +237,8 @@ func (s State) nextTimer() *timerState {
 	return first
 }
 
-// timerSteps: a timer fires, or is waited for; and somebody is asked whether to
-// set one.
+// timerSteps returns the steps that wait for a timer or fire it, and that ask
+// the evaluator.
 func (s State) timerSteps(now time.Time) (steps []Step) {
 	if t := s.nextTimer(); t != nil && now.Before(t.At) {
 		steps = append(steps, WakeAt{t.At})
@@ -251,11 +251,11 @@ func (s State) timerSteps(now time.Time) (steps []Step) {
 	return steps
 }
 
-// Timers and effects have rows, too. Those of timers follow from the log alone.
-// Of effects the log says what is owed, and the row how far delivery got: that is
-// in no event.
+// Timers and effects have rows, too. The rows of timers follow from the log
+// alone. For effects, the log records the promise, and the row records the
+// progress of the delivery. No event contains that progress.
 
-// A TimerStatus is what became of a timer, in the words of the thread chat protocol.
+// A TimerStatus is the status of a timer, in the words of the thread chat protocol.
 type TimerStatus string
 
 const (
@@ -264,7 +264,7 @@ const (
 	TimerGone    TimerStatus = "cancelled"
 )
 
-// Payload is what a row of a timer keeps of what it says.
+// timerPayload is the part of a timer's text that its row stores.
 type timerPayload struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
@@ -279,13 +279,13 @@ type TimerOpened struct {
 
 func (TimerOpened) row() {}
 
-// Payload is what the row keeps of it.
+// Payload returns the text that the row stores, as JSON.
 func (t TimerOpened) Payload() []byte {
 	raw, _ := json.Marshal(timerPayload{t.Reason, t.Message}) // two texts: cannot fail
 	return raw
 }
 
-// TimerMoved says in it until when the timer waits, and why.
+// TimerMoved records in the row until when the timer waits, and why.
 type TimerMoved struct {
 	Timer TimerID
 	At    time.Time
@@ -294,7 +294,7 @@ type TimerMoved struct {
 
 func (TimerMoved) row() {}
 
-// TimerClosed says in it what became of the timer.
+// TimerClosed records the end of a timer in its row.
 type TimerClosed struct {
 	Timer  TimerID
 	Status TimerStatus

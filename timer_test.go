@@ -21,7 +21,7 @@ func comesBack(delay time.Duration, message string) parley.CallAsked {
 	return c
 }
 
-// promises answers a message and sets follow-ups with it.
+// promises sends a message whose answer sets follow-ups.
 func (a *tale) promises(calls ...parley.CallAsked) {
 	a.t.Helper()
 	a.do(parley.SubmitInput{Content: "hello", Request: "hello", Agent: wanderer})
@@ -29,9 +29,8 @@ func (a *tale) promises(calls ...parley.CallAsked) {
 	a.model(parley.ModelEnded{Stop: parley.StopEnd})
 }
 
-// clock has the time come that the session waits for, as the engine does, until
-// it neither waits for the clock nor lets it fire anything. It answers every
-// message that comes of it.
+// clock advances the time as the engine does, until the session neither waits
+// for the clock nor has a timer to fire. It answers every message that results.
 func (a *tale) clock(agent parley.AgentRef, until time.Time) {
 	a.t.Helper()
 	for range 1000 {
@@ -69,7 +68,7 @@ func (a *tale) clock(agent parley.AgentRef, until time.Time) {
 	a.t.Fatal("there is no end to it")
 }
 
-// unasked are the synthetic inputs, each with when it came after the start.
+// unasked lists the synthetic inputs, each with its time since the start.
 func (a *tale) unasked() (list []string) {
 	for _, e := range a.log {
 		if b, ok := e.Body.(parley.InputReceived); ok && b.Synthetic {
@@ -132,8 +131,8 @@ func TestAFollowUp(t *testing.T) {
 	a.sound()
 }
 
-// Three messages without an answer, and no more. A message of a person starts
-// the count anew.
+// TestTheCap checks that an agent sends at most three autonomous messages in a
+// row. A message of a person resets the count.
 func TestTheCap(t *testing.T) {
 	a := newTale(t)
 	var calls []parley.CallAsked
@@ -155,7 +154,7 @@ func TestTheCap(t *testing.T) {
 	a.sound()
 }
 
-// At the cap nothing is promised that cannot be kept.
+// TestNoPromiseAtTheCap checks that no follow-up is set at the cap.
 func TestNoPromiseAtTheCap(t *testing.T) {
 	a := newTale(t)
 	a.promises(comesBack(time.Minute, "one"))
@@ -173,7 +172,8 @@ func TestNoPromiseAtTheCap(t *testing.T) {
 	}
 }
 
-// What is due inside the cooldown waits for its end, and says why.
+// TestTheCooldown checks that a timer that is due during the cooldown waits for
+// its end, and that the log has the reason.
 func TestTheCooldown(t *testing.T) {
 	a := newTale(t)
 	a.promises(comesBack(60*time.Second, "one"), comesBack(65*time.Second, "two"), comesBack(70*time.Second, "three"),
@@ -187,7 +187,7 @@ func TestTheCooldown(t *testing.T) {
 	a.sound()
 }
 
-// However many are late, and however late, they are one message.
+// TestAfterAnOutage checks that all late timers become one message.
 func TestAfterAnOutage(t *testing.T) {
 	a := newTale(t)
 	var calls []parley.CallAsked
@@ -217,7 +217,7 @@ func TestAMessageTakesBackWhatCameUnasked(t *testing.T) {
 	if c := last[parley.EffectCancelled](a); len(effect) != 1 || c.Effect != effect[0] || c.Why != "user_message" {
 		t.Errorf("%+v, owed was %v", c, effect)
 	}
-	// What somebody waits for is not taken back.
+	// The effect of a person's message is not cancelled.
 	a.model(parley.ModelEnded{Stop: parley.StopEnd})
 	a.say("more")
 	if n := count[parley.EffectCancelled](a); n != 1 || a.state.Autonomous != 0 {
@@ -229,8 +229,9 @@ func TestAMessageTakesBackWhatCameUnasked(t *testing.T) {
 	a.sound()
 }
 
-// A message that comes before its run has begun withdraws it; a run that has
-// begun goes on.
+// TestAMessageMeetsAnotherUnasked checks that a person's message withdraws an
+// autonomous message whose run has not started. A run that has started
+// continues.
 func TestAMessageMeetsAnotherUnasked(t *testing.T) {
 	a := newTale(t)
 	a.promises(comesBack(time.Minute, "one"))
@@ -240,7 +241,7 @@ func TestAMessageMeetsAnotherUnasked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.fold(events) // and nothing follows yet: something of the last run is alive
+	a.fold(events) // nothing follows yet, because work of the last run is alive
 	a.do(parley.SubmitInput{Content: "I am here", Agent: wanderer})
 	a.expect("TimerFired InputReceived InputWithdrawn InputReceived RunStarted InputAdopted TurnStarted")
 	if w := last[parley.InputWithdrawn](a); w.Reason != parley.WithdrawnByMessage {
@@ -258,7 +259,7 @@ func TestAMessageMeetsAnotherUnasked(t *testing.T) {
 	if a.state.Run == nil || a.state.Run.ID != run {
 		t.Error("a run that had begun was ended")
 	}
-	// The agent does not yet know of the message, and promises more.
+	// The agent has not read the message yet, and sets another follow-up.
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{comesBack(time.Minute, "three")}})
 	if b := last[parley.ToolCallBlocked](a); !strings.Contains(b.Reason, "written again") {
 		t.Errorf("%+v", b)
@@ -268,7 +269,8 @@ func TestAMessageMeetsAnotherUnasked(t *testing.T) {
 	a.sound()
 }
 
-// However often a model asks, ten wait, and each of the others is told why not.
+// TestTenThousandFollowUps checks that at most ten follow-ups wait, and that
+// each other call is refused with the reason.
 func TestTenThousandFollowUps(t *testing.T) {
 	a := newTale(t)
 	a.do(parley.SubmitInput{Content: "hello", Agent: parley.AgentRef{Name: "helper", Autonomy: free, Turns: 1000}})
@@ -341,7 +343,7 @@ func TestFollowUpsAreCancelled(t *testing.T) {
 	}
 }
 
-// do2 is do by nobody, without a second passing.
+// do2 is do without a principal, and without a second passing.
 func (a *tale) do2(do parley.CommandBody) {
 	a.t.Helper()
 	if err := a.take(parley.Command{Tenant: "acme", Session: a.state.ID, At: a.now, Do: do}); err != nil {
@@ -349,7 +351,8 @@ func (a *tale) do2(do parley.CommandBody) {
 	}
 }
 
-// A timer fires when it is due and nothing else goes on, and once.
+// TestFiringIsTheClocks checks that a timer fires once, when it is due and
+// nothing else is under way.
 func TestFiringIsTheClocks(t *testing.T) {
 	a := newTale(t)
 	a.promises(comesBack(time.Hour, "one"))
@@ -382,17 +385,18 @@ func TestFiringIsTheClocks(t *testing.T) {
 	}
 }
 
-// A timer is a promise for a time on the wall. A clock that jumps makes it early
-// or late, never twice, and never holds things up for longer than it was wrong.
+// TestClocksJump checks timers under a clock that jumps. A timer may fire early
+// or late, but never twice. It is never delayed for longer than the clock was
+// wrong.
 func TestClocksJump(t *testing.T) {
 	a := newTale(t)
 	a.promises(comesBack(time.Minute, "one"), comesBack(2*time.Hour, "two"))
-	// Forth by ten hours: both are due.
+	// The clock jumps forward by ten hours: both are due.
 	a.now = start.Add(10 * time.Hour)
 	a.clock(wanderer, a.now)
 	equal(t, a.unasked(), "10h0m0s 2 follow-ups are due:\n\n1. one\n\n2. two")
-	// Back: what is set now is due by the clock, not by the log, whose time
-	// stands still.
+	// The clock jumps back. A new timer is due by the clock, not by the log,
+	// whose time stands still.
 	a.now = start.Add(time.Minute)
 	a.do(parley.SubmitInput{Content: "hello", Agent: wanderer})
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{comesBack(time.Minute, "three"),
@@ -406,7 +410,7 @@ func TestClocksJump(t *testing.T) {
 	if got := a.unasked(); len(got) != 3 || !strings.HasSuffix(got[1], "three") || !strings.HasSuffix(got[2], "four") {
 		t.Errorf("%q", got)
 	}
-	// The cooldown goes by the clock, too.
+	// The cooldown also depends on the clock.
 	var fired []time.Duration
 	var stamps []int64
 	for _, e := range a.log {

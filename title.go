@@ -4,13 +4,13 @@ package parley
 // person renames it. After its first completed run, the model of that run may be asked for a better title, once: not
 // again after a failure, and never if a person has chosen one.
 
-// A titling that is wanted: the model of this run is to write the title.
+// titling is a pending title: the model of this run must write it.
 type titling struct {
 	Run   RunID
 	Agent AgentRef
 }
 
-// titles is the titling that a finished run leads to; nil: none.
+// titles returns the titling that a finished run leads to; nil: none.
 func (s State) titles(r *openRun, b RunFinished) *titling {
 	if r == nil || b.Outcome != Completed || !r.Agent.Titles || r.Flagged || !s.Unnamed || s.Titling != nil {
 		return s.Titling
@@ -18,7 +18,7 @@ func (s State) titles(r *openRun, b RunFinished) *titling {
 	return &titling{r.ID, r.Agent}
 }
 
-// Titled reports whether a run of the session could lead to a title that a model writes.
+// Titled reports whether a run of the session can lead to a title by a model.
 func (s State) Titled() bool {
 	return (s.Unnamed || s.Title == "") && s.Parent == nil && !s.Transient && s.Titling == nil
 }
@@ -31,20 +31,20 @@ type WriteTitle struct {
 
 func (WriteTitle) step() {}
 
-// TitleWritten is the title that a model wrote; empty: it could not.
+// TitleWritten reports the title that a model wrote; empty: it could not.
 type TitleWritten struct {
 	Run   RunID
 	Title string
 	Usage Usage
-	// Leaked: the model said its canary. None of it was let out.
+	// Leaked: the model leaked the canary. The server has withheld that text.
 	Leaked bool
 }
 
-// decide: after a failure the first line stays the title, and the model is not asked again.
+// decide keeps the first line as the title after a failure, and the model is not asked again.
 func (b TitleWritten) decide(d *decision, _ Report) {
 	t := d.s.Titling
 	if t == nil || t.Run != b.Run {
-		return // a person has renamed it, or it was deleted
+		return // a person has renamed the session, or it was deleted
 	}
 	if b.Leaked {
 		d.halt(CanaryLeak)

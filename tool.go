@@ -1,10 +1,10 @@
 package parley
 
-// A Stream is where a command prints.
+// A Stream is the output stream of a command.
 type Stream string
 
 const (
-	Stdout Stream = "" // also what tools print that are no commands
+	Stdout Stream = "" // also for output of other tools
 	Stderr Stream = "stderr"
 )
 
@@ -12,7 +12,7 @@ type ToolSpec struct {
 	Name        string
 	Description string
 	Parameters  string // JSON Schema
-	ReadOnly    bool   // changes nothing, whatever its arguments: runs that plan may have it
-	Anywhere    bool   // touches nothing that belongs to a tenant: agents of every one may have it
-	Client      bool   // the client of the input carries its calls out
+	ReadOnly    bool   // changes nothing, whatever its arguments: planning runs may use it
+	Anywhere    bool   // touches nothing that belongs to a tenant: agents of every tenant may use it
+	Client      bool   // the client of the input carries out its calls
 }

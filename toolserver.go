@@ -5,12 +5,12 @@ import (
 	"regexp"
 )
 
-// Tools of servers outside are accepted by what is said of them: one that says
-// something else later (of what it does, or of its arguments) is another tool,
-// which a person has to accept first. What a server offers a tenant when it is
-// first used is accepted as it is.
+// Tools of MCP servers are accepted by the digest of their description. If a
+// server later describes a tool or its arguments differently, it is a different
+// tool, which a person must accept first. The tools that a server offers a
+// tenant at the first use are accepted without a person.
 
-// ServerSeparator parts the name of a server from that of its tool.
+// ServerSeparator is between the name of a server and the name of its tool.
 const ServerSeparator = "__"
 
 var (
@@ -19,31 +19,33 @@ var (
 	digestPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// ValidServerName reports whether a server of tools can be called that. There is
-// no underscore in it, so that the name of a tool names its server.
+// ValidServerName reports whether the name is valid for an MCP server. It
+// contains no underscore, so that the name of a tool identifies its server.
 func ValidServerName(name string) bool { return serverPattern.MatchString(name) }
 
-// ValidServerTool reports whether models can be told of a tool by its name.
+// ValidServerTool reports whether model vendors accept the name of a tool with
+// its server's name.
 func ValidServerTool(server, tool string) bool {
 	return toolPattern.MatchString(tool) && len(server)+len(ServerSeparator)+len(tool) <= maxToolName
 }
 
-// ToolsAccepted: tools of an MCP server may be called, as long as what
-// the server says of them has these digests.
+// ToolsAccepted: agents may call these tools of an MCP server, as long as the
+// server's descriptions of them have these digests.
 type ToolsAccepted struct {
 	Server string            `json:"server"`
 	Tools  map[string]string `json:"tools"`
-	First  bool              `json:"first,omitempty"` // nothing of the server was known; nobody was asked
+	First  bool              `json:"first,omitempty"` // first use of the server; no person was asked
 }
 
-// AcceptTools lets agents call tools of a server, as they are by digest.
+// AcceptTools lets agents call tools of a server whose descriptions have these
+// digests.
 type AcceptTools struct {
 	Server string
 	Tools  map[string]string
-	First  bool // do nothing if something of the server was accepted before
+	First  bool // do nothing if a tool of the server was accepted before
 }
 
-// withTools is what is accepted after more was. What was there is not changed.
+// withTools returns the accepted tools including more. It does not modify was.
 func withTools(was map[string]map[string]string, more ToolsAccepted) map[string]map[string]string {
 	now := maps.Clone(was)
 	if now == nil {

@@ -11,8 +11,9 @@ import (
 
 var one, two = strings.Repeat("1", 64), strings.Repeat("2", 64)
 
-// What a server offers first is accepted once; from then on only who says so
-// accepts anything, and only what is new is written down.
+// TestToolsAreAccepted checks that the tools of the first use of a server are
+// accepted automatically. Later tools need an explicit command, and only
+// changes are recorded.
 func TestToolsAreAccepted(t *testing.T) {
 	a := newTenantTale(t)
 	a.do(parley.AcceptTools{Server: "files", Tools: map[string]string{"read": one}, First: true})

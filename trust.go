@@ -6,47 +6,48 @@ import (
 	"strings"
 )
 
-// A Source is where content comes from that a model has read. The empty source is
-// the conversation: the words of people, of the agent and of the server, which
-// every agent trusts.
+// A Source is the origin of content that a model has read. The empty source is
+// the conversation: the words of people, of the agent and of the server. Every
+// agent trusts the conversation.
 //
-// A session remembers the sources it has read from, for as long as it lives: the
-// content, or a summary of it, stays in the context of later runs. Whether they
-// are trusted is for the agent of each run to say. While one is not, every call
-// with effects asks a person, whatever the approval mode.
+// A session remembers its sources as long as it lives, because the content, or a
+// summary of it, stays in the context of later runs. The agent of each run
+// determines which sources it trusts. While one source is untrusted, every call
+// with effects needs a person, whatever the approval mode.
 type Source string
 
 const (
 	SourceWorkspace Source = "workspace" // files, and the output of commands in the sandbox
-	SourceNetwork   Source = "network"   // the output of commands that ran outside of a sandbox
+	SourceNetwork   Source = "network"   // the output of commands outside the sandbox
 
 	mcpPrefix     = "mcp:"
 	remotePrefix  = "remote:"
-	flaggedPrefix = "flagged:" // what follows is the source of content that was flagged
+	flaggedPrefix = "flagged:" // followed by the source of flagged content
 	flaggedInput  = Source(flaggedPrefix + "message")
 )
 
-// ServerSource is an MCP server.
+// ServerSource returns the source for an MCP server.
 func ServerSource(server string) Source { return Source(mcpPrefix + server) }
 
-// remoteSource is an agent that runs elsewhere.
+// remoteSource returns the source for a remote agent.
 func remoteSource(agent string) Source { return Source(remotePrefix + agent) }
 
-// flagged reports whether the content was flagged. No agent can trust it.
+// flagged reports whether the content was flagged. No agent trusts it.
 func (s Source) flagged() bool { return strings.HasPrefix(string(s), flaggedPrefix) }
 
-// Trust is the list of sources an agent trusts, sorted and joined by commas: steps
-// are compared, and a step names its agent. Empty: defaultTrust.
+// trust is the list of sources that an agent trusts, sorted and joined by commas.
+// It is a string because steps are compared, and a step contains its agent. Empty:
+// defaultTrust.
 type trust string
 
 const (
 	defaultTrust = trust(SourceWorkspace)
-	// trustNothing trusts the conversation alone, as every list does.
+	// trustNothing trusts only the conversation, as every list does.
 	trustNothing trust = "conversation"
 )
 
-// trustOf is the trust of an agent whose definition lists these sources; nil: it
-// has no list.
+// trustOf returns the trust of an agent with this list; nil: the definition has
+// no list.
 func trustOf(list []Source) trust {
 	if list == nil {
 		return ""
@@ -73,7 +74,7 @@ func (t trust) list() []Source {
 	return list
 }
 
-// without is the trust with some sources taken away.
+// without returns the trust without some sources.
 func (t trust) without(sources []Source) trust {
 	kept := []Source{}
 	for _, s := range t.list() {
@@ -84,7 +85,7 @@ func (t trust) without(sources []Source) trust {
 	return trustOf(kept)
 }
 
-// CheckTrust says which entry of a trust list is wrong.
+// CheckTrust rejects an unknown entry of a trust list.
 func CheckTrust(list []Source) error {
 	for _, s := range list {
 		server, isServer := strings.CutPrefix(string(s), mcpPrefix)
@@ -99,14 +100,15 @@ func CheckTrust(list []Source) error {
 	return nil
 }
 
-// trusts reports whether content from a source does not make calls of this agent
-// ask. An agent that runs elsewhere trusts its own words.
+// trusts reports whether this agent trusts a source. Content from a trusted
+// source does not make its calls need approval. A remote agent trusts its own
+// words.
 func (a AgentRef) trusts(s Source) bool {
 	return !s.flagged() && slices.Contains(a.Trust.list(), s) || a.Remote && s == remoteSource(a.Name)
 }
 
-// WithoutTrust is the definition with less trust: a sub-agent does not trust what
-// the agent that gave it its task has read and did not trust.
+// WithoutTrust returns a with less trust. A sub-agent does not trust sources that
+// the agent that gave it its task had read and did not trust.
 func (a AgentRef) WithoutTrust(sources []Source) AgentRef {
 	if len(sources) > 0 {
 		a.Trust = a.Trust.without(sources)
@@ -114,8 +116,8 @@ func (a AgentRef) WithoutTrust(sources []Source) AgentRef {
 	return a
 }
 
-// untrusted lists what the session has read and the agent of the open run does not
-// trust.
+// untrusted lists the sources that the session has read and that the agent of the
+// open run does not trust.
 func (s State) untrusted() (list []Source) {
 	if s.Run.Flagged {
 		list = append(list, flaggedInput)
@@ -128,12 +130,12 @@ func (s State) untrusted() (list []Source) {
 	return list
 }
 
-// flagged reports whether something was flagged that the model still reads.
+// flagged reports whether the context of the model contains flagged content.
 func (s State) flagged() bool {
 	return s.Run != nil && s.Run.Flagged || slices.ContainsFunc(s.Sources, Source.flagged)
 }
 
-// whyUntrusted is what the card of a call says about the sources that made it ask.
+// whyUntrusted returns the text of a card about the sources that require it.
 func whyUntrusted(agent string, untrusted []Source) string {
 	var flagged, others []string
 	for _, s := range untrusted {
@@ -157,7 +159,7 @@ func whyUntrusted(agent string, untrusted []Source) string {
 	return strings.Join(reasons, ", and ")
 }
 
-// some names the first few.
+// some joins the first few names.
 func some(names []string) string {
 	const most = 5
 	if more := len(names) - most; more > 0 {
@@ -166,8 +168,9 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// ask emits the card of a call that needs a person, unless a grant covers it. The
-// policy may want that, or the call has effects and follows untrusted content.
+// ask emits the card of a call that needs a person, unless a grant covers it. A
+// call needs a person if the policy demands it, or if it has effects and follows
+// untrusted content.
 func (d *decision) ask(card ApprovalRequested, policy bool, untrusted []Source) {
 	if !policy && len(untrusted) == 0 || d.s.granted(card, untrusted) {
 		return
@@ -179,7 +182,7 @@ func (d *decision) ask(card ApprovalRequested, policy bool, untrusted []Source) 
 	d.emit(d.s.Run.ID, card)
 }
 
-// reading is the state after content from some sources was read.
+// reading returns the state after content from some sources was read.
 func (s State) reading(sources ...Source) State {
 	for _, source := range sources {
 		if i, there := slices.BinarySearch(s.Sources, source); source != "" && !there {
@@ -189,14 +192,14 @@ func (s State) reading(sources ...Source) State {
 	return s
 }
 
-// readResult folds the sources of what a call of the open run came to.
+// readResult folds the source of the result of a call of the open run.
 func (s State) readResult(e Event, b ToolCallFinished) State {
 	if s.Run == nil || e.Run != s.Run.ID {
 		return s
 	}
 	c := s.Run.call(b.Call)
 	if c == nil || b.Outcome == CallDenied || b.Outcome == CallCancelled {
-		return s // the model is told what the server or a person says of it
+		return s // the result is a message of the server or of a person
 	}
 	if b.Finding != nil {
 		of := c.Source
@@ -208,8 +211,8 @@ func (s State) readResult(e Event, b ToolCallFinished) State {
 	return s.reading(c.Source)
 }
 
-// source is where the result of a call comes from. Logs of earlier releases do not
-// say it; the name of an MCP tool names its server.
+// source returns the source of the result of a call. Events of earlier releases do
+// not contain it; then the name of an MCP tool identifies its server.
 func (b ToolCallRequested) source(agent AgentRef) Source {
 	server, _, ofServer := strings.Cut(b.Name, ServerSeparator)
 	switch {

@@ -17,8 +17,8 @@ import (
 	"parley"
 )
 
-// from is a call whose result comes from a source. It runs unasked, as under
-// full-auto.
+// from returns a call whose result comes from a source. It runs without
+// approval, as under full-auto.
 func from(source parley.Source, name string, class parley.ToolClass) parley.CallAsked {
 	c := ask(name, parley.VerdictRun, class)
 	c.Verdict.Source = source
@@ -27,21 +27,21 @@ func from(source parley.Source, name string, class parley.ToolClass) parley.Call
 
 var writes = from(parley.SourceWorkspace, "write_file", parley.Effectful)
 
-// reads has the run call a tool, and the tool answer.
+// reads has the run call a tool, and the tool return a result.
 func (a *tale) reads(c parley.CallAsked, result string) {
 	a.t.Helper()
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{c}})
 	a.tool(a.state.Run.Calls[0].ID, parley.ToolEnded{Outcome: parley.CallSucceeded, Result: result})
 }
 
-// to says something to an agent.
+// to sends an input to an agent.
 func (a *tale) to(agent parley.AgentRef) {
 	a.t.Helper()
 	a.do(parley.SubmitInput{Content: "go on", Agent: agent})
 }
 
-// asksFor has the run ask for a call, and returns the sources that its card names.
-// false: it was started unasked.
+// asksFor has the run ask for a call, and returns its card; false: it was started
+// without approval.
 func (a *tale) asksFor(c parley.CallAsked) (card parley.ApprovalRequested, asked bool) {
 	a.t.Helper()
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{c}})
@@ -56,8 +56,8 @@ func (a *tale) asksFor(c parley.CallAsked) (card parley.ApprovalRequested, asked
 	return card, false
 }
 
-// TestUntrustedContentAsks: by which source, for which agent, a call with effects
-// asks under full-auto, and what its card says.
+// TestUntrustedContentAsks checks for which sources and agents a call with
+// effects needs approval under full-auto, and the text of its card.
 func TestUntrustedContentAsks(t *testing.T) {
 	helper := func(trust ...parley.Source) parley.AgentRef {
 		return parley.Agent{Name: "helper", Trust: trust}.Ref()
@@ -69,7 +69,7 @@ func TestUntrustedContentAsks(t *testing.T) {
 		agent parley.AgentRef
 		read  parley.CallAsked
 		then  parley.CallAsked
-		want  string // what the card says; empty: it runs unasked
+		want  string // text of the card; empty: it runs without approval
 	}{
 		"an MCP server": {helper(), mail, writes, "holds content from mcp:mail, which helper does " +
 			"not trust"},
@@ -102,8 +102,9 @@ func TestUntrustedContentAsks(t *testing.T) {
 	}
 }
 
-// TestTheFirstCallToAServerRuns: nothing was read yet. What a person denied, or a
-// cancel ended, has read nothing either; what failed has.
+// TestTheFirstCallToAServerRuns checks that the first call to a server runs,
+// because nothing was read yet. A denied or cancelled call has read nothing
+// either; a failed call has.
 func TestTheFirstCallToAServerRuns(t *testing.T) {
 	send := from("mcp:mail", "mail__send", parley.Effectful)
 	a := newTale(t)
@@ -124,8 +125,9 @@ func TestTheFirstCallToAServerRuns(t *testing.T) {
 	a.legal()
 }
 
-// TestUntrustedContentStays: for the next run, for runs of other agents that do not
-// trust it, after a compaction, and in a snapshot.
+// TestUntrustedContentStays checks that untrusted content still counts in the next
+// run, after a compaction, and in a snapshot. It also counts in runs of other
+// agents that do not trust it.
 func TestUntrustedContentStays(t *testing.T) {
 	a := newTale(t)
 	a.say("read my mail")
@@ -175,8 +177,8 @@ func TestUntrustedContentStays(t *testing.T) {
 	a.legal()
 }
 
-// TestRemoteWordsAreASource: to other agents of the session, not to the agent that
-// said them.
+// TestRemoteWordsAreASource checks that the output of a remote agent is a source
+// for other agents of the session, but not for the remote agent itself.
 func TestRemoteWordsAreASource(t *testing.T) {
 	far, wantsToSend := parley.AgentRef{Name: "far", Remote: true}, wantsToSend
 	wantsToSend.Expires = start.Add(time.Hour)
@@ -210,8 +212,8 @@ func TestRemoteWordsAreASource(t *testing.T) {
 	a.legal()
 }
 
-// TestDelegatingElsewhere: what an agent elsewhere does is not judged here, so after
-// untrusted content a person is asked before it is given a task.
+// TestDelegatingElsewhere checks that after untrusted content a person must approve
+// a task for a remote agent. The server does not judge the calls of that agent.
 func TestDelegatingElsewhere(t *testing.T) {
 	delegates := ask("delegate", parley.VerdictChild, parley.Effectful)
 	delegates.Verdict.Agent, delegates.Verdict.Task, delegates.Verdict.Remote = "far", "do it", true
@@ -307,8 +309,8 @@ func TestTrustLists(t *testing.T) {
 	}
 }
 
-// TestInjectedInstructions: third-party instructions of indirect attacks, none of them
-// flagged, each as the result of an MCP tool. Every call with effects after it asks.
+// TestInjectedInstructions uses instructions of indirect attacks, none of them flagged, each as the result of an MCP
+// tool. Every later call with effects needs approval.
 func TestInjectedInstructions(t *testing.T) {
 	corpora := cmp.Or(os.Getenv("PARLEY_CORPORA"), filepath.Join("..", "shared", "data"))
 	name := filepath.Join(corpora, "injection", "train.jsonl")
@@ -348,10 +350,9 @@ func TestInjectedInstructions(t *testing.T) {
 	t.Logf("%d of %d calls with effects ask", asked, of)
 }
 
-// TestNothingUntrustedRunsUnasked: whatever is read, said, allowed, compacted, cut and
-// read back, in whatever order and by whatever agents, no call with effects starts
-// unasked after content that the agent does not trust. The checker knows what that
-// is from the log alone.
+// TestNothingUntrustedRunsUnasked lets random agents read, act, compact and recover in random order. No call with
+// effects may start without approval after content that its agent does not trust. The checker derives untrusted content
+// from the log alone.
 func TestNothingUntrustedRunsUnasked(t *testing.T) {
 	sources := []parley.Source{"", parley.SourceWorkspace, parley.SourceNetwork, "mcp:mail", "mcp:git", "remote:far"}
 	wantsToSend := wantsToSend
@@ -451,9 +452,9 @@ func TestNothingUntrustedRunsUnasked(t *testing.T) {
 	})
 }
 
-// drawn has a tale fail the case that rapid has drawn.
+// drawn makes a tale fail the case that rapid has drawn.
 type drawn struct {
-	testing.TB // nil: what is not below is not used
+	testing.TB // nil: only the methods below are used
 	t          *rapid.T
 }
 

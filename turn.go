@@ -9,12 +9,12 @@ import (
 type Stop string
 
 const (
-	StopEnd       Stop = "end"       // the model has said all it wanted
-	StopTools     Stop = "tools"     // it waits for the calls it asked for
-	StopLength    Stop = "length"    // it ran into a limit of its own
-	StopRefusal   Stop = "refusal"   // it would not answer
-	StopCut       Stop = "cut"       // the call was lost after something was shown
-	StopFailed    Stop = "failed"    // the call failed, and is not made again for this turn
+	StopEnd       Stop = "end"       // the model has finished its answer
+	StopTools     Stop = "tools"     // the model waits for its tool calls
+	StopLength    Stop = "length"    // the model reached a limit of its own
+	StopRefusal   Stop = "refusal"   // the model refused to answer
+	StopCut       Stop = "cut"       // the call was lost after output was shown
+	StopFailed    Stop = "failed"    // the call failed, and is not repeated in this turn
 	StopCancelled Stop = "cancelled" // the run was ended from outside
 )
 
@@ -25,8 +25,9 @@ const (
 	Thinking OutputKind = "thinking"
 )
 
-// A turn is one call of the model. It is finished when the model has spoken; the
-// tool calls it asked for are carried out before the next turn starts.
+// TurnStarted begins a turn: one call of the model. The turn is finished when
+// the model has answered; its tool calls are carried out before the next turn
+// starts.
 type TurnStarted struct {
 	Number int    `json:"number"`
 	Model  string `json:"model,omitempty"`
@@ -45,11 +46,11 @@ type TurnFinished struct {
 	Usage   Usage  `json:"usage"`
 	Code    Code   `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`
-	Memo    *Memo  `json:"memo,omitempty"` // for the provider that spoke, and nobody else
+	Memo    *Memo  `json:"memo,omitempty"` // only for the provider that created it
 	// Vendor: the vendor of the model refused the request.
 	Vendor *VendorError `json:"vendor,omitempty"`
-	// Handed: the server stopped in good order, and another goes on. Such a cut does
-	// not count.
+	// Handed: the server stopped in good order, and another takes over. This cut
+	// does not count.
 	Handed bool `json:"handed,omitempty"`
 }
 
@@ -66,13 +67,13 @@ func (b TurnFinished) fold(s State, e Event) State {
 	})
 }
 
-// Failed reports whether the model did not come to the end of the turn.
+// Failed reports whether the model did not finish the turn.
 func (b TurnFinished) Failed() bool {
 	return b.Stop == StopCut || b.Stop == StopFailed || b.Stop == StopCancelled
 }
 
-// Output of the model. The pieces of an output, joined, are a prefix of the
-// Text of the event that finishes it.
+// Output of the model. The joined chunks of an output are a prefix of the Text
+// of the event that finishes it.
 type (
 	OutputStarted struct {
 		Turn TurnID     `json:"turn"`
@@ -88,7 +89,7 @@ type (
 		Output     OutputID   `json:"output"`
 		Kind       OutputKind `json:"kind"`
 		Text       string     `json:"text"`
-		First      Seq        `json:"first,omitempty"` // its first piece
+		First      Seq        `json:"first,omitempty"` // its first chunk
 		Incomplete bool       `json:"incomplete,omitempty"`
 	}
 )
@@ -122,7 +123,7 @@ func (OutputFinished) fold(s State, e Event) State {
 	})
 }
 
-// ModelFellBack: another model than the preferred one speaks in this turn.
+// ModelFellBack: a fallback model answers in this turn.
 type ModelFellBack struct {
 	Turn      TurnID `json:"turn"`
 	Preferred string `json:"preferred"`
@@ -131,14 +132,14 @@ type ModelFellBack struct {
 }
 
 func (ModelFellBack) fold(s State, e Event) State {
-	return s.inRun(e, func(r *openRun) { r.Announced = 0 }) // attempts with this model are counted anew
+	return s.inRun(e, func(r *openRun) { r.Announced = 0 }) // attempts with the new model are counted anew
 }
 
 // An openTurn is a turn that has not finished.
 type openTurn struct {
 	ID     TurnID
-	Output *openOutput // the open one
-	Shown  bool        // something of it was shown
+	Output *openOutput // the open output
+	Shown  bool        // some output of the turn was shown
 }
 
 // An openOutput is a text that has not finished.
@@ -149,8 +150,8 @@ type openOutput struct {
 	text  *pieces
 }
 
-// pieces is the text of an open output. Appending shares what was there, so
-// that folding a long output costs no copy of it per piece.
+// pieces is the text of an open output. Appending shares the earlier text, so
+// that folding a long output does not copy it for every chunk.
 type pieces struct {
 	before *pieces
 	text   string
@@ -175,24 +176,24 @@ func (p *pieces) String() string {
 	return strings.Join(all, "")
 }
 
-// CallModel: have the model speak this turn.
+// CallModel is a step: have the model answer in this turn.
 type CallModel struct {
 	Run   RunID
 	Turn  TurnID
 	Agent AgentRef
-	From  Seq // what was said before is in a summary behind it
+	From  Seq // a summary after this seq replaces the earlier conversation
 	Mode  RunMode
 }
 
 func (CallModel) step() {}
 
-// speaking reports whether the model call the report is of is still wanted.
+// speaking reports whether the report belongs to the open turn.
 func (d *decision) speaking(rep Report) bool {
 	r := d.s.Run
 	return r != nil && r.ID == rep.Run && r.Turn != nil && r.Turn.ID == rep.Turn
 }
 
-// ModelPiece is some text from the model, as it comes.
+// ModelPiece is a chunk of output of the model.
 type ModelPiece struct {
 	Kind OutputKind
 	Text string
@@ -211,19 +212,20 @@ func (b ModelPiece) decide(d *decision, rep Report) {
 	d.emit(r.ID, OutputAppended{Output: o.ID, Kind: o.Kind, Offset: o.text.len(), Text: b.Text})
 }
 
-// ModelEnded: the model has said all of its turn.
+// ModelEnded reports that the model has finished its turn.
 type ModelEnded struct {
 	Stop  Stop
 	Usage Usage
 	Calls []CallAsked
-	// Context is what the model was given to read, and what it said.
+	// Context is the size of the request plus the answer.
 	Context ContextSize
-	Prompt  PromptDigest // zero: the agent ran elsewhere
+	Prompt  PromptDigest // zero for a remote agent
 	Memo    *Memo
 }
 
-// decide closes the turn and opens the calls it asked for. TurnFinished comes
-// last: calls without it were never wholly asked for and end with a cut.
+// decide opens the calls that the model asked for and closes the turn.
+// TurnFinished comes last: without it, the calls were not completely requested
+// and end with a cut.
 func (b ModelEnded) decide(d *decision, rep Report) {
 	if !d.speaking(rep) {
 		return
@@ -251,8 +253,8 @@ func (b ModelEnded) decide(d *decision, rep Report) {
 	}
 }
 
-// FellBack: another model is asked than was wanted, from now until the end
-// of the turn.
+// FellBack reports that a fallback model is called from now until the end of
+// the turn.
 type FellBack struct {
 	Preferred string
 	Actual    string
@@ -265,25 +267,25 @@ func (b FellBack) decide(d *decision, rep Report) {
 	}
 }
 
-// ModelFailed: the call of the model came to nothing, or broke off.
+// ModelFailed reports that the call of the model failed or was interrupted.
 type ModelFailed struct {
 	Code    Code
 	Message string // safe to show
 	Vendor  *VendorError
 }
 
-// decide: shown text cannot be taken back, so a call that failed after it counts
-// as cut; one that showed nothing fails the run.
+// decide: shown text cannot be taken back. So a call that failed after output
+// counts as cut; a call without output fails the run.
 func (b ModelFailed) decide(d *decision, rep Report) {
 	if !d.speaking(rep) {
 		return
 	}
 	r := d.s.Run
 	switch {
-	case r.Agent.Remote && b.Code != CodeInterrupted: // it said so itself, or was never reached
+	case r.Agent.Remote && b.Code != CodeInterrupted: // it reported the failure itself, or was never reached
 		d.finishOutput(true)
 		d.endRemoteCalls(CallUnknown, "The agent failed while it did this. Nobody knows whether it happened.")
-	case r.Turn.Shown && b.Code == CodeTooLarge: // it would be too large the next time, too
+	case r.Turn.Shown && b.Code == CodeTooLarge: // it would be too large again
 		d.finishOutput(true)
 	case r.Agent.Remote, r.Turn.Shown:
 		d.cut(b, false)
@@ -303,7 +305,7 @@ func (d *decision) cut(why ModelFailed, handed bool) {
 		Vendor: why.Vendor, Handed: handed})
 }
 
-// finishOutput finishes the open output with what was shown of it.
+// finishOutput finishes the open output with the text so far.
 func (d *decision) finishOutput(incomplete bool) {
 	if o := d.s.Run.Turn.Output; o != nil {
 		d.emit(d.s.Run.ID, OutputFinished{Output: o.ID, Kind: o.Kind, Text: o.text.String(), First: o.First,

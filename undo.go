@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// A person can undo what a run did to the files of its project. The request is a
-// fact of the log, and then a step: a server that stops in between restores the
-// files after its restart, because files that have their earlier state already
-// are left as they are. The session starts no run meanwhile.
+// A person can undo the changes of a run to the files of its project. The
+// request is a fact of the log, and then a step. If a server stops in between,
+// it restores the remaining files after its restart: it leaves alone files that
+// already have their earlier state. The session starts no run meanwhile.
 
 // UndoRequested is followed by a ChangesUndone.
 type UndoRequested struct {
-	Run RunID `json:"run"` // whose changes are to be undone
+	Run RunID `json:"run"` // whose changes must be undone
 }
 
 func (b UndoRequested) fold(s State, _ Event) State {
@@ -21,11 +21,12 @@ func (b UndoRequested) fold(s State, _ Event) State {
 	return s
 }
 
-// ChangesUndone says which files have the state again that they had before a run.
+// ChangesUndone lists the files that have their state from before a run again.
 type ChangesUndone struct {
 	Run   RunID        `json:"run"`
 	Files []UndoneFile `json:"files,omitempty"`
-	// Problem is why the files were not restored; empty: all of them were.
+	// Problem is the reason why the files were not restored; empty: all of them
+	// were.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -38,7 +39,7 @@ func (b ChangesUndone) fold(s State, _ Event) State {
 	return s
 }
 
-// An UndoneFile is what became of one file.
+// An UndoneFile is the result for one file.
 type UndoneFile struct {
 	Path string         `json:"path"`
 	Did  UndoneFileKind `json:"did"`
@@ -52,8 +53,8 @@ const (
 	FileBroughtBack UndoneFileKind = "brought_back" // the run had deleted it
 )
 
-// UndoChanges gives files the state again that they had before a run. The engine
-// refuses it if a file has changed since the run.
+// UndoChanges restores files to their state before a run. The engine refuses it
+// if a file has changed since the run.
 type UndoChanges struct{ Run RunID }
 
 func (UndoChanges) Rules() Rules { return Rules{Action: ActMessage, Starts: true} }
@@ -72,12 +73,12 @@ func (do UndoChanges) decide(d *decision, _ Command) error {
 	return nil
 }
 
-// RestoreFiles: give files the state that they had before a run.
+// RestoreFiles is a step: restore files to their state before a run.
 type RestoreFiles struct{ Run RunID }
 
 func (RestoreFiles) step() {}
 
-// FilesEnded is what came of RestoreFiles.
+// FilesEnded is the result of RestoreFiles.
 type FilesEnded struct {
 	Files   []UndoneFile
 	Problem string // empty: all files are restored
@@ -89,7 +90,7 @@ func (b FilesEnded) decide(d *decision, rep Report) {
 	}
 }
 
-// Summary says in a sentence what came of it.
+// Summary describes the result in one sentence.
 func (b ChangesUndone) Summary() string {
 	if b.Problem != "" {
 		return "The changes of the run were not undone. " + b.Problem

@@ -1,6 +1,6 @@
 package parley
 
-// UsageAdded adds to what the owner of the session has used on the day of the event.
+// UsageAdded adds to the usage of the session's owner on the day of the event.
 type UsageAdded struct {
 	Sessions, Calls int64
 	Usage
@@ -21,7 +21,7 @@ func (b FollowUpEvaluated) rowOf(Event) Row { return called(b.Usage) }
 func (b ContextCompacted) rowOf(Event) Row  { return called(b.Usage) }
 func (b SessionRenamed) rowOf(Event) Row    { return called(b.Usage) }
 
-// called is the row of a model call; nil: no model has said what it used.
+// called returns the row of a model call; nil: no usage was reported.
 func called(u Usage) Row {
 	if u == (Usage{}) {
 		return nil

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Every event that says what a model used adds to the usage of its user. Those that add up others do not.
+// TestEveryUsageIsCounted checks that every event with the usage of a model call adds to the usage of the user. Events
+// that sum up other usages do not.
 func TestEveryUsageIsCounted(t *testing.T) {
 	n := 0
 	for name, kind := range bodyTypes {

@@ -2,21 +2,21 @@ package parley
 
 import "time"
 
-// A Verdict is what policy says about a call before it may start.
+// A Verdict is the decision of the policy about a call before it may start.
 type Verdict struct {
 	Kind      VerdictKind
 	Class     ToolClass
-	Reason    string      // why it is blocked
-	Show      string      // what a person is shown
-	Digest    string      // what an approval covers
-	Similar   SimilarRule // what it may cover beside that; zero: nothing
-	Questions []Question  // what the call asks
-	Agent     string      // that it is delegated to
-	Remote    bool        // that agent runs elsewhere, where the server does not judge its calls
-	Task      string      // that is delegated
-	Plan      PlanUpdate  // what it says the plan is
-	FollowUp  FollowUp    // that it sets
-	Source    Source      // of its result
+	Reason    string      // why the call is blocked
+	Show      string      // what a person sees
+	Digest    string      // the digest that an approval covers
+	Similar   SimilarRule // a rule that the approval may cover, too; zero: none
+	Questions []Question  // questions of the call
+	Agent     string      // the agent that gets the task
+	Remote    bool        // the agent is remote: the server does not judge its own calls
+	Task      string      // the delegated task
+	Plan      PlanUpdate  // the plan of the call
+	FollowUp  FollowUp    // the follow-up of the call
+	Source    Source      // of the result
 }
 
 type VerdictKind string
@@ -24,15 +24,15 @@ type VerdictKind string
 const (
 	VerdictRun   VerdictKind = "run"
 	VerdictAsk   VerdictKind = "ask"      // a person must approve it
-	VerdictBlock VerdictKind = "block"    // it never runs; the model is told why
+	VerdictBlock VerdictKind = "block"    // it never runs; the model gets the reason
 	VerdictCard  VerdictKind = "question" // the call is a question to a person
 	VerdictChild VerdictKind = "delegate" // the call is a task for another agent
-	VerdictPlan  VerdictKind = "plan"     // the call says what the plan is, and nothing else
+	VerdictPlan  VerdictKind = "plan"     // the call updates the plan, and does nothing else
 
 	VerdictClient VerdictKind = "client" // the client that offered the tool carries the call out
 
-	VerdictFollowUp    VerdictKind = "follow_up"     // the call sets a follow-up, and nothing else
-	VerdictNoFollowUps VerdictKind = "no_follow_ups" // the call cancels all of them
+	VerdictFollowUp    VerdictKind = "follow_up"     // the call sets a follow-up, and does nothing else
+	VerdictNoFollowUps VerdictKind = "no_follow_ups" // the call cancels all follow-ups
 )
 
 // A CallAsked is a tool call the model asked for, judged by policy.
@@ -41,10 +41,10 @@ type CallAsked struct {
 	Arguments string
 	Provider  string // the provider's own id of the call
 	Verdict   Verdict
-	Expires   time.Time // of the card, if there is to be one
+	Expires   time.Time // of the card, if there is one
 }
 
-// card is what a person is shown of a call.
+// card returns the card of a call.
 func (c CallAsked) card(call CallID) ApprovalRequested {
 	v := c.Verdict
 	return ApprovalRequested{Call: call, Name: c.Name, Show: v.Show, Digest: v.Digest, Expires: c.Expires,
@@ -52,7 +52,8 @@ func (c CallAsked) card(call CallID) ApprovalRequested {
 }
 
 // request opens a call that the model asked for, as its verdict says. Children is
-// how many calls of the turn are for sub-agents, usage what the turn cost.
+// the number of calls of the turn for sub-agents, and usage is the usage of the
+// turn.
 func (d *decision) request(turn TurnID, c CallAsked, usage Usage, children int) {
 	run, v := d.s.Run.ID, c.Verdict
 	asked := ToolCallRequested{Turn: turn, Name: c.Name, Arguments: c.Arguments, Provider: c.Provider,
@@ -80,7 +81,7 @@ func (d *decision) request(turn TurnID, c CallAsked, usage Usage, children int) 
 	case v.Kind == VerdictCard:
 		d.emit(run, QuestionAsked{Call: call, Questions: v.Questions, Expires: c.Expires})
 	default:
-		var untrusted []Source // reading goes on unasked
+		var untrusted []Source // untrusted content does not stop calls that only read
 		if v.Class != Pure {
 			untrusted = d.s.untrusted()
 		}

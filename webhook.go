@@ -4,13 +4,13 @@ import (
 	"slices"
 )
 
-// A webhook is a URL that is told when a run ends or a person is needed: a
-// session's, which its owner names, or an agent's, which its file does. The log
-// says that somebody is to be told, in the batch of what they are told about. It
-// knows whom by host and port alone: the URL, which may hold a secret, and the
-// secret by which messages are signed are in no event.
+// A webhook is a URL that the server calls when a run ends or needs a person.
+// The owner of a session can set one, and the file of an agent can contain one.
+// The log promises the delivery, in the batch of the event that it is about. It
+// identifies a receiver only by host and port. No event contains the URL, which
+// may hold a secret, or the secret that signs the messages.
 
-// A HookEvent is something a webhook is told of.
+// A HookEvent is an event that a webhook delivers.
 type HookEvent string
 
 const (
@@ -18,23 +18,24 @@ const (
 	HookNeeded   HookEvent = "person_needed" // an approval or a question, or a call of unknown outcome
 )
 
-// Webhook: tell a URL. See EffectEnqueued.
+// Webhook is the effect of a webhook: call a URL. See EffectEnqueued.
 const Webhook EffectType = "webhook"
 
-// A Hook is what the log knows of a webhook. It can be compared, as steps are.
+// A Hook is the part of a webhook that the log records. It is comparable, as
+// steps are.
 type Hook struct {
 	Target   string `json:"target"` // host:port
 	Finished bool   `json:"run_finished,omitempty"`
 	Needed   bool   `json:"person_needed,omitempty"`
 }
 
-// HookOf is a hook for some events; none: for all.
+// HookOf returns a hook for some events; none: all events.
 func HookOf(target string, events []HookEvent) Hook {
 	all := len(events) == 0
 	return Hook{target, all || slices.Contains(events, HookFinished), all || slices.Contains(events, HookNeeded)}
 }
 
-// Events lists what the hook is for.
+// Events lists the events that the hook delivers.
 func (h Hook) Events() []HookEvent {
 	events := []HookEvent{}
 	if h.Finished {
@@ -46,7 +47,7 @@ func (h Hook) Events() []HookEvent {
 	return events
 }
 
-// A HookRef says whose hook it is: a session's, or that of an agent by the digest
+// A HookRef identifies the owner of a hook: a session, or an agent by the digest
 // of its definition.
 type HookRef struct {
 	Hook
@@ -54,14 +55,14 @@ type HookRef struct {
 	Agent   string    `json:"agent,omitempty"`
 }
 
-// WebhookChanged: the session has this webhook from now on; without a target it
-// has none.
+// WebhookChanged: the session has this webhook from now on; without a target,
+// it has none.
 type WebhookChanged struct {
 	Hook
 }
 
-// An AgentWebhook is that of an agent's file. The secret is in the server's
-// environment, under this name.
+// An AgentWebhook is the webhook in an agent's file. SecretEnv names the
+// variable of the server's environment that holds the secret.
 type AgentWebhook struct {
 	URL       string      `json:"url"`
 	Events    []HookEvent `json:"events,omitempty"` // none: all
@@ -69,8 +70,8 @@ type AgentWebhook struct {
 	Target    string      `json:"target"`
 }
 
-// SetWebhook gives the session a webhook, or with no target takes it away. Only
-// the engine makes it, by what Door.SetWebhook was asked for.
+// SetWebhook sets the webhook of the session; without a target it removes the
+// webhook. Only the engine creates it, from Door.SetWebhook.
 type SetWebhook struct {
 	Hook   Hook
 	URL    string
@@ -83,7 +84,7 @@ func (b WebhookChanged) fold(s State, _ Event) State {
 }
 
 func (SetWebhook) Rules() Rules {
-	// Its secret has to be sealed and its URL looked at.
+	// The secret must be sealed and the URL checked first.
 	return Rules{Action: ActMessage, ServerOnly: "A webhook is set by a request of its own."}
 }
 
@@ -95,11 +96,11 @@ func (do SetWebhook) decide(d *decision, _ Command) error {
 	if do.Hook == (Hook{}) && d.s.Hook == (Hook{}) {
 		return Errorf(CodeNotFound, "This session has no webhook.")
 	}
-	d.emit(0, WebhookChanged{do.Hook}) // also if only the URL or the secret is another
+	d.emit(0, WebhookChanged{do.Hook}) // even if only the URL or the secret changes
 	return nil
 }
 
-// hooks are all that may have to be told of what happens in a session.
+// hooks returns the webhooks that may have to deliver an event of the session.
 func (s State) hooks(agent AgentRef) []HookRef {
 	list := slices.Clone(s.Above)
 	if s.Hook != (Hook{}) {
@@ -111,8 +112,9 @@ func (s State) hooks(agent AgentRef) []HookRef {
 	return list
 }
 
-// below are those that are told of what happens in a child of the open run: that
-// a person is needed. That a child's run has ended is the parent's affair.
+// below returns the webhooks for a child of the open run. They deliver that a
+// person is needed. They do not deliver the end of the child's run, which
+// concerns only the parent.
 func (s State) below() (list []HookRef) {
 	for _, h := range s.hooks(s.Run.Agent) {
 		if h.Finished = false; h.Needed {
@@ -122,8 +124,8 @@ func (s State) below() (list []HookRef) {
 	return list
 }
 
-// tell promises to tell webhooks of an event that was just decided. Every way in
-// which a run ends or waits for a person comes by here.
+// tell promises the delivery of a decided event to webhooks. Every end of a run,
+// and every card, passes through here.
 func (d *decision) tell(e Event, before State) {
 	var what HookEvent
 	run := before.Run
@@ -145,7 +147,7 @@ func (d *decision) tell(e Event, before State) {
 	}
 	within := e.Run
 	if what == HookFinished {
-		within = 0 // it has ended
+		within = 0 // the run has ended
 	}
 	for _, h := range before.hooks(run.Agent) {
 		if what == HookFinished && h.Finished || what == HookNeeded && h.Needed {
@@ -155,10 +157,10 @@ func (d *decision) tell(e Event, before State) {
 	}
 }
 
-// A HookPromise is what a webhook is to be told of.
+// A HookPromise is the event that a webhook must deliver.
 type HookPromise struct {
 	Event HookEvent `json:"event"`
-	About Seq       `json:"about"` // of the event that says the rest
+	About Seq       `json:"about"` // Seq of the event with the details
 	Run   RunID     `json:"run"`
 	HookRef
 }

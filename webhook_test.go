@@ -9,8 +9,8 @@ import (
 	"parley/checker"
 )
 
-// TestEveryEndIsTold: however a run ends, whoever is to be told is promised it in
-// the same batch, once; and so with everything that needs a person.
+// TestEveryEndIsTold checks that each end of a run promises one delivery to each
+// webhook, in the same batch. The same holds for everything that needs a person.
 func TestEveryEndIsTold(t *testing.T) {
 	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	const session = parley.SessionID("00000000-0000-4000-8000-000000000001")
@@ -42,7 +42,7 @@ func TestEveryEndIsTold(t *testing.T) {
 	needed, finished := parley.HookNeeded, parley.HookFinished
 	for name, test := range map[string]struct {
 		steps []step
-		want  []parley.HookEvent // that each of the two is told
+		want  []parley.HookEvent // events for each of the two webhooks
 	}{
 		"completed": {[]step{report(parley.ModelEnded{Stop: parley.StopEnd})}, []parley.HookEvent{finished}},
 		"failed": {[]step{report(parley.ModelFailed{Code: parley.CodeModel, Message: "no"})},
@@ -109,7 +109,9 @@ func TestEveryEndIsTold(t *testing.T) {
 	}
 }
 
-// TestOfASubAgentOnlyThatAPersonIsNeeded is told to who is above it.
+// TestOfASubAgentOnlyThatAPersonIsNeeded checks that the webhooks of the
+// session above deliver that a sub-agent needs a person, and nothing else about
+// it.
 func TestOfASubAgentOnlyThatAPersonIsNeeded(t *testing.T) {
 	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	above := []parley.HookRef{{Hook: parley.Hook{Target: "mine.example:443", Needed: true},
