@@ -8,47 +8,49 @@ import (
 	"parley"
 )
 
-// A Principal is who asks: a user or a service, of one tenant.
+// A Principal is a user or a service, of one tenant.
 type Principal struct {
 	ID     parley.PrincipalID
 	Tenant parley.TenantID
 	Roles  []parley.UserRole
 }
 
-// An Identity is a principal and how long it is known to be that.
+// An Identity is a principal, and until when it is proven.
 type Identity struct {
 	Principal
 	Issued  time.Time // zero: unknown
 	Expires time.Time // zero: never
 	TokenID string    // jti; may be empty
-	Ticket  bool      // came by a ticket
+	Ticket  bool      // proven by a ticket
 }
 
-// A Visit is a connection that was let in.
+// A Visit is an admitted connection.
 type Visit struct {
 	Who Principal
-	// Watch makes the context of everything the connection does. It ends, with
-	// an *Error in its cause, when the visitor is no longer who they were.
+	// Watch derives the context of everything that the connection does. The
+	// context ends, with an *Error as its cause, when the visitor's identity is
+	// no longer valid.
 	Watch func(context.Context) (context.Context, context.CancelFunc)
-	// Message says whether another message may be sent now. It is for one
-	// goroutine.
+	// Message reports whether the visitor may send another message now. Only
+	// one goroutine may call it.
 	Message func() error
 	// Leave must be called when the connection has ended.
 	Leave func()
 }
 
-// An Authorizer says who may do what. It returns nil to permit, CodeForbidden,
-// or CodeNotFound where even existence is not to be known.
+// An Authorizer decides whether a principal may perform an action. It returns
+// nil to permit, CodeForbidden, or CodeNotFound if the principal must not even
+// know that the resource exists.
 type Authorizer interface {
 	Permit(who Principal, action parley.Action, on Resource) error
 }
 
-// A Resource is what an action is about. Its Kind says which fields count; a
-// resource without a kind is denied.
+// A Resource is the object of an action. Its Kind determines which fields
+// count. A resource without a kind is denied.
 type Resource struct {
 	Kind    ResourceKind
 	Tenant  parley.TenantID
-	Session parley.SessionID   // of OneSession; of OwnSessions, if it is about one
+	Session parley.SessionID   // of OneSession; of OwnSessions, if the action is about one session
 	Owner   parley.PrincipalID // of OneSession
 	Agent   string             // of OneAgent
 	Allow   *parley.AgentAllow // of OneAgent
@@ -58,19 +60,19 @@ type ResourceKind int
 
 const (
 	_            ResourceKind = iota
-	OneSession                // exists, and is its Owner's
-	OwnSessions               // whatever is the principal's own: sessions it has, and one it is about to open
-	EverySession              // all of the tenant, whoever owns them
-	OneAgent                  // somebody to talk to, within its Allow
-	WholeTenant               // what belongs to nobody in particular: the audit, users, departments
+	OneSession                // an existing session, which belongs to Owner
+	OwnSessions               // the principal's own sessions, including one that it is about to open
+	EverySession              // all sessions of the tenant, of every owner
+	OneAgent                  // an agent, within its Allow
+	WholeTenant               // data of the tenant that has no single owner: the audit, users, departments
 )
 
-// A TicketHash is what is kept of a ticket. Who reads it cannot use it.
+// A TicketHash is the stored form of a ticket. It cannot be used as a ticket.
 type TicketHash [sha256.Size]byte
 
-// A TicketClaim is what a ticket stands for: who it was given to, for which
-// agent (empty: any) and for pages of which origin (empty: none, but whoever is
-// not a browser).
+// A TicketClaim is the meaning of a ticket: the identity that got it, its agent
+// (empty: any), and the origin of the pages that may use it. With an empty
+// origin, no page may use it, only clients that are not browsers.
 type TicketClaim struct {
 	Identity
 	Agent  string
@@ -78,43 +80,45 @@ type TicketClaim struct {
 	Until  time.Time
 }
 
-// A TicketStore keeps tickets until they are taken. It may forget them once they
-// have expired, and must not before.
+// A TicketStore keeps tickets until they are used. It may drop them once they
+// have expired, and not earlier.
 type TicketStore interface {
-	// PutTicket keeps a ticket, which expires within MaxTicketLife. If too many
-	// of its principal wait to be used it is refused with CodeLimited.
+	// PutTicket stores a ticket, which expires within MaxTicketLife. If the
+	// principal has too many unused tickets, it returns CodeLimited.
 	PutTicket(ctx context.Context, hash TicketHash, claim TicketClaim, expires time.Time) error
-	// TakeTicket removes a ticket and returns it, in one step: of any number
-	// of calls for one ticket, on any number of servers, one gets it.
+	// TakeTicket removes a ticket and returns it, in one step. Of any number of
+	// calls for one ticket, on any number of servers, exactly one gets it.
 	TakeTicket(ctx context.Context, hash TicketHash) (TicketClaim, bool, error)
 }
 
-// A Revocation says that tokens of a principal issued at a time or before it are
-// no longer good: the principal was put out, or its roles changed and the
-// tokens tell the old ones.
+// A Revocation invalidates the tokens of a principal that were issued at a time
+// or earlier. The principal was removed, or its roles changed and the tokens
+// contain the old roles.
 type Revocation struct {
 	Tenant    parley.TenantID
 	Principal parley.PrincipalID
 	Before    time.Time
-	// SparesAdmins: tokens with the role org_admin stay good. The person who
-	// revokes has a lower role.
+	// SparesAdmins: tokens with the role org_admin stay valid, because the
+	// person who revokes has a lower role.
 	SparesAdmins bool
 }
 
-// A RevocationStore keeps revocations across restarts, and lets several servers
-// know of them.
+// A RevocationStore keeps revocations across restarts, and shares them between
+// servers.
 type RevocationStore interface {
-	// Append keeps the Revocation of a batch, with its audit record.
+	// Append stores the Revocation of a batch, with its audit record.
 	Append(context.Context, Batch) (Appended, error)
-	// Revocations lists those whose Before is after a time: the latest of a
-	// principal, and the latest that spares administrators.
+	// Revocations lists the revocations with a Before after the given time: for
+	// each principal the latest one, and the latest one that spares
+	// administrators.
 	Revocations(ctx context.Context, after time.Time) ([]Revocation, error)
 }
 
-// A UserContext is what a user wants an agent to know in every session of theirs.
+// A UserContext is text that a user wants an agent to know in every session of
+// that user.
 type UserContext struct {
 	Agent string
 	User  parley.PrincipalID
 	Text  string
-	At    time.Time // when it was given
+	At    time.Time // when the user set it
 }

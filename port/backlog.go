@@ -2,16 +2,15 @@ package port
 
 import "time"
 
-// A Backlog is how much waits in a store, of all tenants together, and for how
-// long: for who operates it. It names nobody.
+// A Backlog counts pending work in a store, over all tenants, and says since
+// when it waits. It is for the operator and contains no names.
 type Backlog struct {
 	Due     []DueDepth
 	Cards   []Depth // open, by kind
 	Effects []Depth // owed, by type
 }
 
-// Add takes a row as stores count them: what waits, and, of cards and effects,
-// how many under Held.
+// Add adds a row as stores count it. For cards and effects, Held is the count.
 func (b *Backlog) Add(what string, d DueDepth) {
 	switch what {
 	case "due":
@@ -23,18 +22,18 @@ func (b *Backlog) Add(what string, d DueDepth) {
 	}
 }
 
-// A Depth counts what waits of one kind.
+// A Depth counts pending items of one kind.
 type Depth struct {
 	Kind  string
 	Count int
-	Since time.Time // the first of them
+	Since time.Time // of the oldest item
 }
 
-// A DueDepth counts the sessions that are due for one reason, now or later.
+// A DueDepth counts the sessions with a due row for one reason.
 type DueDepth struct {
 	Reason string
-	Held   int       // in the hands of a process
-	Late   int       // due, and nobody has taken them
-	Later  int       // will be due
-	Since  time.Time // since when the first of those that are late is
+	Held   int       // held by a process
+	Late   int       // due, and not held by a process
+	Later  int       // due in the future
+	Since  time.Time // when the first late session became due
 }

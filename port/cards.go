@@ -6,14 +6,14 @@ import (
 	"parley"
 )
 
-// A CardQuery narrows a list of what waits for a person. What is empty does not,
-// except that plans are listed only if Kind is CardPlan: they are no cards of a run.
+// A CardQuery filters a list of cards. Empty fields do not filter, except that plans
+// are listed only if Kind is CardPlan: they are not cards of a run.
 type CardQuery struct {
 	Owner   parley.PrincipalID
 	Session parley.SessionID
-	Root    parley.SessionID // only those of a tree; not together with Session
+	Root    parley.SessionID // only cards in the tree of this root; not together with Session
 	Kind    parley.CardKind
-	Project Project // only those of it
+	Project Project // only cards of this project
 	Limit   int
 }
 
@@ -24,7 +24,7 @@ type CardInfo struct {
 	Root      parley.SessionID   `json:"root"`
 	Project   string             `json:"project,omitempty"`
 	Run       parley.RunID       `json:"run"`
-	Seq       parley.Seq         `json:"seq"` // by which it is answered: the card's, or the call's
+	Seq       parley.Seq         `json:"seq"` // names the card in an answer: the card's seq, or the call's
 	Call      parley.CallID      `json:"call"`
 	Agent     string             `json:"agent"`
 	Owner     parley.PrincipalID `json:"owner"`
@@ -37,11 +37,11 @@ type CardInfo struct {
 	Questions []parley.Question  `json:"questions,omitempty"`
 	Plan      *parley.Plan       `json:"plan,omitempty"`
 	AskedAt   time.Time          `json:"asked_at"`
-	Expires   time.Time          `json:"expires,omitzero"` // calls wait for ever
+	Expires   time.Time          `json:"expires,omitzero"` // calls never expire
 	Position  parley.Position    `json:"-"`                // of the event that Seq names
 }
 
-// Read takes what the log says about the card from the events that made the card
+// Read fills in the content of the card from the events that created the card
 // and the call; for a call of unknown outcome that is one event.
 func (c *CardInfo) Read(card, call parley.EventBody) {
 	if b, ok := call.(parley.ToolCallRequested); ok {

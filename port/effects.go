@@ -7,26 +7,26 @@ import (
 	"parley"
 )
 
-// An EffectStatus is how far an effect got, in the words of the thread chat protocol. One
-// that is executing is owed as one that is pending is: that somebody has come
-// for it is no claim on it, so there is nothing that a crash could strand.
+// An EffectStatus is the status of an effect, in the words of the thread chat protocol. An executing effect must still
+// be delivered, like a pending one. Executing is not a claim: other clients may deliver the effect, so a crash cannot
+// strand it.
 type EffectStatus string
 
 const (
 	EffectPending   EffectStatus = "pending"
-	EffectExecuting EffectStatus = "executing" // a socket began at it within EffectLease, and has not reached its end
+	EffectExecuting EffectStatus = "executing" // a socket began to deliver it within EffectLease, and has not finished
 	EffectCompleted EffectStatus = "completed"
-	EffectFailed    EffectStatus = "failed"    // why says how
-	EffectGone      EffectStatus = "cancelled" // EffectCancelled
+	EffectFailed    EffectStatus = "failed"    // Why contains the reason
+	EffectGone      EffectStatus = "cancelled" // by EffectCancelled
 )
 
-// Why an effect has failed.
+// Reasons of a failed effect.
 const (
-	EffectExpired  = "expired"  // nobody came for it within EffectLife
-	EffectPoisoned = "poisoned" // it did not get through, however often somebody came
+	EffectExpired  = "expired"  // no client came for it within EffectLife
+	EffectPoisoned = "poisoned" // too many attempts to deliver it failed
 )
 
-// An EffectQuery narrows a list of effects. What is empty does not.
+// An EffectQuery filters a list of effects. Empty fields do not filter.
 type EffectQuery struct {
 	Owner   parley.PrincipalID
 	Session parley.SessionID
@@ -36,7 +36,7 @@ type EffectQuery struct {
 	Limit   int
 }
 
-// An EffectInfo is what lists of effects show.
+// An EffectInfo is an entry in a list of effects.
 type EffectInfo struct {
 	ID            string              `json:"id"` // Ref of session and seq
 	Session       parley.SessionID    `json:"session"`
@@ -45,16 +45,16 @@ type EffectInfo struct {
 	Owner         parley.PrincipalID  `json:"owner"`
 	Type          parley.EffectType   `json:"type"`
 	Request       string              `json:"request,omitempty"`
-	Hook          *parley.HookPromise `json:"hook,omitempty"` // of a webhook: who is told of what
+	Hook          *parley.HookPromise `json:"hook,omitempty"` // of a webhook: its target and its event
 	Status        EffectStatus        `json:"status"`
-	Why           string              `json:"why,omitempty"` // it was not delivered
+	Why           string              `json:"why,omitempty"` // why it was not delivered
 	Attempts      int                 `json:"attempts"`
 	LastAttemptAt time.Time           `json:"last_attempt_at,omitzero"`
 	CreatedAt     time.Time           `json:"created_at"`
 	UpdatedAt     time.Time           `json:"updated_at"`
 }
 
-// Read takes from the row what its event says.
+// Read fills in the fields that the payload of the row contains.
 func (e *EffectInfo) Read(payload []byte) error {
 	var b parley.EffectEnqueued
 	err := json.Unmarshal(payload, &b)

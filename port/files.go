@@ -8,56 +8,56 @@ import (
 )
 
 // Files shows people the files of a project. Paths are relative to the project,
-// with slashes. A path that leads out of the project, or to something that is
-// not for people, is refused; messages call the argument path.
+// with slashes. A path that leads out of the project, or to a file that people
+// may not view, is refused. Error messages call the argument path.
 type Files interface {
-	// ShowFile is the content of a file, which must be text.
+	// ShowFile returns the content of a file, which must be text.
 	ShowFile(ctx context.Context, path string) (string, error)
-	// ShowFolder is the content of a folder: folders first, each kind by name.
+	// ShowFolder returns the content of a folder: folders first, each kind by name.
 	ShowFolder(ctx context.Context, path string) ([]FileEntry, error)
-	// ShowTree is all of the project, as far as the limits allow.
+	// ShowTree returns the whole project, as far as the limits allow.
 	ShowTree(ctx context.Context) (FileTree, error)
 }
 
-// A FileEntry is a file or folder in a folder.
+// A FileEntry is a file or folder inside a folder.
 type FileEntry struct {
 	Name  string
 	Path  string // from the top of the project
 	IsDir bool
 }
 
-// A FileTree is a file, or a folder and what is in it.
+// A FileTree is a file, or a folder with its content.
 type FileTree struct {
 	Path      string // from the top of the project, which is a dot
 	IsDir     bool
 	Modified  time.Time
 	Children  map[string]FileTree // by name
-	Truncated bool                // there is more in it
+	Truncated bool                // some content is left out
 }
 
-// Changes finds out what a run has done to the files of its project.
+// Changes determines the changes of a run to the files of its project.
 type Changes interface {
-	// Note remembers under a name what the files are like now, unless they were
-	// noted under it before. It comes back when nothing may be missed any more.
+	// Note records the current state of the files under a name, unless that
+	// name exists. When it returns, no later change can be missed.
 	Note(ctx context.Context, name string) error
-	// Since is what has changed since the files were noted, sorted by path and
-	// within MaxFilesChanged and MaxDiff. Nothing: nothing did, or they could
-	// not be noted.
+	// Since returns the changes since the files were noted, sorted by path and
+	// within MaxFilesChanged and MaxDiff. It returns none if there are none, or
+	// if the files could not be noted.
 	Since(ctx context.Context, name string) (parley.FilesChanged, error)
-	// MayUndo says why the files cannot get the state back that they had when they
-	// were noted; CodeConflict: some, which it names, are not as Since found them.
+	// MayUndo returns the reason why the files cannot get their noted state back.
+	// CodeConflict: some files, which the message names, have changed since Since.
 	MayUndo(ctx context.Context, name string) error
-	// Undo gives them that state: all of them or, if it fails, none, unless the
-	// error says otherwise. Files that have it already are left as they are, so
-	// that it can be repeated after a crash. The list names them too.
+	// Undo restores the noted state. If it fails, it restores no file, unless
+	// the error says otherwise. It skips files that already have that state, so
+	// that it can be repeated after a crash. The result lists these files, too.
 	Undo(ctx context.Context, name string) ([]parley.UndoneFile, error)
 }
 
-// KeptChanges is what the Changes of all projects keep in the data folder: contents of files, which a deleted session
-// must not leave behind. Projects that are no longer configured count too.
+// KeptChanges is the data that the Changes of all projects keep in the data folder: contents of files, which must not
+// outlive a deleted session. It includes projects that are no longer configured.
 type KeptChanges interface {
-	// Names lists the names that files were noted under.
+	// Names lists the names under which files were noted.
 	Names() ([]string, error)
-	// Forget removes everything that is kept under a name. An unknown name is no error.
+	// Forget removes all data under a name. An unknown name is not an error.
 	Forget(name string) error
 }

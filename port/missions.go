@@ -6,25 +6,25 @@ import (
 	"parley"
 )
 
-// EveryProject stands for all projects that missions were set in, also those that the server does not have any more.
+// EveryProject selects all projects with missions, including projects that the server no longer has.
 const EveryProject = "*"
 
-// A MissionInfo is what lists of missions show.
+// A MissionInfo is an entry in a list of missions.
 type MissionInfo struct {
 	ID      parley.MissionID      `json:"id"`
 	Project string                `json:"project,omitempty"`
-	Gone    bool                  `json:"project_gone,omitempty"` // the server does not have the project
+	Gone    bool                  `json:"project_gone,omitempty"` // the server no longer has the project
 	Text    string                `json:"text"`
 	Agents  []parley.MissionAgent `json:"agents"`
 	By      parley.PrincipalID    `json:"by"`
 	At      time.Time             `json:"created_at"`
 	Ended   time.Time             `json:"ended_at,omitzero"` // zero: it is active
-	// Prompted are agents that were, while it is active.
+	// Prompted lists the agents that were prompted, while the mission is active.
 	Prompted []PromptedAgent `json:"prompted,omitempty"`
 }
 
-// A PromptedAgent says where an agent is prompted, how often it was since a person
-// spoke, and when it was last.
+// A PromptedAgent is the state of the prompts to an agent: the session, the number
+// of prompts since a person wrote, and the time of the last prompt.
 type PromptedAgent struct {
 	Agent   string           `json:"agent"`
 	Session parley.SessionID `json:"session"`
@@ -32,8 +32,8 @@ type PromptedAgent struct {
 	Last    time.Time        `json:"last_at"`
 }
 
-// IdleLimits are the operator's.
+// IdleLimits are the operator's limits.
 type IdleLimits struct {
-	Interval time.Duration // the least; what is chosen shorter is made this
-	Prompts  int           // to one agent under one mission with no word of a person in between
+	Interval time.Duration // minimum; a shorter interval is raised to it
+	Prompts  int           // maximum for one agent under one mission until a person writes
 }

@@ -7,20 +7,20 @@ import (
 	"parley"
 )
 
-// A Model speaks. The sequence yields what it says in order and ends with one
-// ModelDone or an error. The message of an *Error is shown to people, and
-// CodeOverloaded or CodeUnavailable says that trying again may help, after
+// A Model calls language models. The sequence yields the output in order and
+// ends with one ModelDone or an error. The message of an *Error is shown to
+// people. CodeOverloaded or CodeUnavailable means that a retry may help, after
 // RetryAfter. Leaving the loop ends the upstream call.
 type Model interface {
 	Stream(context.Context, ModelRequest) iter.Seq2[Said, error]
 }
 
-// A ModelInfo is a model that can be called, and what is known of it. Prices are in US
-// dollars for a million tokens, from the vendor's list; zero: not known.
+// A ModelInfo describes a model that can be called. Prices are in US dollars for a million tokens, from the vendor's
+// list; zero: not known.
 type ModelInfo struct {
 	ID          string  `json:"id"`
 	Provider    string  `json:"provider"`
-	Default     bool    `json:"default"` // of agents that name none
+	Default     bool    `json:"default"` // for agents that name no model
 	Window      int     `json:"context_window,omitempty"`
 	InputPrice  float64 `json:"input_price,omitempty"`
 	OutputPrice float64 `json:"output_price,omitempty"`
@@ -31,8 +31,8 @@ type ModelRequest struct {
 	Instructions string
 	Messages     []parley.Message
 	Tools        []parley.ToolSpec
-	MaxTokens    int      // that it may say, thinking included; zero: the provider's limit
-	Fallback     []string // models to ask instead, in this order, if Model cannot answer
+	MaxTokens    int      // maximum output, thinking included; zero: the provider's limit
+	Fallback     []string // models to call instead, in this order, if Model cannot answer
 }
 
 // Digest identifies the instructions and the tools of a request.
@@ -41,12 +41,12 @@ func (r ModelRequest) Digest() parley.PromptDigest {
 	for _, t := range r.Tools {
 		tools = append(tools, t.Name, t.Description, t.Parameters)
 	}
-	const enough = 32 // hex digits: nobody gains anything by two requests that look the same
+	const enough = 32 // hex digits: nothing is gained by a collision
 	return parley.PromptDigest{Instructions: Digest(r.Instructions)[:enough], Tools: Digest(tools...)[:enough]}
 }
 
-// Said is one thing a model said: exactly one field is set. FellBack and Retry
-// come before anything else is said.
+// Said is one part of a model's output: exactly one field is set. FellBack and
+// Retry come before any other part.
 type Said struct {
 	Text     string
 	Thinking string
@@ -59,21 +59,22 @@ type Said struct {
 type ModelDone struct {
 	Stop  parley.Stop
 	Usage parley.Usage
-	Memo  *parley.Memo // what the provider wants back with this turn; nil: nothing
+	Memo  *parley.Memo // data that the provider gets back with this turn; nil: none
 }
 
-// A TurnRequest is what the model of a turn was asked. No store keeps it: it is built again from the log. The parts
-// that are not in the log (skills, other agents, tools, the user's context) are as they are now.
+// A TurnRequest is the model request of a turn. No store keeps it: it is built again from the log. The parts that are
+// not in the log (skills, other agents, tools, the user's context) are as they are now.
 type TurnRequest struct {
 	ModelRequest
 	Turn  parley.TurnID
 	Agent string
 	Mode  parley.RunMode
-	// Hidden: the reader may not change the agent, and is not shown its instructions.
+	// Hidden: the reader may not change the agent, and so must not see its instructions.
 	Hidden bool
-	// Then identifies the instructions and tools that were sent, Now those of this request; Then is zero if the call
-	// came to no end, or was made by a release that did not note it.
+	// Then identifies the instructions and tools that were sent, and Now those of this request. Then is zero if the
+	// call did not finish, or was made by a release that did not record it.
 	Then, Now parley.PromptDigest
-	// Redefined: the agent's own instructions have changed since the run started. The request has those of the run.
+	// Redefined: the agent's own instructions have changed since the run started. This request has the run's
+	// instructions.
 	Redefined bool
 }

@@ -12,20 +12,20 @@ import (
 // missions and files are its own. A session belongs to the project of its first
 // input, and stays there.
 type Project struct {
-	ID   string `json:"id"`   // short, for addresses; it follows from Root
-	Root string `json:"root"` // absolute; logs name the project by it
+	ID   string `json:"id"`   // short, for URLs; derived from Root
+	Root string `json:"root"` // absolute; names the project in logs
 	Name string `json:"name"` // for people
 
-	// First: the tenant's sessions that name no project belong to it. Sessions that
-	// were opened while it was the only one name none.
+	// First: sessions of the tenant without a project belong to this project. A
+	// session has no project if it was opened while this was the only one.
 	First bool `json:"-"`
 }
 
-// Is reports whether a project is meant by a root or an id.
+// Is reports whether the project has this root or id.
 func (p Project) Is(named string) bool { return named == p.Root || named == p.ID }
 
-// Keys are what the sessions of the project say of it. The zero Project has none:
-// it stands for every session.
+// Keys returns the values of Project in the sessions of the project. The zero
+// Project has none: it stands for every session.
 func (p Project) Keys() []string {
 	switch {
 	case p.Root == "":
@@ -36,8 +36,8 @@ func (p Project) Keys() []string {
 	return []string{p.Root}
 }
 
-// has reports whether an event of the tenant's session concerns a project: those
-// about no project concern every one.
+// has reports whether an event of the tenant's session concerns the project.
+// Events without a project concern every project.
 func (p Project) has(body parley.EventBody) bool {
 	of := p.Root
 	switch b := body.(type) {
@@ -53,8 +53,8 @@ func (p Project) has(body parley.EventBody) bool {
 	return slices.Contains(p.Keys(), of)
 }
 
-// Concerns reports whether an event is of a project; session is the root that the
-// session of the event was opened with.
+// Concerns reports whether an event belongs to the project. session is the root
+// with which the session of the event was opened.
 func (p Project) Concerns(e parley.Event, session string) bool {
 	if e.Session == parley.TenantSession {
 		return p.has(e.Body)
@@ -62,7 +62,7 @@ func (p Project) Concerns(e parley.Event, session string) bool {
 	return slices.Contains(p.Keys(), session)
 }
 
-// NewProject is the project at a root.
+// NewProject returns the project at a root.
 func NewProject(root, name string) Project {
 	sum := sha256.Sum256([]byte(root))
 	return Project{ID: hex.EncodeToString(sum[:6]), Root: root, Name: name}

@@ -8,16 +8,15 @@ import (
 	"parley"
 )
 
-// A Quota is the most that a tenant, or one user of it, may use on one day of UTC, and the most that it may store.
-// Zero: there is no limit.
+// A Quota limits the usage of a tenant, or of one user, on one day (UTC), and the storage at any time. Zero: no limit.
 type Quota struct {
-	Sessions int64 `json:"sessions,omitempty"`      // opened on a day; those of sub-agents do not count
-	Tokens   int64 `json:"tokens,omitempty"`        // read and said by models on a day
+	Sessions int64 `json:"sessions,omitempty"`      // sessions opened on a day, not counting sessions of sub-agents
+	Tokens   int64 `json:"tokens,omitempty"`        // tokens read and written by models on a day
 	Micros   int64 `json:"cost_micros,omitempty"`   // millionths of a US dollar on a day, where prices are known
 	Storage  int64 `json:"storage_bytes,omitempty"` // bytes of all logs, at any time
 }
 
-// reached is the refusal by the first quota of which nothing is left.
+// reached returns the error of the first quota that is used up.
 func (q Quota) reached(now time.Time, of string, s Spent, held, want Hold) error {
 	for _, l := range []struct {
 		name        string
@@ -49,14 +48,14 @@ func (q Quota) reached(now time.Time, of string, s Spent, held, want Hold) error
 	return nil
 }
 
-// Quotas are those of one tenant: of the tenant as a whole, and of each of its users.
+// Quotas are the quotas of one tenant: for the tenant as a whole, and for each of its users.
 type Quotas struct{ Tenant, User Quota }
 
-// Admit says whether something may begin. An error, of CodeQuota, says which quota is reached. If ok is false, too
-// little is left for it besides what is held: it has to wait until a hold ends, and to be asked for again. What wants
-// to begin alone needs no more than something that is left, so that a quota is exceeded by one call at most.
+// Admit decides whether something may begin. An error of CodeQuota names the quota that is reached. If ok is false, the
+// rest of a quota is too small in addition to the holds: the caller must wait until a hold ends, and ask again. If
+// there are no holds, any rest is enough. So a quota is exceeded by at most one call.
 //
-// The holds must be older than what was used: a hold that ends before what was used is read would be in neither.
+// The holds must be read before the usage: a hold that ends in between would otherwise be missing in both.
 func (q Quotas) Admit(now time.Time, tenant, user Spent, held []Hold, want Hold) (ok bool, err error) {
 	var all, own Hold
 	for _, h := range held {
@@ -81,7 +80,7 @@ func (q Quotas) Admit(now time.Time, tenant, user Spent, held []Hold, want Hold)
 	return free, nil
 }
 
-// A Hold is the most that something under way may use until its events are committed. Others count it as used.
+// A Hold is the most that something under way may use until its events are committed. Admit counts it as used.
 type Hold struct {
 	User     parley.PrincipalID
 	Sessions int64
@@ -93,33 +92,33 @@ func (h Hold) plus(g Hold) Hold {
 	return Hold{h.User, h.Sessions + g.Sessions, h.Tokens + g.Tokens, h.Micros + g.Micros}
 }
 
-// fits reports whether a limit leaves room for something besides what is held, or nothing is held or wanted.
+// fits reports whether a limit leaves room for want in addition to held. It always does if nothing is held or wanted.
 func fits(limit, used, held, want int64) bool {
 	return limit == 0 || want == 0 || held == 0 || used+held+want <= limit
 }
 
-// A Spent is what was used on one day, and what is stored now.
+// A Spent is the usage on one day, and the storage now.
 type Spent struct {
-	Sessions int64 `json:"sessions"` // opened
-	Calls    int64 `json:"calls"`    // of models
+	Sessions int64 `json:"sessions"` // opened sessions
+	Calls    int64 `json:"calls"`    // model calls
 	parley.Usage
 	Storage int64 `json:"storage_bytes"`
 }
 
-// Plus adds up what several users have used.
+// Plus adds the usage of several users.
 func (s Spent) Plus(t Spent) Spent {
 	return Spent{s.Sessions + t.Sessions, s.Calls + t.Calls, s.Usage.Plus(t.Usage), s.Storage + t.Storage}
 }
 
 func (s Spent) tokens() int64 { return s.Input + s.Output }
 
-// Day is the day of UTC that a time is in, as rows of usage name it.
+// Day returns the UTC day of a time, as in rows of usage.
 func Day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
-// Renews is when what was used on the day of a time no longer counts.
+// Renews returns when the usage on the day of a time no longer counts.
 func Renews(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour) }
 
-// ReachedBy is the quota that an error refuses something by; nil: it is of another kind.
+// ReachedBy returns the quota that an error names; nil: the error is of another kind.
 func ReachedBy(err error) *parley.ReachedQuota {
 	if e, ok := errors.AsType[*parley.Error](err); ok {
 		return e.Quota
@@ -127,22 +126,22 @@ func ReachedBy(err error) *parley.ReachedQuota {
 	return nil
 }
 
-// A UsageQuery narrows rows of usage. User empty: everybody's.
+// A UsageQuery filters rows of usage. User empty: all users.
 type UsageQuery struct {
 	User        parley.PrincipalID
-	First, Last string // days, as Day names them
+	First, Last string // days, in the format of Day
 	Limit       int
 }
 
-// A UsageRow is what one user has used on one day.
+// A UsageRow is the usage of one user on one day.
 type UsageRow struct {
 	User parley.PrincipalID
 	Day  string
 	Spent
 }
 
-// A UsageReport is what a user has used on one day, what is left, and, for those who may read everybody's sessions,
-// the same of the tenant and of its other users.
+// A UsageReport is the usage of a user on one day, and the rest of the quota. For principals that may read all
+// sessions, it includes the tenant and its other users.
 type UsageReport struct {
 	Day      string    `json:"day"`
 	RenewsAt time.Time `json:"renews_at"`
@@ -151,15 +150,15 @@ type UsageReport struct {
 	Users    []UsageOf `json:"users,omitempty"`
 }
 
-// A UsageOf is what one user or a tenant has used, and may use.
+// A UsageOf is the usage and the quota of one user or tenant.
 type UsageOf struct {
 	ID    string `json:"id"`
 	Used  Spent  `json:"used"`
-	Quota Quota  `json:"quota"` // zero: there is no limit
+	Quota Quota  `json:"quota"` // zero: no limit
 	Left  Left   `json:"left"`
 }
 
-// A Left is what is left of a quota; nil: there is no limit.
+// Left is the rest of a quota; nil: no limit.
 type Left struct {
 	Sessions *int64 `json:"sessions,omitempty"`
 	Tokens   *int64 `json:"tokens,omitempty"`
@@ -167,7 +166,7 @@ type Left struct {
 	Storage  *int64 `json:"storage_bytes,omitempty"`
 }
 
-// NewUsageOf says what a quota leaves.
+// NewUsageOf computes the rest of a quota.
 func NewUsageOf(id string, used Spent, q Quota) UsageOf {
 	left := func(limit, used int64) *int64 {
 		if limit == 0 {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// A Rate is how often something may happen. The zero Rate is no limit.
+// A Rate limits how often something may happen. The zero Rate is no limit.
 type Rate struct {
 	N   int
 	Per time.Duration
 }
 
-// UnmarshalText reads "10/minute", per second, minute or hour, or "off".
+// UnmarshalText parses "10/minute", per second, minute or hour, or "off".
 func (r *Rate) UnmarshalText(text []byte) error {
 	if string(text) == "off" {
 		*r = Rate{}
@@ -48,5 +48,5 @@ var rateUnits = []struct {
 	per  time.Duration
 }{{"second", time.Second}, {"minute", time.Minute}, {"hour", time.Hour}}
 
-// maxRate keeps what a bucket holds within reason.
+// maxRate bounds the size of a bucket.
 const maxRate = 1_000_000

@@ -10,14 +10,14 @@ import (
 	"parley"
 )
 
-// Remotes reaches agents that run elsewhere. All methods may be called
-// concurrently.
+// Remotes reaches remote agents. All methods may be called concurrently.
 type Remotes interface {
-	// Ask hands a conversation to an agent. The message of an *Error is shown to
-	// people; CodeInterrupted says that the agent was lost after it was asked.
+	// Ask sends a conversation to an agent. The message of an *Error is shown to
+	// people. CodeInterrupted means that the agent was lost after it got the
+	// request.
 	Ask(context.Context, RemoteRequest) (RemoteAnswer, error)
-	// Unreachable says why an agent cannot be asked just now; nil: it can, or is
-	// not known to be out of reach.
+	// Unreachable returns the reason why an agent cannot be asked now; nil: it
+	// can, or its state is not known.
 	Unreachable(parley.TenantID, parley.Agent) error
 }
 
@@ -26,27 +26,28 @@ type RemoteRequest struct {
 	Session      parley.SessionID
 	Agent        parley.Agent
 	Instructions string
-	Context      string // that the user wants the agent to know
+	Context      string // context of the user
 	Messages     []parley.Message
-	Canary       string // must not be said; empty: nothing
+	Canary       string // word that must not be leaked; empty: none
 	Root         string // folder of the session's project; empty: it has none
 }
 
-// A RemoteAnswer is an agent at work.
+// A RemoteAnswer is the answer of a remote agent while it works.
 type RemoteAnswer interface {
-	// Said yields what the agent says, in order. It ends after Done, or with an
-	// error. Leaving the loop, or the end of Ask's context, tells the agent to
-	// stop, and nothing it says afterwards is heard.
+	// Said yields the output of the agent, in order. It ends after Done, or
+	// with an error. Leaving the loop, or the end of Ask's context, tells the
+	// agent to stop, and its later output is ignored.
 	Said() iter.Seq2[RemoteSaid, error]
-	// Decide says what became of an approval. It does not wait for the agent.
+	// Decide sends the decision about an approval. It does not wait for the
+	// agent.
 	Decide(RemoteDecision)
-	// Made says what becomes of a call that the server makes for the agent. It does
-	// not wait for the agent either.
+	// Made sends progress and result of a call that the server makes for the agent.
+	// It does not wait for the agent either.
 	Made(RemoteMade)
 }
 
-// RemoteSaid is one thing an agent said: exactly one field is set, except that Done
-// may come with End.
+// RemoteSaid is one part of an agent's output: exactly one field is set, except
+// that Done may come with End.
 type RemoteSaid struct {
 	Text     string
 	Thinking string
@@ -54,29 +55,31 @@ type RemoteSaid struct {
 	Tool     *parley.RemoteTool
 	Approval *RemoteApproval
 	Call     *RemoteCall
-	Drop     string // the key of a call of the server's that is to be stopped
+	Drop     string // the key of a call by the server that must be stopped
 	Plan     *parley.PlanUpdate
-	Trouble  string // that does not end the answer
+	Trouble  string // a problem that does not end the answer
 	Halt     *parley.RemoteHalted
 	Done     bool
 	End      RemoteEnd
 }
 
-// RemoteEnd is what an agent says about its answer when it is done.
+// RemoteEnd is the agent's summary at the end of its answer.
 type RemoteEnd struct {
 	Stop    parley.Stop // empty: StopEnd
 	Usage   parley.Usage
-	Context parley.ContextSize // without a limit: it is not known
+	Context parley.ContextSize // without a limit: not known
 }
 
-// A RemoteCall is a call of one of the server's own tools that an agent asks for.
+// A RemoteCall is a call of one of the server's own tools, requested by a remote
+// agent.
 type RemoteCall struct {
-	Key       string // by which it hears what becomes of the call
+	Key       string // names the call in RemoteMade
 	Name      string
 	Arguments string
 }
 
-// RemoteMade is news of a RemoteCall: exactly one field beside the key is set.
+// RemoteMade reports about a RemoteCall: exactly one field in addition to the
+// key is set.
 type RemoteMade struct {
 	Key     string
 	Started bool
@@ -84,32 +87,32 @@ type RemoteMade struct {
 	Ended   *RemoteResult
 }
 
-// A RemoteResult is how a RemoteCall ended. One that was blocked has failed.
+// A RemoteResult is the end of a RemoteCall. A blocked call has failed.
 type RemoteResult struct {
 	Outcome parley.CallOutcome
 	Text    string
 	Exit    *int // of a command
 }
 
-// A RemoteApproval is something that an agent will not do unless a person allows
+// A RemoteApproval is a call that a remote agent makes only if a person allows
 // it.
 type RemoteApproval struct {
-	Key       string // by which it is decided
+	Key       string // names the approval in RemoteDecision
 	Name      string
 	Arguments string
-	Connector string // that the tool belongs to
+	Connector string // the connector of the tool
 	Risk      string
 	Target    string
 }
 
 type RemoteDecision struct {
 	Key     string
-	Card    string // that was decided
+	Card    string // the card that was decided
 	Allowed bool
 	Note    string
 }
 
-// ParseAddress says how the address of an agent is dialled.
+// ParseAddress returns how to dial the address of a remote agent.
 func ParseAddress(address string) (network, at string, err error) {
 	if at, ok := strings.CutPrefix(address, "tcp://"); ok {
 		i := strings.LastIndexByte(at, ':')

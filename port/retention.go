@@ -15,11 +15,10 @@ type Retention struct {
 	Audit       time.Duration // records of the audit, in whole days; at least ShortestAudit
 }
 
-// ShortestAudit is the shortest time for which records of the audit are kept, so that a wrong setting cannot delete the
-// record of what happened just now.
+// ShortestAudit is the minimum of Audit, so that a wrong setting cannot delete the records of recent events.
 const ShortestAudit = 30 * 24 * time.Hour
 
-// Shortest is the shortest time of all; zero: everything is kept for ever.
+// Shortest returns the shortest time of all; zero: everything is kept for ever.
 func (r Retention) Shortest() (shortest time.Duration) {
 	for _, d := range []time.Duration{r.Chunks, r.Transcripts, r.Artifacts, r.Audit} {
 		if d > 0 && (shortest == 0 || d < shortest) {
@@ -57,7 +56,7 @@ type HoldChange struct {
 	Release bool
 }
 
-// Check says what is wrong with a change.
+// Check validates a change.
 func (c HoldChange) Check() error {
 	const maxHeld = 256
 	switch {
@@ -76,7 +75,7 @@ func (c HoldChange) Check() error {
 	return nil
 }
 
-// Record is the audit record of the change.
+// Record returns the audit record of the change.
 func (c HoldChange) Record() parley.Audit {
 	action, values := auditHoldSet, map[string]any{"kind": c.Kind, "reason": c.Reason}
 	if c.Release {
@@ -86,10 +85,10 @@ func (c HoldChange) Record() parley.Audit {
 		Metadata: parley.Metadata(values)}
 }
 
-// LegalHolds are those of a tenant.
+// LegalHolds are the legal holds of a tenant.
 type LegalHolds []LegalHold
 
-// On is the hold on a session, whose root is given, or on its owner; nil: there is none.
+// On returns the hold on a session with this root, or on its owner; nil: none.
 func (l LegalHolds) On(root parley.SessionID, owner parley.PrincipalID) *LegalHold {
 	for i, h := range l {
 		if h.Kind == HoldSession && h.ID == string(root) || h.Kind == HoldUser && h.ID == string(owner) {
@@ -99,18 +98,18 @@ func (l LegalHolds) On(root parley.SessionID, owner parley.PrincipalID) *LegalHo
 	return nil
 }
 
-// An OldSession was not changed since some time.
+// An OldSession has not been changed since some time.
 type OldSession struct {
 	ID        parley.SessionID
 	Owner     parley.PrincipalID
 	UpdatedAt time.Time
-	Members   []parley.SessionID // its sub-agents, and last the session itself
+	Members   []parley.SessionID // its sub-agents, and finally the session itself
 	Bytes     int64              // of all their events
 	Open      bool               // a run is open
-	Owed      bool               // a timer, or an effect such as a webhook, is owed
+	Owed      bool               // a timer is pending, or an effect such as a webhook
 }
 
-// Needed says why a session may not be deleted yet; empty: it may.
+// Needed returns the reason why a session may not be deleted yet; empty: it may.
 func (s OldSession) Needed(holds LegalHolds) string {
 	switch h := holds.On(s.ID, s.Owner); {
 	case h != nil:
@@ -123,7 +122,8 @@ func (s OldSession) Needed(holds LegalHolds) string {
 	return ""
 }
 
-// AddMember adds a session of the tree of an old one to the list, which has the tree above it last, if any of it.
+// AddMember adds a session to the tree of an old session. The old session becomes the last entry of the list, if it is
+// not already.
 func AddMember(list []OldSession, of OldSession, member parley.SessionID, bytes int64, open, owed bool) []OldSession {
 	if len(list) == 0 || list[len(list)-1].ID != of.ID {
 		list = append(list, of)
@@ -134,7 +134,7 @@ func AddMember(list []OldSession, of OldSession, member parley.SessionID, bytes 
 	return list
 }
 
-// A RetentionReport is what the rules of retention have deleted, or would delete.
+// A RetentionReport counts the data that the retention rules have deleted, or would delete.
 type RetentionReport struct {
 	DryRun    bool          `json:"dry_run"` // nothing was deleted
 	Chunks    int           `json:"chunks"`
@@ -142,12 +142,12 @@ type RetentionReport struct {
 	Bytes     int64         `json:"bytes"` // of the sessions
 	Artifacts int           `json:"artifacts"`
 	Audit     int           `json:"audit"`          // records
-	Kept      []KeptSession `json:"kept"`           // the first ones that a rule passes over
-	More      int           `json:"more,omitempty"` // how many more are kept
-	Note      string        `json:"note,omitempty"` // why a rule could not be carried out
+	Kept      []KeptSession `json:"kept"`           // the first sessions that a rule skips
+	More      int           `json:"more,omitempty"` // number of further sessions kept
+	Note      string        `json:"note,omitempty"` // why a rule could not be applied
 }
 
-// Keep notes that a session is passed over.
+// Keep records that a rule skips a session.
 func (r *RetentionReport) Keep(s OldSession, reason string) {
 	if len(r.Kept) == maxKept {
 		r.More++
@@ -156,17 +156,17 @@ func (r *RetentionReport) Keep(s OldSession, reason string) {
 	r.Kept = append(r.Kept, KeptSession{s.ID, s.Owner, reason})
 }
 
-// A KeptSession is one that a rule passes over.
+// A KeptSession is a session that a rule skips.
 type KeptSession struct {
 	Session parley.SessionID   `json:"session"` // empty: the audit of the tenant
 	Owner   parley.PrincipalID `json:"owner"`
 	Reason  string             `json:"reason"`
 }
 
-// maxKept bounds how many sessions a report lists.
+// maxKept limits the number of sessions that a report lists.
 const maxKept = 100
 
-// RetentionRecord is the audit record of sessions that a rule has deleted.
+// RetentionRecord returns the audit record of sessions that a rule has deleted.
 func RetentionRecord(at time.Time, by parley.PrincipalID, sessions []OldSession, artifacts int) parley.Audit {
 	var bytes int64
 	ids := []parley.SessionID{}

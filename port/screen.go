@@ -6,39 +6,39 @@ import (
 	"parley"
 )
 
-// A Screen looks at texts on their way in and out. It computes, and nothing
-// else; all methods may be called concurrently.
+// A Screen checks texts on their way in and out. It only computes; all methods
+// may be called concurrently.
 type Screen interface {
-	// Scan judges a text that somebody sent, or that a tool has read, with what
-	// was said before it.
+	// Scan judges a text of a user or of a tool result, together with the
+	// recent inputs before it.
 	Scan(recent []string, text string) parley.Finding
-	// Canary is the word that the model of a session is given and must never
-	// say.
+	// Canary returns the canary of a session: a word that its model gets and
+	// must never write.
 	Canary(parley.TenantID, parley.SessionID) Canary
-	// Redactor takes secrets out of a text that comes in pieces and that the tenant will see: those of the server, and
-	// those that administrators of this tenant have entered. What another tenant has entered stays, so that nobody
-	// finds out what it is.
+	// Redactor removes secrets from a text that arrives in chunks and that the tenant will see: the secrets of the
+	// server, and the secrets that administrators of this tenant have entered. It keeps secrets of other tenants,
+	// because removing them would reveal what they are.
 	Redactor(parley.TenantID) Filter
-	// LogRedactor takes the secrets of all tenants out of a text that only the operator will see.
+	// LogRedactor removes the secrets of all tenants from a text that only the operator will see.
 	LogRedactor() Filter
-	// HasSecret reports whether a text holds a secret of the server or of the tenant.
+	// HasSecret reports whether a text contains a secret of the server or of the tenant.
 	HasSecret(tenant parley.TenantID, text string) bool
 }
 
 // A Canary is in no event, snapshot or backup.
 type Canary interface {
 	Word() string
-	// Filter lets nothing of the word through, in whatever pieces or usual
-	// encoding it comes: the piece that would complete it is the end of what
-	// it returns, and from then on it has leaked.
+	// Filter returns a filter that lets no part of the word through, in any
+	// chunks and in any usual encoding. Its output ends before the chunk that
+	// would complete the word, and from then on Leaked is true.
 	Filter() LeakFilter
 	Contains(text string) bool
 }
 
-// A Filter holds back no more than could still become something to be changed.
+// A Filter holds back only text that may still have to be changed.
 type Filter interface {
 	Write(piece string) string
-	Close() string // what was held back; for a LeakFilter not yet the end
+	Close() string // returns the text that was held back; a LeakFilter accepts more text afterwards
 }
 
 type LeakFilter interface {

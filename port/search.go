@@ -6,10 +6,10 @@ import (
 	"parley"
 )
 
-// Full-text search finds messages of people and finished answers of agents. The texts are in the log alone: stores
+// Full-text search finds messages of people and finished answers of agents. Only the log contains the texts. Stores
 // keep an index of their words, written in the transaction that appends the event.
 
-// SearchText is the text of an event that a search finds; empty: none. The sessions of sub-agents are not searched:
+// SearchText returns the text of an event for the search; empty: none. Sessions of sub-agents are not searched, because
 // their results are part of the conversation above them.
 func SearchText(e parley.Event) string {
 	if e.Root != e.Session {
@@ -32,8 +32,8 @@ func SearchText(e parley.Event) string {
 // message. A word finds every word that begins with it. Case and diacritics do not count.
 type SearchQuery struct {
 	Text    string
-	Owner   parley.PrincipalID // empty: everybody's sessions
-	Project Project            // only sessions of it; zero: of every project
+	Owner   parley.PrincipalID // empty: sessions of all users
+	Project Project            // only sessions of this project; zero: of every project
 	Before  parley.Position    // only messages before this position; zero: from the newest
 	Limit   int
 }
@@ -41,7 +41,7 @@ type SearchQuery struct {
 // Found is a page of passages, newest first.
 type Found struct {
 	Passages []Passage
-	Next     parley.Position // Before of the next page; zero: there is none
+	Next     parley.Position // Before of the next page; zero: this is the last page
 	Indexing bool            // earlier messages are still being indexed, and may be missing
 }
 
@@ -73,7 +73,7 @@ const (
 	FromAgent  Speaker = "agent"
 )
 
-// SpeakerOf is the side that an event with a text comes from.
+// SpeakerOf returns the side that an event with a text comes from.
 func SpeakerOf(e parley.Event) Speaker {
 	if _, input := e.Body.(parley.InputReceived); input {
 		return FromPerson

@@ -6,7 +6,7 @@ import (
 	"parley"
 )
 
-// A Summary is what lists of sessions show, kept in a row beside the log.
+// A Summary is an entry in a list of sessions, stored in a row beside the log.
 type Summary struct {
 	ID        parley.SessionID   `json:"id"`
 	Root      parley.SessionID   `json:"root"`
@@ -14,17 +14,17 @@ type Summary struct {
 	Agent     string             `json:"agent"`
 	Title     string             `json:"title"`
 	Status    parley.Status      `json:"status"`
-	Run       parley.RunID       `json:"run,omitempty"` // the open one
+	Run       parley.RunID       `json:"run,omitempty"` // the open run
 	Transient bool               `json:"transient"`
 	Project   string             `json:"project,omitempty"`
 	Deleted   bool               `json:"-"`
 	Head      parley.Seq         `json:"head"`
 	OpenedAt  time.Time          `json:"opened_at"`
 	UpdatedAt time.Time          `json:"updated_at"`
-	Marks                        // of the user who asks, in lists
+	Marks                        // of the requesting user; only in lists
 }
 
-// SummaryOf is the summary of a session in a state.
+// SummaryOf returns the summary of a session with this state.
 func SummaryOf(s parley.State) Summary {
 	var run parley.RunID
 	if s.Run != nil {
@@ -35,18 +35,18 @@ func SummaryOf(s parley.State) Summary {
 		UpdatedAt: s.LastAt}
 }
 
-// A SessionQuery narrows a list. Owner empty: everybody's.
+// A SessionQuery filters a list of sessions. Owner empty: all owners.
 type SessionQuery struct {
 	Owner     parley.PrincipalID
 	Search    string           // in the title
-	Transient bool             // list those too
-	Running   bool             // only those that have an open run
-	Root      parley.SessionID // only this one and those below it
-	Project   Project          // only those of it; zero: of every project
+	Transient bool             // include transient sessions
+	Running   bool             // only sessions with an open run
+	Root      parley.SessionID // only this session and the sessions below it
+	Project   Project          // only sessions of this project; zero: of every project
 	Limit     int
 
-	Viewer   parley.PrincipalID // whose marks are shown; empty: nobody's
-	Pinned   bool               // only those that the viewer has pinned
+	Viewer   parley.PrincipalID // user whose marks are shown; empty: none
+	Pinned   bool               // only sessions that the viewer has pinned
 	Archived Archive
 }
 
@@ -54,20 +54,20 @@ type SessionQuery struct {
 type Archive string
 
 const (
-	NotArchived  Archive = "" // for a viewer; without one there are no marks
+	NotArchived  Archive = "" // for a viewer; without a viewer there are no marks
 	OnlyArchived Archive = "1"
 	AlsoArchived Archive = "all"
 )
 
-// Marks are what one user has noted about a session, for lists of their own. They are no part of the log: nobody else
-// sees them, and they do not change when the session was last changed.
+// Marks are the notes of one user about a session, for lists of that user. They are not part of the log: other users do
+// not see them, and they do not change the time of the session's last change.
 type Marks struct {
 	Pinned   bool `json:"pinned,omitempty"`
 	Archived bool `json:"archived,omitempty"`
 	Unread   bool `json:"unread,omitempty"` // a run has ended since the user last looked
 }
 
-// A MarkChange is what a user notes about a session. nil and zero change nothing.
+// A MarkChange changes the marks of a user on a session. nil and zero change nothing.
 type MarkChange struct {
 	User             parley.PrincipalID
 	Session          parley.SessionID
@@ -75,8 +75,9 @@ type MarkChange struct {
 	ReadAt           time.Time // when the user looked at it
 }
 
-// MarksAt are the marks of a user who last looked at a time, zero if never, given the end of the last run. A session
-// that the user never looked at is not unread: it was made elsewhere, or before marks were kept.
+// MarksAt returns the marks of a user. read is the time when the user last looked at the session (zero: never), and
+// ended is the end of the last run. A session at which the user never looked is not unread: another client created it,
+// or it is older than marks.
 func MarksAt(pinned, archived bool, read, ended time.Time) Marks {
 	return Marks{Pinned: pinned, Archived: archived, Unread: !read.IsZero() && ended.After(read)}
 }

@@ -12,15 +12,15 @@ import (
 type Skill struct {
 	Name        string
 	Description string
-	Hint        string   // what its arguments are; with a | in it, a choice of words
-	Model       string   // that runs it, if a person calls it; empty: the agent's
-	Tools       []string // nil: the agent's; else no others while it runs
-	People      bool     // may call it
-	Models      bool     // may call it
+	Hint        string   // describes its arguments; with a | in it, a choice of words
+	Model       string   // model that runs it, if a person calls it; empty: the agent's
+	Tools       []string // nil: all tools of the agent; else it has no others while the skill runs
+	People      bool     // people may call it
+	Models      bool     // models may call it
 	Text        string
 }
 
-// Choices are the words that a hint offers, if it is a choice.
+// Choices returns the words of a hint that is a choice, or nil.
 func (s Skill) Choices() (words []string) {
 	if !strings.Contains(s.Hint, "|") {
 		return nil
@@ -33,8 +33,8 @@ func (s Skill) Choices() (words []string) {
 	return words
 }
 
-// Use is the skill with its arguments. CodeInvalid: it wants some, and the
-// message says which.
+// Use returns the skill with its arguments. CodeInvalid: arguments are missing,
+// and the message lists the choices.
 func (s Skill) Use(arguments string) (parley.SkillUse, error) {
 	if choices := s.Choices(); arguments == "" && choices != nil {
 		usage := "Say which:"
@@ -51,19 +51,19 @@ func (s Skill) Use(arguments string) (parley.SkillUse, error) {
 	return parley.SkillUse{Name: s.Name, Text: text, Tools: s.Tools, Model: s.Model}, nil
 }
 
-// Skills knows the skills there are now.
+// Skills returns the current skills.
 type Skills interface {
-	// Skills lists those of a tenant, by name.
+	// Skills lists the skills of a tenant, by name.
 	Skills(parley.TenantID) []Skill
-	// Problems says what is wrong with those that are not listed, each with its
+	// Problems describes the skills that could not be loaded, each with its
 	// file and line.
 	Problems(parley.TenantID) []string
 }
 
 var skillCall = regexp.MustCompile(`^/([a-z0-9][a-z0-9_-]{0,62})(?:\s+|$)`)
 
-// ParseSkillCall reads "/name arguments". Whether there is such a skill is
-// another question: without one it is a text like any other.
+// ParseSkillCall parses "/name arguments". It does not check whether the skill
+// exists. If it does not, the text is an ordinary message.
 func ParseSkillCall(content string) (name, arguments string, ok bool) {
 	content = strings.TrimSpace(content)
 	m := skillCall.FindStringSubmatchIndex(content)

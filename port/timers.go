@@ -7,7 +7,7 @@ import (
 	"parley"
 )
 
-// A TimerQuery narrows a list of timers. What is empty does not.
+// A TimerQuery filters a list of timers. Empty fields do not filter.
 type TimerQuery struct {
 	Owner   parley.PrincipalID
 	Session parley.SessionID
@@ -16,7 +16,7 @@ type TimerQuery struct {
 	Limit   int
 }
 
-// A TimerInfo is what lists of timers show.
+// A TimerInfo is an entry in a list of timers.
 type TimerInfo struct {
 	ID        string             `json:"id"` // Ref of session and seq
 	Session   parley.SessionID   `json:"session"`
@@ -28,13 +28,13 @@ type TimerInfo struct {
 	Reason    string             `json:"reason"`
 	Message   string             `json:"message,omitempty"`
 	Status    parley.TimerStatus `json:"status"`
-	Why       parley.TimerEnd    `json:"why,omitempty"` // it was cancelled, or waits for longer
+	Why       parley.TimerEnd    `json:"why,omitempty"` // why it was cancelled or postponed
 	FireAt    time.Time          `json:"fire_at"`
 	CreatedAt time.Time          `json:"created_at"`
 	UpdatedAt time.Time          `json:"updated_at"`
 }
 
-// Read takes it back from the row.
+// Read fills in the fields that the payload of the row contains.
 func (t *TimerInfo) Read(payload []byte) error {
 	var set parley.TimerSet
 	err := json.Unmarshal(payload, &set)

@@ -10,18 +10,18 @@ import (
 // names its user.
 type UserInfo struct {
 	ID            parley.PrincipalID `json:"id"`
-	Conversations int                `json:"conversations"` // not deleted; those of sub-agents do not count
-	SeenAt        time.Time          `json:"seen_at"`       // when something of the user was last recorded
+	Conversations int                `json:"conversations"` // not deleted, and not of sub-agents
+	SeenAt        time.Time          `json:"seen_at"`       // time of the user's last record
 }
 
-// A WebhookQuery narrows a list of the webhooks of sessions, in order of the sessions' ids.
+// A WebhookQuery filters a list of the webhooks of sessions, in the order of the sessions' ids.
 type WebhookQuery struct {
-	Owner parley.PrincipalID // empty: everybody's
+	Owner parley.PrincipalID // empty: all owners
 	After parley.SessionID
 	Limit int
 }
 
-// A SessionWebhook is what a list of webhooks shows.
+// A SessionWebhook is an entry in a list of webhooks.
 type SessionWebhook struct {
 	Session parley.SessionID   `json:"session"`
 	Title   string             `json:"title"`
