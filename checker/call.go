@@ -10,12 +10,12 @@ import (
 type call struct {
 	key                       string // tool and arguments
 	source                    parley.Source
-	named, distrusted         []parley.Source // sources that its card names; that are not trusted
+	named, distrusted         []parley.Source // sources that its card names; sources that the agent does not trust
 	class                     parley.ToolClass
 	asked, allowed, tainted   bool
 	client                    bool // the client carries it out
 	offered                   bool // its card offers a rule for similar calls
-	made                      bool // the server makes it for an agent elsewhere
+	made                      bool // the server makes it for a remote agent
 	started, ended, lost, run bool
 	attempt, output           int
 }
@@ -28,7 +28,7 @@ func (c *check) inChild(e parley.Event) {
 		c.must(!k.ended && !k.started && !k.asked, "call %d has ended, started or waits", b.Call)
 		c.must(c.children[b.Child] == 0, "child %s is there already", b.Child)
 		c.children[b.Child] = b.Call
-		own := parley.Source("remote:" + b.Agent) // which the child knows anyway
+		own := parley.Source("remote:" + b.Agent) // the child's own words are not new to it
 		k.distrusted = slices.DeleteFunc(k.distrusted, func(s parley.Source) bool { return s == own })
 	case parley.ChildReturned:
 		c.must(c.children[b.Child] == b.Call && b.Call != 0, "child %s is not out for call %d", b.Child, b.Call)

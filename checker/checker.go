@@ -1,6 +1,6 @@
-// Package checker says whether a log keeps the invariants. It knows nothing of
-// Fold and Decide: it reads the log from outside, as a suspicious person would,
-// so that a mistake in them cannot hide itself.
+// Package checker checks whether a log keeps the invariants. It does not use
+// Fold and Decide, but reads the log independently, so that it finds their
+// mistakes.
 package checker
 
 import (
@@ -9,20 +9,20 @@ import (
 	"parley"
 )
 
-// Check returns what is wrong with the whole log of one session; nothing: every
-// invariant that a log by itself can show holds.
+// Check returns the violations of invariants in the whole log of one session;
+// nil: every invariant that a log by itself can show holds.
 func Check(log []parley.Event) []error {
 	return read(log, false).wrong
 }
 
-// CheckTrimmed is Check for a log that pieces of finished outputs may be missing
-// from.
+// CheckTrimmed is Check for a log from which chunks of finished outputs may be
+// missing.
 func CheckTrimmed(log []parley.Event) []error {
 	return read(log, true).wrong
 }
 
-// Settled says what is still going on at the end of a log, other than waiting
-// for a person; nothing: every run has ended or visibly waits.
+// Settled returns what is still under way at the end of a log, other than
+// waiting for a person; nil: every run has ended or visibly waits.
 func Settled(log []parley.Event) []error {
 	c := read(log, true)
 	c.wrong = nil
@@ -66,18 +66,18 @@ func read(log []parley.Event, trimmed bool) *check {
 }
 
 type check struct {
-	trimmed bool // pieces may be missing
+	trimmed bool // chunks may be missing
 	wrong   []error
-	at      parley.Event // the event being looked at
+	at      parley.Event // the event under check
 	last    parley.Event
 
 	opened, halted, deleted bool
-	inputs                  map[parley.InputID]string // what became of it
+	inputs                  map[parley.InputID]string // received, adopted or withdrawn
 	waiting                 map[parley.InputID]bool   // neither adopted nor withdrawn
 	classify, flagged       map[parley.InputID]bool
 
 	run      parley.RunID
-	input    parley.InputID // its trigger
+	input    parley.InputID // the trigger
 	adopted  bool
 	turn     parley.TurnID
 	turns    int
@@ -85,24 +85,24 @@ type check struct {
 	output   parley.OutputID
 	text     []byte // of the output so far
 	first    parley.Seq
-	remote   bool                    // of the run: an agent elsewhere performs it
-	hole     parley.Seq              // the first piece of output that is missing
-	screen   map[parley.InputID]bool // of the run, to be classified before the next turn
+	remote   bool                    // of the run: its agent is remote
+	hole     parley.Seq              // the first missing chunk of the output
+	screen   map[parley.InputID]bool // inputs of the run that must be classified before the next turn
 	blocked  bool
-	tainted  bool                            // of the run: what has effects needs a person
+	tainted  bool                            // of the run: calls with effects need a person
 	foreign  bool                            // of the session: the same
-	handed   bool                            // of the session: an agent above it was given something that was flagged
-	reported bool                            // of the run: what it did to files
-	owed     parley.RunID                    // the run whose changes of files are reported after its end
-	undoing  parley.RunID                    // the run whose changes of files are being undone
+	handed   bool                            // of the session: a parent session had a flagged message
+	reported bool                            // of the run: its changes to files were reported
+	owed     parley.RunID                    // the run whose changes to files must be reported after its end
+	undoing  parley.RunID                    // the run whose changes to files are being undone
 	calls    map[parley.CallID]*call         // of the run
 	cards    map[parley.CardID]parley.CallID // open
 
-	children   map[parley.SessionID]parley.CallID // that are out
+	children   map[parley.SessionID]parley.CallID // that have not returned
 	compacting bool
-	upto       parley.Seq             // what the last compaction covers
+	upto       parley.Seq             // covered by the last compaction
 	approvals  map[parley.CardID]bool // of the open cards
-	explaining map[parley.CardID]bool // of these, what is being explained
+	explaining map[parley.CardID]bool // open cards that are being explained
 	planned
 	unasked
 	missions map[string]*mission // active, by project
@@ -193,7 +193,7 @@ func (c *check) event(e parley.Event) {
 	}
 }
 
-// isFact reports whether a body is about a tenant as a whole.
+// isFact reports whether an event is a fact of a tenant.
 func isFact(body parley.EventBody) bool {
 	switch body.(type) {
 	case parley.AgentStarted, parley.AgentStopped, parley.AgentChanged, parley.SettingsChanged, parley.ToolsAccepted,

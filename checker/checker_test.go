@@ -9,7 +9,7 @@ import (
 	"parley/checker"
 )
 
-// approval is a log that ends with an open approval, card 7 of call 6.
+// approval returns a log that ends with an open approval, card 7 of call 6.
 func approval(more ...parley.EventBody) []parley.Event {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	bodies := append([]parley.EventBody{
@@ -30,7 +30,8 @@ func approval(more ...parley.EventBody) []parley.Event {
 	return log
 }
 
-// The checker would be of no use if it found nothing.
+// TestExplanationsAreChecked checks that the checker finds violations, because
+// it would otherwise be useless.
 func TestExplanationsAreChecked(t *testing.T) {
 	asked, told := parley.ExplanationRequested{Card: 7, Call: 6},
 		parley.ApprovalExplained{Card: 7, Call: 6, Text: "It does it."}

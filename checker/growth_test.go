@@ -11,7 +11,8 @@ import (
 	"parley/checker"
 )
 
-// conversation is a log of so many runs, each with an answer in so many chunks.
+// conversation returns a log with this number of runs, each with an answer in
+// this number of chunks.
 func conversation(runs, chunks int) (log []parley.Event) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	run := parley.RunID(0)
@@ -43,8 +44,8 @@ func conversation(runs, chunks int) (log []parley.Event) {
 	return log
 }
 
-// TestCheckingTakesLinearMemory: four times the chunks of one answer, or four
-// times the runs, take about four times the memory.
+// TestCheckingTakesLinearMemory checks that four times the chunks of one
+// answer, or four times the runs, take about four times the memory.
 func TestCheckingTakesLinearMemory(t *testing.T) {
 	allocated := func(log []parley.Event) uint64 {
 		var before, after runtime.MemStats
@@ -64,7 +65,7 @@ func TestCheckingTakesLinearMemory(t *testing.T) {
 	}
 }
 
-// BenchmarkCheck is the part of an import that looks at the whole log.
+// BenchmarkCheck measures the part of an import that checks the whole log.
 func BenchmarkCheck(b *testing.B) {
 	for _, size := range []struct{ runs, chunks int }{{1, 5_000}, {1, 20_000}, {1_000, 10}, {4_000, 10}} {
 		b.Run(fmt.Sprintf("runs=%d/chunks=%d", size.runs, size.chunks), func(b *testing.B) {

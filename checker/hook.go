@@ -6,7 +6,7 @@ import (
 	"parley"
 )
 
-// hooked is what a log shows of who is to be told of it.
+// hooked is the webhook state of a log.
 type hooked struct {
 	hook  parley.Hook // the session's
 	above []parley.HookRef
@@ -14,8 +14,8 @@ type hooked struct {
 	tell  []parley.HookPromise
 }
 
-// hookEvent: whoever is to be told of something is promised it right behind the
-// event that says so, once, and nobody else is.
+// hookEvent checks that an event is directly followed by one promise for each
+// webhook that must deliver it, and by no other promise.
 func (c *check) hookEvent(e parley.Event) {
 	h := &c.hooked
 	if b, ok := e.Body.(parley.EffectEnqueued); ok && b.Type == parley.Webhook {

@@ -6,14 +6,14 @@ import (
 	"parley"
 )
 
-// A mission is what a log shows of one that is active.
+// mission is the state of an active mission in a log.
 type mission struct {
 	id      parley.MissionID
-	prompts map[string]parley.AgentPrompted // the last of each agent
-	open    map[string]parley.Seq           // of these, the ones that are not settled
+	prompts map[string]parley.AgentPrompted // the last prompt of each agent
+	open    map[string]parley.Seq           // prompts that are not settled
 }
 
-// missionEvent looks at missions, and at what became of idle prompts.
+// missionEvent checks missions and idle prompts.
 func (c *check) missionEvent(e parley.Event) {
 	switch b := e.Body.(type) {
 	case parley.MissionSet:

@@ -6,17 +6,17 @@ import (
 	"parley"
 )
 
-// planned is what a log shows of its plan.
+// planned is the plan state of a log.
 type planned struct {
 	plan     *parley.Plan // the last one
 	mode     parley.RunMode
 	modes    map[parley.InputID]parley.RunMode
 	executes bool         // the run has carried out the plan
-	before   parley.Event // the one in front of the event being looked at
+	before   parley.Event // the previous event
 	noted    parley.CallID
 }
 
-// planEvent looks at what events have to do with plans.
+// planEvent checks plans.
 func (c *check) planEvent(e parley.Event) {
 	p := &c.planned
 	switch b := e.Body.(type) {
@@ -86,11 +86,11 @@ func (c *check) planChanged(e parley.Event, b parley.Plan) {
 	}
 	c.must(c.run != 0, "no run is open")
 	p.executes = p.executes || b.Status == parley.PlanExecuting
-	if c.turn != 0 && c.remote { // an agent elsewhere has no call for it
+	if c.turn != 0 && c.remote { // a remote agent has no call for it
 		c.must(len(b.Items) > 0 && b.Status == parley.PlanExecuting, "an agent elsewhere plans nothing, or proposes it")
 		return
 	}
-	if c.turn != 0 { // a call says so
+	if c.turn != 0 { // a call updates the plan
 		_, requested := p.before.Body.(parley.ToolCallRequested)
 		c.must(requested && len(b.Items) > 0, "no call asks for it")
 		p.noted = parley.CallID(p.before.Seq)

@@ -98,7 +98,7 @@ func (c *check) inRun(e parley.Event) {
 	}
 }
 
-// inOutput checks what models say.
+// inOutput checks the output of models.
 func (c *check) inOutput(e parley.Event) {
 	switch b := e.Body.(type) {
 	case parley.OutputStarted:
@@ -115,7 +115,7 @@ func (c *check) inOutput(e parley.Event) {
 		c.text = append(c.text, b.Text...)
 	case parley.OutputFinished:
 		c.must(c.output != 0 && b.Output == c.output, "open is output %d", c.output)
-		if c.hole != 0 { // all pieces of an output go, or none
+		if c.hole != 0 { // either all chunks of an output are deleted, or none
 			c.must(c.first == 0 && b.First == c.hole && b.Text != "", "the pieces of output %d were not all deleted",
 				c.output)
 		} else {
@@ -162,7 +162,7 @@ func (c *check) abandoned() bool {
 	return false
 }
 
-// callsEnded: no call of the run is open.
+// callsEnded checks that no call of the run is open.
 func (c *check) callsEnded() {
 	for id, k := range c.calls {
 		c.must(k.ended, "call %d is open", id)

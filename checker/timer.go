@@ -7,17 +7,17 @@ import (
 	"parley"
 )
 
-// unasked is what a log shows of what came unasked.
+// unasked is the state of timers and autonomous messages in a log.
 type unasked struct {
 	timers  map[parley.TimerID]parley.TimerSet // open
-	set     parley.CallID                      // what set the last one
+	set     parley.CallID                      // the call that set the last timer
 	fired   []parley.TimerFired                // since the last input
-	count   int                                // messages since a person wrote
-	last    parley.TimerFired                  // of an earlier message
-	spoke   parley.Seq                         // where a person last wrote
-	owed    map[parley.Seq]bool                // autonomous effects that were not taken back
-	said    map[parley.InputID]bool            // inputs that are synthetic
-	wanted  parley.RunID                       // whose evaluation is under way
+	count   int                                // autonomous messages since a person wrote
+	last    parley.TimerFired                  // of the previous message
+	spoke   parley.Seq                         // the last message of a person
+	owed    map[parley.Seq]bool                // autonomous effects that were not cancelled
+	said    map[parley.InputID]bool            // synthetic inputs
+	wanted  parley.RunID                       // the run that is being evaluated
 	enabled parley.Autonomy                    // of the run
 }
 
@@ -26,7 +26,7 @@ func newUnasked() unasked {
 		said: map[parley.InputID]bool{}}
 }
 
-// timerEvent looks at what events have to do with timers.
+// timerEvent checks timers and autonomous messages.
 func (c *check) timerEvent(e parley.Event) {
 	u := &c.unasked
 	if _, more := e.Body.(parley.TimerFired); len(u.fired) > 0 && !more {
@@ -68,7 +68,7 @@ func (c *check) timerEvent(e parley.Event) {
 		c.must(ok, "timer %d is not open", b.Timer)
 		delete(u.timers, b.Timer)
 	case parley.InputReceived:
-		fired := b.Synthetic && b.Mission == 0 // else it is an idle prompt
+		fired := b.Synthetic && b.Mission == 0 // otherwise it is an idle prompt
 		c.must(fired == (len(u.fired) > 0), "synthetic %v, %d timers fired", b.Synthetic, len(u.fired))
 		c.must(fired == strings.HasPrefix(b.Request, parley.FollowUpNamed), "is named %q", b.Request)
 		if u.said[parley.InputID(e.Seq)] = b.Synthetic; b.Synthetic {

@@ -7,16 +7,16 @@ import (
 	"parley"
 )
 
-// provenance is what a log shows of where content came from.
+// provenance is the state of sources in a log.
 type provenance struct {
-	read   map[parley.Source]bool // by the session, so far
+	read   map[parley.Source]bool // sources that the session has read so far
 	agent  parley.AgentRef        // of the run
 	grants map[parley.GrantID]grant
 }
 
-// A grant is a call that was allowed for good, by tool and arguments, and the
-// sources that its card named. A grant of a rule has no call: rules cover nothing
-// that follows untrusted content.
+// A grant is a call that a person allowed for the rest of the session, by tool and
+// arguments, with the sources that its card named. A grant of a rule has no call,
+// because rules cover no call after untrusted content.
 type grant struct {
 	call  string
 	named []parley.Source
@@ -26,7 +26,7 @@ func newProvenance() provenance {
 	return provenance{read: map[parley.Source]bool{}, grants: map[parley.GrantID]grant{}}
 }
 
-// trustEvent looks at what events have to do with sources.
+// trustEvent checks sources.
 func (c *check) trustEvent(e parley.Event) {
 	p := &c.provenance
 	switch b := e.Body.(type) {
@@ -60,7 +60,8 @@ func (c *check) reads(sources ...parley.Source) {
 	}
 }
 
-// distrusted are the sources read so far that the agent of the run does not trust.
+// distrusted returns the sources read so far that the agent of the run does not
+// trust.
 func (c *check) distrusted() (list []parley.Source) {
 	p := &c.provenance
 	trust := strings.Split(string(p.agent.Trust), ",")
@@ -76,8 +77,8 @@ func (c *check) distrusted() (list []parley.Source) {
 	return list
 }
 
-// granted reports whether a person allowed the call for good on a card that named
-// all these sources, and no person has revoked that.
+// granted reports whether a grant covers the call. The card of the grant must have
+// named all these sources, and the grant must not have been revoked.
 func (p provenance) granted(call string, sources []parley.Source) bool {
 	for _, g := range p.grants {
 		unnamed := func(s parley.Source) bool { return !slices.Contains(g.named, s) }
@@ -88,7 +89,7 @@ func (p provenance) granted(call string, sources []parley.Source) bool {
 	return false
 }
 
-// sourceOf is where the result of a call comes from.
+// sourceOf returns the source of the result of a call.
 func sourceOf(b parley.ToolCallRequested) parley.Source {
 	if server, _, ok := strings.Cut(b.Name, "__"); b.Source == "" && ok && !b.Remote {
 		return parley.Source("mcp:" + server)

@@ -1,7 +1,8 @@
-// Package machine has what differs between operating systems: locks on files, room on a disk, limits and processes.
+// Package machine contains the functions that differ between operating systems: file locks, disk space, limits and
+// processes.
 package machine
 
 import "errors"
 
-// ErrLocked is the error of Lock if another process, or another open file of this one, has the lock.
+// ErrLocked is returned by Lock if another process, or another open file of this process, holds the lock.
 var ErrLocked = errors.New("another process has the lock")

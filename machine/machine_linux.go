@@ -6,5 +6,5 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Allocate makes a file this long and takes the room for it on the disk.
+// Allocate extends a file to this size and reserves its space on the disk.
 func Allocate(f *os.File, size int64) error { return unix.Fallocate(int(f.Fd()), 0, 0, size) }

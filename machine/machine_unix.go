@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lock locks a file or folder for this open file alone. It does not wait. The system releases the lock when the
+// Lock locks a file or folder exclusively for this open file. It does not wait. The system releases the lock when the
 // process ends.
 func Lock(f *os.File) error {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
@@ -19,10 +19,10 @@ func Lock(f *os.File) error {
 	return err
 }
 
-// Unlock releases the lock, also for child processes that have inherited the file.
+// Unlock releases the lock, even for child processes that have inherited the file.
 func Unlock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }
 
-// Free is how many bytes a disk has left for this user.
+// Free returns the number of bytes that this user can still write to the disk.
 func Free(folder string) (uint64, error) {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(folder, &disk); err != nil {
@@ -31,13 +31,13 @@ func Free(folder string) (uint64, error) {
 	return uint64(disk.Bavail) * uint64(disk.Bsize), nil
 }
 
-// Alive reports whether a process runs, also one of another user.
+// Alive reports whether a process runs, even if it belongs to another user.
 func Alive(pid int) bool {
 	err := unix.Kill(pid, 0)
 	return err == nil || errors.Is(err, unix.EPERM)
 }
 
-// OpenFiles is how many files this process may have open.
+// OpenFiles returns the maximum number of files that this process may open.
 func OpenFiles() (uint64, error) {
 	var limit unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit)

@@ -7,13 +7,14 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockedAt is the byte that is locked. Windows refuses others to read a locked byte, so it lies behind any content.
+// lockedAt is the high half of the offset of the locked byte. Windows does not let others read a locked byte, so the
+// byte is behind any content.
 const lockedAt = 1 << 30
 
 func lockedByte() *windows.Overlapped { return &windows.Overlapped{OffsetHigh: lockedAt} }
 
-// Lock locks a file for this open file alone. It does not wait. The system releases the lock when the process ends.
-// Folders cannot be locked on Windows.
+// Lock locks a file exclusively for this open file. It does not wait. The system releases the lock when the process
+// ends. Folders cannot be locked on Windows.
 func Lock(f *os.File) error {
 	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
 		0, 1, 0, lockedByte())
@@ -28,7 +29,7 @@ func Unlock(f *os.File) error {
 	return windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, lockedByte())
 }
 
-// Free is how many bytes a disk has left for this user.
+// Free returns the number of bytes that this user can still write to the disk.
 func Free(folder string) (free uint64, err error) {
 	name, err := windows.UTF16PtrFromString(folder)
 	if err != nil {
@@ -38,10 +39,10 @@ func Free(folder string) (free uint64, err error) {
 	return free, err
 }
 
-// Allocate makes a file this long and takes the room for it on the disk, as NTFS does for files that are not sparse.
+// Allocate extends a file to this size. NTFS reserves the space of files that are not sparse.
 func Allocate(f *os.File, size int64) error { return f.Truncate(size) }
 
-// Alive reports whether a process runs, also one of another user.
+// Alive reports whether a process runs, even if it belongs to another user.
 func Alive(pid int) bool {
 	p, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(pid))
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package strictjson refuses JSON that two readers could understand differently: repeated keys, unknown keys, text
+// Package strictjson rejects JSON that two parsers could understand differently: repeated keys, unknown keys, text
 // after the value, and values that nest too deeply.
 package strictjson
 
@@ -10,12 +10,13 @@ import (
 	"fmt"
 )
 
-// AllLevels has RepeatedKey look at every object.
+// AllLevels has RepeatedKey check every object.
 const AllLevels = -1
 
-// RepeatedKey returns the first key that an object in raw has twice. Readers of
-// JSON differ in which of the two values they take, so callers refuse raw then.
-// raw must be one valid JSON value. Only the outermost levels are looked at.
+// RepeatedKey returns the first key that an object in raw has twice. Parsers of
+// JSON differ in which of the two values they take, so callers must reject raw
+// then. raw must be one valid JSON value. Only the given number of outermost
+// levels is checked.
 func RepeatedKey(raw []byte, levels int) (key string, repeated bool) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -79,13 +80,13 @@ func Deeper(raw []byte, most int) bool {
 	return false
 }
 
-// DecodeKnown decodes one JSON value into v, and refuses keys that v does not
-// know: a misspelt key would otherwise be ignored.
+// DecodeKnown decodes one JSON value into v, and rejects keys that v does not
+// have. Otherwise a misspelt key would be ignored.
 func DecodeKnown(raw []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	err := d.Decode(v)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // its own words are of Go types
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok { // the text of this error names Go types
 		return fmt.Errorf("%s cannot be of type %s", cmp.Or(wrong.Field, "the value"), wrong.Value)
 	}
 	if err != nil {

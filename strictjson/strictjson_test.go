@@ -42,7 +42,7 @@ func TestRepeatedKey(t *testing.T) {
 	}
 }
 
-// TestJSONChecksTakeAnything: whatever the bytes are, the checks end.
+// TestJSONChecksTakeAnything checks that the checks return for any input.
 func TestJSONChecksTakeAnything(t *testing.T) {
 	pieces := []string{"{", "}", "[", "]", `"a"`, `"b"`, ":", ",", "1", "null", " ", `"\`, "\xff"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -82,7 +82,8 @@ func TestDecodeKnown(t *testing.T) {
 	}
 }
 
-// TestWrongTypesAreToldWithoutGoNames: the sender of JSON knows nothing of Go types.
+// TestWrongTypesAreToldWithoutGoNames checks that errors about types contain no Go types, which the sender does not
+// know.
 func TestWrongTypesAreToldWithoutGoNames(t *testing.T) {
 	var a parley.Agent
 	for raw, want := range map[string]string{`{"approval":5}`: "approval cannot be of type number",
