@@ -45,7 +45,7 @@ type Option struct {
 type ApprovalRequested struct {
 	Call    CallID    `json:"call"`
 	Name    string    `json:"name"`
-	Show    string    `json:"show"`   // exactly what will be done
+	Show    string    `json:"show"`   // the action, exactly as it will be carried out
 	Digest  string    `json:"digest"` // of tool, arguments and place
 	Expires time.Time `json:"expires"`
 	Why     string    `json:"why,omitempty"` // why untrusted or flagged content requires the approval

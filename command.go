@@ -2,7 +2,7 @@ package parley
 
 import "time"
 
-// In is what enters a session: a Command from outside or a Report from one of
+// In is the argument of Decide: a Command from outside or a Report from one of
 // the session's own workers.
 type In interface{ in() }
 
@@ -33,9 +33,9 @@ type CommandBody interface {
 	decide(*decision, Command) error
 }
 
-// Rules are what must hold before a command reaches its session. The engine
-// applies them to commands from outside. Decide applies Tenant, Opens and Halted
-// to every command.
+// Rules are the conditions that must hold before a command reaches its session.
+// The engine applies them to commands from outside. Decide applies Tenant, Opens
+// and Halted to every command.
 type Rules struct {
 	Action Action // the permission that the sender needs
 	Tenant bool   // the command goes to the tenant's session; other commands go to conversations

@@ -29,7 +29,7 @@ type (
 		Tokens   int    `json:"tokens"`
 		Limit    int    `json:"limit"`
 		Messages int    `json:"messages"`
-		// Estimated: the vendor did not count.
+		// Estimated: the vendor did not count the tokens.
 		Estimated bool `json:"estimated,omitempty"`
 		// Prompt identifies the part of the request that is not in the log.
 		Prompt PromptDigest `json:"prompt,omitzero"`

@@ -8,7 +8,7 @@ import (
 // An EffectType says what an effect delivers.
 type EffectType string
 
-// SendMessage is a bookmark: show the run to a client without a cursor.
+// SendMessage is the effect of a bookmark: show the run to a client without a cursor.
 const SendMessage EffectType = "send_message"
 
 // EffectEnqueued promises a delivery to the outside. A send_message effect is a

@@ -179,7 +179,7 @@ func TestSimilarGrants(t *testing.T) {
 	refused(parley.DecideApproval{Decision: parley.AllowOnce, Scope: parley.ScopeSimilar})
 	refused(parley.DecideApproval{Decision: parley.Deny, Scope: parley.ScopeSimilar})
 	refused(parley.DecideApproval{Decision: parley.AllowAlways, Scope: "everything"})
-	decide(parley.AllowAlways, "") // exactly this
+	decide(parley.AllowAlways, "") // exactly this call
 	asks(like("mkdir a", "mkdir"), false, "the same call")
 	end()
 	asks(like("mkdir b", "mkdir"), true, "always without a scope covers exactly what was shown")

@@ -37,19 +37,19 @@ type State struct {
 
 	Queue []waiting // received and neither adopted nor withdrawn, oldest first
 	Run   *openRun  // the open run
-	// Unreported is a run that was ended from outside, until its changes of files are reported.
+	// Unreported is a run that was ended from outside, until its changes to files are reported.
 	Unreported RunID   `json:",omitempty"`
 	Undoing    RunID   `json:",omitempty"` // the run whose changes are being undone
 	Undone     []RunID `json:",omitempty"` // the last runs whose changes were undone
 
-	Always []grant  // what people allowed for the rest of the session, oldest first
+	Always []grant  // grants of people for the rest of the session, oldest first
 	Recent []string // the ends of the last inputs: attacks come in parts
 	// Sources that content was read from, sorted. The content stays in the
 	// context of the model, at least as a summary, so no source is ever
 	// removed.
 	Sources []Source `json:",omitempty"`
 
-	Timers         []timerState `json:",omitempty"` // that neither fired nor were cancelled, in the order they were set
+	Timers         []timerState `json:",omitempty"` // open timers, in the order they were set
 	Autonomous     int          `json:",omitempty"` // autonomous messages since a person last wrote
 	LastAutonomous time.Time    `json:",omitzero"`  // time of the last autonomous message
 	Stamp          int64        `json:",omitempty"` // in the name of the last autonomous message

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A Stop is why a turn ended.
+// A Stop is the reason why a turn ended.
 type Stop string
 
 const (

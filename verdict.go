@@ -7,7 +7,7 @@ type Verdict struct {
 	Kind      VerdictKind
 	Class     ToolClass
 	Reason    string      // why the call is blocked
-	Show      string      // what a person sees
+	Show      string      // the action as its card shows it
 	Digest    string      // the digest that an approval covers
 	Similar   SimilarRule // a rule that the approval may cover, too; zero: none
 	Questions []Question  // questions of the call

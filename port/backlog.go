@@ -7,7 +7,7 @@ import "time"
 type Backlog struct {
 	Due     []DueDepth
 	Cards   []Depth // open, by kind
-	Effects []Depth // owed, by type
+	Effects []Depth // undelivered, by type
 }
 
 // Add adds a row as stores count it. For cards and effects, Held is the count.

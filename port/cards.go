@@ -17,7 +17,7 @@ type CardQuery struct {
 	Limit   int
 }
 
-// A CardInfo is something that waits for a person.
+// A CardInfo is an entry in a list of cards.
 type CardInfo struct {
 	Kind      parley.CardKind    `json:"kind"`
 	Session   parley.SessionID   `json:"session"`
@@ -30,7 +30,7 @@ type CardInfo struct {
 	Owner     parley.PrincipalID `json:"owner"`
 	Tool      string             `json:"tool"`
 	Arguments string             `json:"arguments"`
-	Show      string             `json:"show,omitempty"` // exactly what will be done
+	Show      string             `json:"show,omitempty"` // the action, exactly as it will be carried out
 	Digest    string             `json:"digest,omitempty"`
 	Why       string             `json:"why,omitempty"`
 	Similar   string             `json:"similar,omitempty"` // the rule for similar calls that may be allowed

@@ -158,7 +158,7 @@ type Follower interface {
 	// Next waits for events. It fails with CodeUnavailable when the server
 	// stops, and with ctx's error.
 	Next(context.Context) ([]*Item, error)
-	// Close releases what the follower holds. Next must not be called again.
+	// Close releases the resources of the follower. Next must not be called again.
 	Close()
 }
 
