@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Attacks by commands of one workspace on what later or concurrent commands of
-// the same workspace are given.
+// Attacks by commands on later or concurrent commands of the same workspace.
 
-// TestTheTopOfTheWorkspaceIsWritable: what is protected there takes nothing
-// ordinary away, but where Landlock is all there is.
+// TestTheTopOfTheWorkspaceIsWritable checks that protected places at the top of
+// the workspace do not stop ordinary work there. Landlock alone is the
+// exception.
 func TestTheTopOfTheWorkspaceIsWritable(t *testing.T) {
 	each(t, func(b *bench) {
 		b.box.protected = append(b.box.protected, Protected{"skills", false}, Protected{".parley", false})
@@ -35,8 +35,9 @@ func TestTheTopOfTheWorkspaceIsWritable(t *testing.T) {
 	})
 }
 
-// A protected folder that does not exist cannot be made, as a folder or as a
-// link that leads elsewhere, so later commands are given nothing by it.
+// TestNoLinkInPlaceOfAProtectedFolder checks that a command cannot make a
+// missing protected folder, as a folder or as a link to elsewhere. Otherwise
+// later commands could get whatever the link leads to.
 func TestNoLinkInPlaceOfAProtectedFolder(t *testing.T) {
 	each(t, func(b *bench) {
 		b.box.protected = append(b.box.protected, Protected{"skills", false}, Protected{".parley", false}, Protected{"lib/deep/skills", false})
@@ -53,8 +54,8 @@ func TestNoLinkInPlaceOfAProtectedFolder(t *testing.T) {
 	})
 }
 
-// A link that a person has put in a protected place is covered or refused, and
-// never followed.
+// TestALinkInAProtectedPlaceIsNotFollowed checks that a link that a person has
+// put in a protected place is covered or refused, and never followed.
 func TestALinkInAProtectedPlaceIsNotFollowed(t *testing.T) {
 	each(t, func(b *bench) {
 		b.box.protected = append(b.box.protected, Protected{"skills", false})
@@ -77,7 +78,8 @@ func TestALinkInAProtectedPlaceIsNotFollowed(t *testing.T) {
 	})
 }
 
-// The folders around a protected place cannot be moved away and made anew.
+// A command cannot move the folders around a protected place away and make new
+// ones.
 func TestParentsOfProtectedPlacesStay(t *testing.T) {
 	each(t, func(b *bench) {
 		if err := os.MkdirAll(b.workspace+"/conf/in/agents", 0o755); err != nil {
@@ -104,8 +106,9 @@ func TestParentsOfProtectedPlacesStay(t *testing.T) {
 	})
 }
 
-// Secret files are hidden wherever they are: below folders that other tools
-// pass over, below long paths, among very many files, in repositories.
+// TestSecretsAreHiddenEverywhere checks that secret files are hidden
+// everywhere: below folders that other tools skip, below long paths, among very
+// many files, and in repositories.
 func TestSecretsAreHiddenEverywhere(t *testing.T) {
 	each(t, func(b *bench) {
 		places := []string{"node_modules/pkg", ".git/objects", "a/.git/modules", "lib/nested/.git", strings.Repeat("deep/", 100), strings.Repeat(strings.Repeat("n", 200)+"/", 9)}
@@ -117,7 +120,8 @@ func TestSecretsAreHiddenEverywhere(t *testing.T) {
 				b.t.Fatal(err)
 			}
 		}
-		// A folder that cannot be looked into, which its owner could open up.
+		// A folder that cannot be listed, but that its owner could make
+		// accessible again.
 		closed := b.workspace + "/closed"
 		if err := os.Mkdir(closed, 0o755); err != nil {
 			b.t.Fatal(err)
@@ -143,7 +147,8 @@ func TestSecretsAreHiddenEverywhere(t *testing.T) {
 	})
 }
 
-// Where there is more than is looked at, nothing runs: a secret may be in it.
+// TestAWalkThatIsCutRefuses checks that nothing runs if the workspace has more
+// entries than the limit: an unseen entry may be a secret.
 func TestAWalkThatIsCutRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 30 {
@@ -163,7 +168,8 @@ func TestAWalkThatIsCutRefuses(t *testing.T) {
 	}
 }
 
-// A path that is longer than the kernel takes at once hides what is below it.
+// TestSecretsBelowVeryLongPaths checks that a path longer than the kernel's
+// limit hides the secrets below it.
 func TestSecretsBelowVeryLongPaths(t *testing.T) {
 	each(t, func(b *bench) {
 		name := strings.Repeat("x", 200)
@@ -197,7 +203,8 @@ func TestSecretsBelowVeryLongPaths(t *testing.T) {
 	})
 }
 
-// A further folder in the workspace that was replaced by a link leads nowhere.
+// TestAReplacedFolderIsRefused checks that an additional folder in the
+// workspace is refused once a link has replaced it.
 func TestAReplacedFolderIsRefused(t *testing.T) {
 	each(t, func(b *bench) {
 		cache := b.workspace + "/lib/cache"
@@ -223,8 +230,9 @@ func TestAReplacedFolderIsRefused(t *testing.T) {
 	})
 }
 
-// Links on the way to a further folder are followed where an operator has put
-// them, and never in the workspace.
+// TestFurtherFoldersAreResolvedOnce checks that links to additional folders are
+// followed outside the workspace, where an operator has put them, and never
+// inside it.
 func TestFurtherFoldersAreResolvedOnce(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -247,7 +255,7 @@ func TestFurtherFoldersAreResolvedOnce(t *testing.T) {
 		"ws": "!", "ws/real": "!", "ws/real/agents": "!", "ws/real/agents/sub": "!", "other": "!", "other/data/sub": "!",
 	} {
 		got, err := s.Resolve(filepath.Join(top, path), true)
-		if want == "!" { // it must not be given
+		if want == "!" { // a command must not get it
 			if err == nil {
 				t.Errorf("%s is given", path)
 			}
@@ -291,8 +299,8 @@ func (b *bench) runElsewhere(c Command) (string, Ended) {
 	return out.String(), ended
 }
 
-// Names are bytes: one that is not UTF-8 is protected like any other, and makes
-// no later command fail.
+// TestNamesThatAreNotUTF8 checks that a name that is not UTF-8 is protected
+// like any other, and does not make later commands fail.
 func TestNamesThatAreNotUTF8(t *testing.T) {
 	each(t, func(b *bench) {
 		odd := b.workspace + "/lib/conf\xff"
@@ -320,8 +328,8 @@ func TestNamesThatAreNotUTF8(t *testing.T) {
 	})
 }
 
-// Folders that can be listed and not entered, and very many secrets, make no
-// later command fail.
+// TestOddFoldersStopNoCommand checks that later commands still run if a folder
+// can be listed but not entered, and if there are very many secrets.
 func TestOddFoldersStopNoCommand(t *testing.T) {
 	each(t, func(b *bench) {
 		dir := b.workspace + "/lib/listed"
@@ -347,7 +355,8 @@ func TestOddFoldersStopNoCommand(t *testing.T) {
 	})
 }
 
-// A workspace that lies in a folder all commands can read is protected as well.
+// TestAWorkspaceInASharedFolder checks that a workspace is protected even if it
+// lies in a folder that all commands can read.
 func TestAWorkspaceInASharedFolder(t *testing.T) {
 	top, err := os.MkdirTemp("/opt", "parley-test-")
 	if err != nil {
@@ -371,8 +380,8 @@ func TestAWorkspaceInASharedFolder(t *testing.T) {
 	})
 }
 
-// What a command leaves in its temporary folder goes, however deep it is and
-// whatever rights it has.
+// TestDeepFoldersGo checks that the temporary folder of a command is removed,
+// whatever the depth and the permissions of its contents.
 func TestDeepFoldersGo(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "private")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -409,7 +418,7 @@ func TestDeepFoldersGo(t *testing.T) {
 	}
 }
 
-// No setuid or setgid bit is set, by any call that could.
+// TestNoSetuid checks that no system call sets a setuid or setgid bit.
 func TestNoSetuid(t *testing.T) {
 	each(t, func(b *bench) {
 		file := b.workspace + "/lib/file"
@@ -468,8 +477,8 @@ func TestCommandsOfRootRunAsTheOwner(t *testing.T) {
 	})
 }
 
-// An empty file in place of a missing one goes, and never with what a person
-// has put there meanwhile.
+// TestCoversAreRemovedWithoutLoss checks that an unused cover is removed, and
+// that a file which a person has put there in the meantime is not.
 func TestCoversAreRemovedWithoutLoss(t *testing.T) {
 	dir := t.TempDir()
 	root, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// BenchmarkRun is what a command costs before it does anything.
+// BenchmarkRun measures the overhead of running a command.
 func BenchmarkRun(b *testing.B) {
 	for _, r := range append(rungs, bare) {
 		b.Run(string(r), func(b *testing.B) {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// available says what is missing to try a rung, or nil.
+// available returns why a rung cannot be tried, or nil.
 func available(r rung) error {
 	switch r {
 	case bubblewrap:
@@ -38,7 +38,7 @@ func available(r rung) error {
 	return nil
 }
 
-// describe says what a rung is made of.
+// describe names what a rung is built on.
 func describe(r rung) string {
 	switch r {
 	case bubblewrap:
@@ -50,8 +50,8 @@ func describe(r rung) string {
 	return "namespaces of Parley's own"
 }
 
-// ownerOf is the user that commands run as if the server is root and the
-// workspace belongs to another user; else nil.
+// ownerOf returns the owner of the workspace, as the user that commands run as.
+// It returns nil unless the server is root and the owner is another user.
 func ownerOf(workspace string) *user {
 	var stat unix.Stat_t
 	if os.Getuid() != 0 || unix.Stat(workspace, &stat) != nil || stat.Uid == 0 {
@@ -60,8 +60,8 @@ func ownerOf(workspace string) *user {
 	return &user{int(stat.Uid), int(stat.Gid)}
 }
 
-// confine puts the last restrictions in place and becomes the command. They are
-// those of one thread, which is all that is left after that.
+// confine applies the last restrictions and becomes the command. The
+// restrictions apply to one thread; exec leaves no other.
 func confine() {
 	closeOnExec()
 	report := inherited(lastFD)
@@ -85,7 +85,7 @@ func confine() {
 	if err := limit(told.Rung, told.Memory); err != nil {
 		fail("its limits cannot be set: %v", err)
 	}
-	// No program may gain rights by being started, whoever owns it.
+	// No program may gain rights by being started, whatever its owner.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		fail("new privileges cannot be ruled out: %v", err)
 	}
@@ -114,7 +114,7 @@ func confine() {
 	fmt.Fprint(report, builtLine)
 	var allowed bool
 	if err := in.Decode(&allowed); err != nil || !allowed {
-		unix.Exit(125) // it is not wanted any more
+		unix.Exit(125) // the server has cancelled the command
 	}
 	fmt.Fprint(report, started)
 	if lookErr != nil {
@@ -123,8 +123,8 @@ func confine() {
 	fail("%q cannot be started: %v", told.Argv[0], unix.Exec(program, told.Argv, told.Env))
 }
 
-// verify looks from within whether every place of the workspace is treated as it
-// is to be. The workspace must be the folder that was opened.
+// verify checks from inside the sandbox that every place of the workspace is
+// treated as ordered. The workspace must be the folder that was opened.
 func verify(told spec) error {
 	root, err := unix.Open(told.Workspace, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -173,7 +173,7 @@ func (p place) verify(root int) error {
 func limit(r rung, memory uint64) error {
 	processes := uint64(MaxProcesses)
 	if r != bubblewrap && r != namespaces {
-		processes += tasks(os.Getuid()) // they count, as there is no namespace of users
+		processes += tasks(os.Getuid()) // without a user namespace, the limit counts these threads too
 	}
 	for _, l := range []struct {
 		what  int
@@ -186,7 +186,7 @@ func limit(r rung, memory uint64) error {
 		if err := unix.Getrlimit(l.what, &now); err != nil {
 			return err
 		}
-		value := min(l.value, now.Max) // never more than there is
+		value := min(l.value, now.Max) // a limit cannot be raised
 		if err := unix.Setrlimit(l.what, &unix.Rlimit{Cur: value, Max: value}); err != nil {
 			return err
 		}
@@ -217,8 +217,8 @@ func tasks(uid int) (n uint64) {
 	return n
 }
 
-// dropCapabilities leaves root with none. It gets none back: no new privileges
-// means that starting a program adds nothing to them.
+// dropCapabilities takes all capabilities from root. Root cannot get any back:
+// because of no_new_privs, starting a program adds none.
 func dropCapabilities() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData

@@ -18,31 +18,32 @@ import (
 )
 
 // Covers are empty files and folders in the place of protected ones that do not
-// exist: a command must not make them, and only what exists can be protected.
-// They go with the last command that can change the workspace. To remove one
-// earlier would uncover the place for the others, those of another server that
-// works on the same workspace among them.
+// exist: a command must not make these, and only an existing path can be
+// protected. Covers are removed when the last command that can change the
+// workspace has ended. Removing one earlier would uncover the place for the
+// remaining commands, including those of another server that works on the same
+// workspace.
 type covers struct {
-	mu       sync.Mutex // held while files are made and removed: the two must not cross
-	commands int        // that have entered
+	mu       sync.Mutex // held while files are made or removed, so that the two do not overlap
+	commands int        // number of commands between enter and leave
 	made     map[string]made
 
-	// lock is a file that stands for the workspace. A server has a shared lock on it
-	// while it has a command that can change the workspace. It removes covers only
-	// under an exclusive lock, which no server gets while another has the shared one.
-	// Nil: there is no command, or no lock.
+	// lock is a file that stands for the workspace. A server has a shared lock on it while it has a command that can
+	// change the workspace. It removes covers only under an exclusive lock, which no server gets while another has the
+	// shared one. Nil: there is no command, or no lock.
 	lock *os.File
 }
 
-// made is a file or folder that was made in place of a missing one.
+// made describes a file or folder that was made in place of a missing one.
 type made struct {
 	Path     string // relative to the workspace
 	File     bool
 	Dev, Ino uint64
 }
 
-// enter says that a command is to be set up that can change the workspace. It
-// returns the lock, for the supervisor: it holds the lock if the server is killed.
+// enter registers a command that can change the workspace, before it is set up.
+// It returns the lock, for the supervisor: if the server is killed, the
+// supervisor still holds it.
 func (c *covers) enter(root int) *os.File {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,11 +53,11 @@ func (c *covers) enter(root int) *os.File {
 	return c.lock
 }
 
-// lockTime bounds the wait for another server that removes its covers.
+// lockTime limits how long a server waits for another server that removes its covers.
 const lockTime = time.Second
 
-// lockShared returns nil if there is no lock file, or if another program than a
-// server keeps it locked.
+// lockShared takes the shared lock. It returns nil if there is no lock file, or
+// if a program that is not a server keeps it locked.
 func lockShared(root int) *os.File {
 	file := openLock(root)
 	if file == nil {
@@ -75,8 +76,8 @@ func lockShared(root int) *os.File {
 }
 
 // openLock opens the lock file of a workspace, which all servers of the machine
-// share. It is not in the workspace, where commands could lock it, but in /dev/shm,
-// of which sandboxes have their own.
+// share. It is in /dev/shm because each sandbox has its own /dev/shm; commands
+// could lock a file in the workspace.
 func openLock(root int) *os.File {
 	var stat unix.Stat_t
 	if unix.Fstat(root, &stat) != nil {
@@ -94,12 +95,12 @@ func openLock(root int) *os.File {
 	return file
 }
 
-// lockAlone makes a shared lock exclusive. It reports false if another server has
-// a command that can change the workspace.
+// lockAlone makes a shared lock exclusive. It returns false if another server
+// has a command that can change the workspace.
 func lockAlone(lock int) bool { return unix.Flock(lock, unix.LOCK_EX|unix.LOCK_NB) == nil }
 
-// use covers a path beneath the folder root, if nothing is there, until the last
-// command has left.
+// use covers a path beneath the folder root if nothing is there. The cover
+// stays until the last command has left.
 func (c *covers) use(root int, path string, file bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,8 +123,8 @@ func (c *covers) use(root int, path string, file bool) error {
 	return nil
 }
 
-// makeMissing makes an empty file or folder, unless something exists there, and
-// returns what is there then.
+// makeMissing makes an empty file or folder, unless something exists there.
+// Either way, it returns the identity of the entry.
 func makeMissing(root int, path string, file bool) (there made, fresh bool, err error) {
 	dir, _, err := openBeneath(root, filepath.Dir(path))
 	if err != nil {
@@ -148,7 +149,7 @@ func makeMissing(root int, path string, file bool) (there made, fresh bool, err 
 	return made{path, file, stat.Dev, stat.Ino}, fresh, err
 }
 
-// list is everything that was made and not removed, outer folders first.
+// list returns all covers that have not been removed, outer folders first.
 func (c *covers) list() []made {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,8 +160,9 @@ func (c *covers) sorted() []made {
 	return slices.SortedFunc(maps.Values(c.made), func(a, b made) int { return strings.Compare(a.Path, b.Path) })
 }
 
-// leave says that a command has ended that had entered. If another server has a
-// command, the covers stay until the next of this server's commands has ended.
+// leave registers that a command has ended that had called enter. If another
+// server has a command, the covers stay until the next command of this server
+// has ended.
 func (c *covers) leave(root int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,7 +179,7 @@ func (c *covers) leave(root int) {
 	}
 }
 
-// uncover removes what was made, unless it is no longer that, or no longer empty.
+// uncover removes covers, except those that have been replaced or are not empty.
 func uncover(root int, list []made) {
 	for i := len(list) - 1; i >= 0; i-- {
 		dir, _, err := openBeneath(root, filepath.Dir(list[i].Path))
@@ -187,16 +189,17 @@ func uncover(root int, list []made) {
 		if name := filepath.Base(list[i].Path); list[i].File {
 			list[i].removeFile(dir, name)
 		} else {
-			_ = unix.Unlinkat(dir, name, unix.AT_REMOVEDIR) // fails unless it is empty
+			_ = unix.Unlinkat(dir, name, unix.AT_REMOVEDIR) // fails if it is not empty
 		}
 		unix.Close(dir)
 	}
 }
 
-// removeFile removes an empty file without ever removing what a person writes at
-// the same time. It is first moved to a random name; then the kernel must
-// confirm, by a lease, that no other process has it open; then it must be the file
-// that was made, and empty. In any other case it goes back.
+// removeFile removes an empty cover. It never removes data that a person writes
+// at the same time. It first renames the file to a random name. Then the kernel
+// must confirm, by a lease, that no other process has the file open. The file
+// must also be the cover that was made, and empty. Otherwise removeFile renames
+// it back.
 func (m made) removeFile(dir int, name string) {
 	aside := "." + rand.Text()
 	if unix.Renameat2(dir, name, dir, aside, unix.RENAME_NOREPLACE) != nil {
@@ -214,7 +217,7 @@ func (m made) isUnused(dir int, name string) bool {
 	if err != nil {
 		return false
 	}
-	defer unix.Close(fd) // which ends the lease
+	defer unix.Close(fd) // also ends the lease
 	var stat unix.Stat_t
 	if unix.Fstat(fd, &stat) != nil || stat.Dev != m.Dev || stat.Ino != m.Ino || stat.Mode&unix.S_IFMT != unix.S_IFREG {
 		return false

@@ -13,8 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCoversOfTwoServers: a server whose last command ends does not uncover what
-// a command of another server, on the same workspace, must not make.
+// TestCoversOfTwoServers: when the last command of a server ends, the server
+// does not uncover places that a command of another server, on the same
+// workspace, must not make.
 func TestCoversOfTwoServers(t *testing.T) {
 	each(t, func(b *bench) {
 		b.box.protected = append(b.box.protected, Protected{"lib/.env", true}, Protected{"lib/skills", false})
@@ -28,7 +29,7 @@ func TestCoversOfTwoServers(t *testing.T) {
 		if out := second(); strings.Count(out, "refused") != 2 {
 			b.t.Error(out)
 		}
-		b.box = other // its next command takes its covers away
+		b.box = other // after its next command, the other server removes its covers
 		b.shell(0, "true")
 		for _, name := range []string{"lib/.env", "lib/skills"} {
 			if _, err := os.Lstat(b.workspace + "/" + name); err == nil {
@@ -38,8 +39,8 @@ func TestCoversOfTwoServers(t *testing.T) {
 	})
 }
 
-// waiting starts a command that waits, and returns when it runs. The function
-// lets it go on, and returns its output.
+// waiting starts a command that waits, and returns when it is running. The
+// returned function lets the command continue, and returns its output.
 func (b *bench) waiting(box *Sandbox, name, then string) (goOn func() string) {
 	begun, on := "src/"+name+"-begun", "src/"+name+"-on"
 	for _, fifo := range []string{begun, on} {
@@ -64,7 +65,7 @@ func (b *bench) waiting(box *Sandbox, name, then string) (goOn func() string) {
 	}
 }
 
-// TestACommandMayLockTheWorkspace: the lock that servers share is another one.
+// TestACommandMayLockTheWorkspace: the servers lock another file.
 func TestACommandMayLockTheWorkspace(t *testing.T) {
 	if _, err := exec.LookPath("flock"); err != nil {
 		t.Skip("needs the program flock")

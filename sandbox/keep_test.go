@@ -4,7 +4,8 @@ package sandbox
 
 import "testing"
 
-// TestWhatIsKept can be read and run from within, and not changed.
+// TestWhatIsKept: a command can read and run files in a kept place, and cannot
+// change them.
 func TestWhatIsKept(t *testing.T) {
 	each(t, func(b *bench) {
 		b.box.protected = append(b.box.protected, Protected{"lib", false}, Protected{"absent", false})

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Versions of Landlock below this one do not keep a command from signalling
-// whatever runs as the same user, the server included.
+// landlockNeeded is the first version of Landlock that stops a command from
+// sending signals to other processes of the same user, including the server.
 const landlockNeeded = 6
 
 const (
@@ -23,7 +23,7 @@ const (
 	runAccess  = readAccess | unix.LANDLOCK_ACCESS_FS_EXECUTE
 	fileAccess = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE |
 		unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
-	allAccess = 1<<16 - 1 // of version 5 and later
+	allAccess = 1<<16 - 1 // all rights of version 5, which later versions keep
 )
 
 func landlockVersion() int {
@@ -34,8 +34,9 @@ func landlockVersion() int {
 	return int(version)
 }
 
-// restrict allows this thread what is listed, beneath folders as they are now.
-// A rule is given to what a descriptor is of: no name is looked up twice.
+// restrict limits this thread to the listed paths, and to folders as they are
+// now. Each rule applies to the file behind a descriptor, so no name is looked
+// up twice.
 func restrict(told spec) error {
 	attr := unix.LandlockRulesetAttr{
 		Handled_access_fs:  allAccess,
@@ -45,13 +46,13 @@ func restrict(told spec) error {
 	if told.Network {
 		attr.Handled_access_net = 0
 	}
-	const known = 24 // bytes of attr that version 6 has
+	const known = 24 // size of attr in version 6
 	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), known, 0)
 	if errno != 0 {
 		return errno
 	}
 	set := ruleset(r)
-	apart := told.Outside // the workspace and further folders have rules of their own
+	apart := told.Outside // the workspace and the additional folders have their own rules
 	for _, f := range told.given() {
 		apart = append(apart, f.Path)
 	}
@@ -80,7 +81,8 @@ func restrict(told spec) error {
 		}
 	}
 	for _, f := range told.Folders {
-		// What is protected of the workspace stays so, whatever it is reached by.
+		// Protected places stay protected if they are reached through an
+		// additional folder.
 		var places []place
 		for _, p := range told.Places {
 			if ok, rel := within(f.Path, filepath.Join(told.Workspace, p.Path)); ok {
@@ -104,7 +106,7 @@ func (told spec) access(write bool) uint64 {
 
 type ruleset uintptr
 
-// enforce is for good.
+// enforce applies the rules to this thread for good.
 func (set ruleset) enforce() error {
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(set), 0, 0); errno != 0 {
 		return errno
@@ -112,7 +114,7 @@ func (set ruleset) enforce() error {
 	return unix.Close(int(set))
 }
 
-// allow gives a rule to what a descriptor is of.
+// allow adds a rule for the file or folder behind a descriptor.
 func (set ruleset) allow(fd int, access uint64) error {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
@@ -121,7 +123,7 @@ func (set ruleset) allow(fd int, access uint64) error {
 	switch stat.Mode & unix.S_IFMT {
 	case unix.S_IFDIR:
 	case unix.S_IFLNK:
-		return nil // what it leads to is allowed, or not, by itself
+		return nil // the target of the link is allowed, or not, by its own rules
 	default:
 		access &= fileAccess
 	}
@@ -133,7 +135,7 @@ func (set ruleset) allow(fd int, access uint64) error {
 	return nil
 }
 
-// allowPath is for paths outside the workspace, which no command can change.
+// allowPath allows a path outside the workspace, which no command can change.
 func (set ruleset) allowPath(path string, hidden []string, access uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -149,10 +151,11 @@ func (set ruleset) allowPath(path string, hidden []string, access uint64) error 
 	return set.allowBeneath(fd, ".", places, access)
 }
 
-// allowBeneath allows what is in an open folder but for some places. A rule is
-// about everything beneath, and nothing takes it back: so each entry of a folder
-// that holds such a place gets a rule of its own, and that folder itself can
-// only be listed. Nothing new can be made in it.
+// allowBeneath allows an open folder and its contents, except some places. A
+// Landlock rule covers everything beneath a folder, and no other rule can take
+// that back. So if a folder contains an excepted place, each of its entries
+// gets a rule of its own. The folder itself can then only be listed: commands
+// can make nothing new in it.
 func (set ruleset) allowBeneath(fd int, path string, places []place, access uint64) error {
 	holds := false
 	for _, p := range places {
@@ -173,7 +176,7 @@ func (set ruleset) allowBeneath(fd int, path string, places []place, access uint
 	}
 	names, err := namesIn(fd)
 	if errors.Is(err, unix.EACCES) {
-		return nil // nothing in it can be allowed
+		return nil // nothing in it can be allowed either
 	}
 	if err != nil {
 		return err
@@ -195,7 +198,7 @@ func (set ruleset) allowBeneath(fd int, path string, places []place, access uint
 	return nil
 }
 
-// placesIn are those that are at a path or beneath it.
+// placesIn returns the places at a path or beneath it.
 func placesIn(places []place, path string) (some []place) {
 	for _, p := range places {
 		if p.Path == path || strings.HasPrefix(p.Path, path+"/") {
@@ -216,8 +219,8 @@ func namesIn(fd int) ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-// bar keeps ports from this thread that has a network otherwise. Landlock knows
-// only what is allowed, so every other port is.
+// bar denies ports to a thread that otherwise has a network. Landlock can only
+// allow, so bar allows every other port.
 func bar(network bool, ports []uint16) error {
 	if !network || len(ports) == 0 {
 		return nil
@@ -226,7 +229,7 @@ func bar(network bool, ports []uint16) error {
 		return fmt.Errorf("that takes Landlock version 4 and the kernel has %d", version)
 	}
 	attr := unix.LandlockRulesetAttr{Handled_access_net: unix.LANDLOCK_ACCESS_NET_CONNECT_TCP}
-	const known = 16 // bytes of attr that version 4 has
+	const known = 16 // size of attr in version 4
 	r, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), known, 0)
 	if errno != 0 {
 		return errno
@@ -244,7 +247,8 @@ func bar(network bool, ports []uint16) error {
 	return ruleset(r).enforce()
 }
 
-// Of linux/landlock.h: struct landlock_net_port_attr, LANDLOCK_RULE_NET_PORT.
+// From linux/landlock.h: struct landlock_net_port_attr and
+// LANDLOCK_RULE_NET_PORT.
 type landlockPort struct{ access, port uint64 }
 
 const landlockRulePort = 2

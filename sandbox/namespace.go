@@ -18,14 +18,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The rung that needs nothing installed: this program makes the namespaces, and
-// in them a file system that is empty but for what a command is given. Mounts
-// are made from descriptors and onto descriptors.
+// The rung that needs no other program. This program makes the namespaces, and
+// in them a file system that is empty except for the command's own folders.
+// Mounts are made from descriptors and onto descriptors.
 
 const isolated = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-// newNamespaces is how the step that builds the file system is started: as root
-// of a user namespace whose only user is the one that commands run as.
+// newNamespaces returns the attributes of the step that builds the file system.
+// The step runs as root of a user namespace whose only user is the one that
+// commands run as.
 func newNamespaces(told spec) *syscall.SysProcAttr {
 	uid, gid := os.Getuid(), os.Getgid()
 	attr := &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: isolated}
@@ -35,7 +36,7 @@ func newNamespaces(told spec) *syscall.SysProcAttr {
 	if told.User != nil {
 		uid, gid = told.User.UID, told.User.GID
 	}
-	if os.Getuid() == 0 { // whose groups do not pass on
+	if os.Getuid() == 0 { // drops the supplementary groups of root
 		attr.GidMappingsEnableSetgroups = true
 		attr.Credential = &syscall.Credential{}
 	}
@@ -44,9 +45,9 @@ func newNamespaces(told spec) *syscall.SysProcAttr {
 	return attr
 }
 
-// inNamespaces builds the file system, starts the last step in a user namespace
-// of its own, in which it has no right over this one, and stays as the first
-// process: it waits for those that lose their parents.
+// inNamespaces builds the file system and starts the last step. The last step
+// gets its own user namespace, without rights over this one. inNamespaces then
+// stays as the first process of the namespace and reaps orphaned processes.
 func inNamespaces() {
 	closeOnExec()
 	report := inherited(lastFD)
@@ -77,30 +78,30 @@ func inNamespaces() {
 			fail(err)
 		}
 	}
-	uid, gid := os.Getuid(), os.Getgid() // 0, of the namespace
+	uid, gid := os.Getuid(), os.Getgid() // 0 in this namespace
 	outer := ids(told)
 	pid, err := step(told, []string{"/proc/self/exe", helperName, "confine"}, &syscall.SysProcAttr{
 		Pdeathsig: syscall.SIGKILL, Cloneflags: unix.CLONE_NEWUSER,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: outer.UID, HostID: uid, Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: outer.GID, HostID: gid, Size: 1}},
-	}, report, func() error { // the ids were written there
+	}, report, func() error { // after the id maps were written there
 		return unix.MountSetattr(unix.AT_FDCWD, "/proc", 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 	}, gate)
 	if err != nil {
 		fail(err)
 	}
-	report.Close() // its end is the command's start
+	report.Close() // the end of the report means that the command has started
 	exit, some := make(chan int, 1), make(chan struct{}, 1)
 	go reap(pid, exit, some, &sync.Mutex{})
 	for range some {
 		if code, ok := received(exit); ok {
-			unix.Exit(code) // which ends all other processes of the namespace
+			unix.Exit(code) // this also ends all other processes of the namespace
 		}
 	}
 	unix.Exit(125)
 }
 
-// ids are those a command runs as.
+// ids returns the user and group that a command runs as.
 func ids(told spec) user {
 	if told.User != nil {
 		return *told.User
@@ -113,7 +114,7 @@ func buildRoot(told spec) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("mounts cannot be made private: %w", err)
 	}
-	// Everything is taken before the first mount hides something.
+	// Copy all mounts before the first new mount hides something.
 	b := builder{told: told}
 	if err := b.take(); err != nil {
 		return err
@@ -149,10 +150,10 @@ type builder struct {
 	links [][2]string
 }
 
-// A mount that is not attached yet.
+// A mount is not attached yet.
 type mount struct {
 	fd   int
-	path string // absolute, from within
+	path string // absolute, inside the sandbox
 	dir  bool
 }
 
@@ -161,14 +162,14 @@ const (
 	readable = harmless | unix.MOUNT_ATTR_RDONLY
 )
 
-// take copies the mounts that a command is given.
+// take copies the mounts that a command gets.
 func (b *builder) take() error {
 	for _, path := range b.told.shared() {
 		info, err := os.Lstat(path)
 		switch {
 		case err != nil:
 		case info.Mode()&os.ModeSymlink != 0 && slices.Contains(programs, path):
-			if to, err := os.Readlink(path); err == nil { // as /bin to usr/bin
+			if to, err := os.Readlink(path); err == nil { // for example /bin to usr/bin
 				b.links = append(b.links, [2]string{to, path})
 			}
 		default:
@@ -210,9 +211,9 @@ func (b *builder) copy(from, to string, attr uint64) error {
 	return nil
 }
 
-// copySame copies the mount of a folder that was opened outside: a descriptor of
-// another namespace cannot be copied itself, so what its name leads to here must
-// be the same folder.
+// copySame copies the mount of a folder that was opened outside. A descriptor
+// of another namespace cannot be copied. So copySame copies the path, and
+// checks that it leads to the same folder.
 func (b *builder) copySame(fd int, path string, write bool) error {
 	attr := uint64(readable)
 	if write {
@@ -231,7 +232,7 @@ func (b *builder) copySame(fd int, path string, write bool) error {
 	return nil
 }
 
-// place attaches what was taken.
+// place attaches the copied mounts.
 func (b *builder) place() error {
 	for _, l := range b.links {
 		if err := os.MkdirAll("."+filepath.Dir(l[1]), 0o755); err != nil {
@@ -249,7 +250,8 @@ func (b *builder) place() error {
 	return nil
 }
 
-// attach attaches a mount, and makes what it needs to be attached to.
+// attach attaches a mount, and makes the file or folder that serves as its
+// mount point.
 func (m mount) attach() error {
 	at := "." + m.path
 	err := os.MkdirAll(filepath.Dir(at), 0o755)
@@ -268,7 +270,7 @@ func (m mount) attach() error {
 	return err
 }
 
-// devices adds to /dev what is not a device.
+// devices adds the entries of /dev that are not devices.
 func (b *builder) devices() error {
 	for name, to := range map[string]string{"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0",
 		"stdout": "/proc/self/fd/1",
@@ -301,7 +303,7 @@ func (b *builder) processes() error {
 	return mount{fd, "/proc", true}.attach()
 }
 
-// newMount mounts a file system of its own, attached to nothing yet.
+// newMount creates a new file system; it is not attached yet.
 func newMount(kind string, attr int, options ...string) (int, error) {
 	context, err := unix.Fsopen(kind, unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -324,8 +326,9 @@ func newMount(kind string, attr int, options ...string) (int, error) {
 	return fd, nil
 }
 
-// treat protects the places of the workspace, outer ones first, each by the
-// descriptor of what was found there; and hides paths outside of it.
+// treat protects the places of the workspace, outer ones first. It reaches each
+// place by the descriptor of the entry found there. It also hides paths outside
+// the workspace.
 func (b *builder) treat() error {
 	if b.told.Workspace != "" {
 		root, _, err := openBeneath(unix.AT_FDCWD, strings.TrimPrefix(b.told.Workspace, "/"))
@@ -342,7 +345,7 @@ func (b *builder) treat() error {
 	for _, path := range b.told.Outside {
 		fd, stat, err := openBeneath(unix.AT_FDCWD, strings.TrimPrefix(path, "/"))
 		if err != nil {
-			continue // it is not there to begin with
+			continue // the sandbox does not contain it anyway
 		}
 		err = conceal(fd, stat.Mode&unix.S_IFMT == unix.S_IFDIR)
 		unix.Close(fd)
@@ -379,8 +382,9 @@ func (p place) treat(root int) error {
 	return mountOn(fd, at)
 }
 
-// conceal mounts an empty folder that cannot be entered, or nothing, on what is
-// open. A symbolic link is covered itself.
+// conceal mounts an empty folder that cannot be entered, or an unusable
+// /dev/null, on an open file or folder. If that is a symbolic link, the link
+// itself is covered.
 func conceal(at int, dir bool) error {
 	var fd int
 	var err error
@@ -389,7 +393,7 @@ func conceal(at int, dir bool) error {
 	} else {
 		fd, err = unix.OpenTree(unix.AT_FDCWD, "./dev/null", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 		if err == nil {
-			// so not even as a device
+			// readable includes nodev, so the device does not work either
 			err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: readable})
 		}
 	}
@@ -404,7 +408,8 @@ func mountOn(fd, at int) error {
 	return unix.MoveMount(fd, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
-// raiseLoopback brings up the only interface of a new network.
+// raiseLoopback brings up the loopback interface, the only one of a new
+// network.
 func raiseLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -14,7 +14,7 @@ type (
 	running struct{}
 )
 
-// Main does nothing here.
+// Main does nothing on this platform.
 func Main() {}
 
 func available(rung) error { return errOther }
@@ -23,7 +23,8 @@ func describe(r rung) string { return string(r) }
 
 func ownerOf(string) *user { return nil }
 
-// Run refuses: without a supervisor nothing could be promised about the end.
+// Run returns an error. Without a supervisor, it could not guarantee that all
+// processes end.
 func (s *Sandbox) Run(context.Context, Command) (Ended, error) { return Ended{}, errOther }
 
 func (s *Sandbox) run(ctx context.Context, c Command) (Ended, error) { return s.Run(ctx, c) }

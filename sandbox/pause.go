@@ -16,21 +16,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Running are the commands of a sandbox that can change the workspace. They are
-// paused while another command is being given its own: otherwise one could move
-// a secret file to where the other has looked already. A process can arrange to
-// be woken; so before the other command starts, it is checked that nothing has
-// run. A command that cannot be paused is ended.
+// Running holds the commands of a sandbox that can change the workspace. They
+// are paused while another command is set up; otherwise one could move a secret
+// file to a folder that the walk has already passed. A process can arrange to
+// be woken. So before the other command starts, the server checks that no
+// paused process has run. A command that cannot be paused is ended.
 type running struct {
 	once     sync.Once
-	building chan struct{} // holds the one that pauses the others
-	number   int           // of the last order; of the one in building
+	building chan struct{} // holds a token of the caller that pauses the others
+	number   int           // of the last order; used by the holder of building
 
-	mu sync.Mutex // guards the following; leaf
+	mu sync.Mutex // guards the following; no other lock is taken under it
 	of map[*supervisor]bool
 }
 
-// orderTime bounds how long an order may take.
+// orderTime limits how long carrying out an order may take.
 const orderTime = 5 * time.Second
 
 func (r *running) add(s *supervisor) {
@@ -48,15 +48,15 @@ func (r *running) remove(s *supervisor) {
 	delete(r.of, s)
 }
 
-// Paused are the commands that wait for another to be set up.
+// Paused holds the commands that are paused while another one is set up.
 type paused struct {
 	running *running
 	all     []*supervisor
 	resume  func() // may be called twice
 }
 
-// pause waits for its turn and stops all commands. Those that cannot be stopped
-// are ended.
+// pause waits for its turn and pauses all commands. It ends commands that
+// cannot be paused.
 func (r *running) pause(ctx context.Context) (paused, error) {
 	r.once.Do(func() { r.building = make(chan struct{}, 1) })
 	select {
@@ -77,7 +77,7 @@ func (r *running) pause(ctx context.Context) (paused, error) {
 		<-r.building
 	})
 	unable := p.follow(ctx, pause)
-	for range pauseAgain { // on a busy machine it takes more than one try
+	for range pauseAgain { // a busy machine may need more than one try
 		if len(unable) == 0 || ctx.Err() != nil {
 			break
 		}
@@ -99,10 +99,12 @@ func (r *running) pause(ctx context.Context) (paused, error) {
 
 const pauseAgain = 2
 
-// haveRun lists those of which something has run since they were paused.
+// haveRun returns the commands of which a process has run since they were
+// paused.
 func (p paused) haveRun(ctx context.Context) []*supervisor { return p.follow(ctx, check) }
 
-// follow gives all an order, and lists those that cannot follow it.
+// follow sends an order to all commands and returns those that could not carry
+// it out.
 func (p paused) follow(ctx context.Context, do what) (unable []*supervisor) {
 	p.running.number++
 	number := p.running.number
@@ -119,7 +121,8 @@ func (p paused) follow(ctx context.Context, do what) (unable []*supervisor) {
 	return unable
 }
 
-// follows waits until the order of that number was followed.
+// follows waits until the supervisor has answered the order with this number.
+// It reports whether the order was carried out.
 func (s *supervisor) follows(ctx context.Context, number int) bool {
 	for {
 		select {
@@ -135,26 +138,27 @@ func (s *supervisor) follows(ctx context.Context, number int) bool {
 	}
 }
 
-// The other side: a supervisor that pauses.
+// The supervisor's side of a pause.
 
 const (
 	pauseWithin = 3 * time.Second
 	pauseStep   = 250 * time.Microsecond
 )
 
-// A still is what the threads of all descendants were like when they were
-// stopped: how often each has been given the processor. One that has run since
-// was given it once more.
+// A still records the threads of all descendants at the time of the pause: how
+// often each has been given the processor. If a thread has run since, its count
+// has grown.
 type still map[string]string
 
-// pauseAll stops all descendants, and returns those that were not stopped before.
-// A thread in an uninterruptible wait counts as stopped: if it runs before the
-// pause is over, that is found out. It gives up if abort says so.
+// pauseAll stops all descendants, and returns those that were not stopped
+// before. A thread in an uninterruptible wait counts as stopped: if it runs
+// during the pause, stillStopped finds out. If abort returns true, pauseAll
+// gives up.
 func pauseAll(abort func() bool) (stopped []process, was still, ok bool) {
 	told := map[string]bool{}
 	for deadline := time.Now().Add(pauseWithin); time.Now().Before(deadline) && !abort(); time.Sleep(pauseStep) {
 		fresh := false
-		all, _ := descendants() // whether that was all is for the second look to say
+		all, _ := descendants() // the second look, below, finds out whether the list was whole
 		for _, p := range all {
 			if id := strconv.Itoa(p.pid) + " " + p.born; p.state != 'T' && p.state != 'Z' && !told[id] {
 				p.signal(unix.SIGSTOP)
@@ -173,9 +177,9 @@ func pauseAll(abort func() bool) (stopped []process, was still, ok bool) {
 	return nil, nil, false
 }
 
-// stillStopped reports whether nothing has run since.
+// stillStopped reports whether no descendant has run since.
 func stillStopped(was still) bool {
-	for range 200 { // other processes of the machine come and go
+	for range 200 { // retry, as other processes of the machine start and end
 		if again, _, whole := now(); whole {
 			return maps.Equal(was, again)
 		}
@@ -189,7 +193,8 @@ func now() (is still, quiet, whole bool) {
 	return is, quiet, whole
 }
 
-// threadsOf looks at all threads; quiet: none of them can be running.
+// threadsOf reads the state of all threads. quiet means that none of them can
+// be running.
 func threadsOf(all []process) (is still, quiet bool) {
 	is, quiet = still{}, true
 	for _, p := range all {
@@ -207,7 +212,8 @@ func threadsOf(all []process) (is still, quiet bool) {
 	return is, quiet
 }
 
-// threadOf reads the state of a thread and how often it was given the processor.
+// threadOf reads the state of a thread and how often it was given the
+// processor.
 func threadOf(file string) (state, switches string) {
 	f, err := os.Open(file)
 	if err != nil {

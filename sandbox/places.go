@@ -13,38 +13,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A place of the workspace is treated in a special way while a command runs.
+// A place is a path of the workspace that gets a special treatment while a
+// command runs.
 type place struct {
 	Path     string // relative to the workspace
 	Do       treatment
 	Dir      bool
-	Dev, Ino uint64 // of what was found there
+	Dev, Ino uint64 // identity of the file or folder found there
 }
 
 type treatment string
 
 const (
-	pin  treatment = "pin"  // it can be used, not moved or removed
-	keep treatment = "keep" // it can be read
-	hide treatment = "hide" // it cannot be seen
+	pin  treatment = "pin"  // commands can use it, not move or remove it
+	keep treatment = "keep" // commands can only read it
+	hide treatment = "hide" // commands cannot see it
 )
 
 const (
-	maxEntries = 2_000_000 // of the workspace
-	maxDepth   = 128       // folders within each other; deeper ones are hidden
-	maxLength  = 2048      // bytes of a path; what has longer ones is hidden
+	maxEntries = 2_000_000 // in the workspace
+	maxDepth   = 128       // of nested folders; deeper ones are hidden
+	maxLength  = 2048      // of a path, in bytes; folders with longer ones are hidden
 )
 
-// places finds what is to be treated in a special way beneath the folder root,
-// outer places first. What is protected and does not exist is covered before,
-// so that it is found as well; unless the command only reads.
+// places finds the places beneath the folder root that need a treatment, outer
+// places first. Missing protected places have been covered before, so it finds
+// them as well. For a command that only reads, there are no covers.
 func (s *Sandbox) places(root int) ([]place, error) {
 	var all []place
 	for _, p := range s.protected {
 		fd, stat, err := openBeneath(root, p.Path)
 		switch {
 		case errors.Is(err, unix.ENOENT):
-			continue // a command that only reads cannot make it
+			continue // the command only reads, so it cannot make the place
 		case err != nil:
 			return nil, fmt.Errorf("%s cannot be protected: %w", p.Path, err)
 		}
@@ -91,13 +92,13 @@ func (s *Sandbox) places(root int) ([]place, error) {
 		if c := strings.Compare(a.Path, b.Path); c != 0 {
 			return c
 		}
-		return order[b.Do] - order[a.Do] // the strongest stays
+		return order[b.Do] - order[a.Do] // keep the strongest treatment
 	})
 	all = slices.CompactFunc(all, func(a, b place) bool { return a.Path == b.Path })
 	return slices.DeleteFunc(all, func(p place) bool { return underHidden(all, p.Path) }), nil
 }
 
-// underHidden reports whether a folder around a path is hidden as a whole.
+// underHidden reports whether a folder above a path is hidden.
 func underHidden(sorted []place, path string) bool {
 	for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
 		i, ok := slices.BinarySearchFunc(sorted, dir,
@@ -109,9 +110,9 @@ func underHidden(sorted []place, path string) bool {
 	return false
 }
 
-// openBeneath opens a path beneath a folder for reference only, one name at a
-// time, and follows no symbolic link: the last name may be one, and is then what
-// is opened.
+// openBeneath opens a path beneath a folder with O_PATH, one name at a time. It
+// follows no symbolic link. If the last name is a link, it opens the link
+// itself.
 func openBeneath(root int, path string) (fd int, stat unix.Stat_t, err error) {
 	fd, err = unix.Openat(root, ".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	for name := range strings.SplitSeq(filepath.ToSlash(path), "/") {
@@ -133,24 +134,24 @@ func openBeneath(root int, path string) (fd int, stat unix.Stat_t, err error) {
 	return fd, stat, err
 }
 
-// A walk finds the secret files of a workspace. It looks everywhere: what it
-// cannot look into is hidden.
+// A walk finds the secret files of a workspace. It looks everywhere; it hides
+// any folder that it cannot look into.
 type walk struct {
 	secret    func(name string) bool
 	protected map[string]treatment
-	limit     int // of entries: where there are more, none is proven to be no secret
+	limit     int // on entries: beyond it, the walk fails, as unseen entries may be secrets
 	seen      int
 	found     []place
 }
 
-// folder looks through an open folder, and closes it.
+// folder walks an open folder and closes it.
 func (w *walk) folder(fd int, path string, depth int) error {
 	defer unix.Close(fd)
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := unix.Getdents(fd, buffer)
 		switch {
-		case errors.Is(err, unix.ENOENT): // it was removed meanwhile
+		case errors.Is(err, unix.ENOENT): // the folder was removed in the meantime
 			return nil
 		case err != nil:
 			return fmt.Errorf("%q cannot be listed, so that secret files in it cannot be hidden: %w", "./"+path, err)
@@ -174,7 +175,7 @@ func (w *walk) folder(fd int, path string, depth int) error {
 			}
 			err := w.entry(fd, path, string(name), kind, depth)
 			if errors.Is(err, unix.EACCES) && path != "" {
-				return w.hideFolder(fd, path) // it can be listed and not entered
+				return w.hideFolder(fd, path) // the folder can be listed but not entered
 			}
 			if err != nil {
 				return err
@@ -183,7 +184,7 @@ func (w *walk) folder(fd int, path string, depth int) error {
 	}
 }
 
-// hideFolder hides an open folder that cannot be looked into.
+// hideFolder hides an open folder that cannot be walked.
 func (w *walk) hideFolder(fd int, path string) error {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
@@ -212,7 +213,7 @@ func (w *walk) entry(parent int, folder, name string, kind byte, depth int) erro
 		return nil
 	case found.Dir:
 		fd, err := unix.Openat(parent, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		if errors.Is(err, unix.EACCES) { // its owner could open it up
+		if errors.Is(err, unix.EACCES) { // the owner could make it accessible again
 			w.found = append(w.found, found)
 			return nil
 		}
@@ -228,7 +229,7 @@ func (w *walk) entry(parent int, folder, name string, kind byte, depth int) erro
 
 func ignoreMissing(err error) error {
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
-		return nil // removed or replaced by a person: commands are paused
+		return nil // a person removed or replaced it; commands are paused
 	}
 	return err
 }

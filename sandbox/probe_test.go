@@ -17,10 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refused is how a probe ends that could not do what it tried.
+// refused is the exit code of a probe whose attempt failed, as it should.
 const refused = 42
 
-// probe is what tests do from within a sandbox.
+// probe carries out the attempts of the tests inside a sandbox.
 func probe(what string, args []string) {
 	if what == "each" {
 		var list [][]string
@@ -45,7 +45,7 @@ func try(what string, args []string) error {
 	switch what {
 	case "write":
 		return os.WriteFile(args[0], []byte("evil"), 0o644)
-	case "open": // for writing, where that alone must fail
+	case "open": // for writing; opening alone must fail
 		f, err := os.OpenFile(args[0], os.O_WRONLY, 0)
 		if err == nil {
 			f.Close()
@@ -90,7 +90,7 @@ func try(what string, args []string) error {
 			_, err = conn.Write([]byte("x"))
 		}
 		return err
-	case "mptcp", "fastopen": // other ways to a port of this machine
+	case "mptcp", "fastopen": // other ways to reach a port of this machine
 		port, _ := strconv.Atoi(args[0])
 		protocol, to := unix.IPPROTO_TCP, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}
 		if what == "mptcp" {
@@ -107,7 +107,7 @@ func try(what string, args []string) error {
 	case "socket":
 		family, _ := strconv.Atoi(args[0])
 		_, err := unix.Socket(family, unix.SOCK_RAW, 0)
-		if err != unix.EPERM { // others mean that the kernel was asked
+		if err != unix.EPERM { // any other result means that the call reached the kernel
 			return nil
 		}
 		return err
@@ -115,7 +115,7 @@ func try(what string, args []string) error {
 		pid, _ := strconv.Atoi(args[0])
 		return unix.Kill(pid, 0)
 	case "inherit":
-		for fd := uintptr(3); fd < 1024; fd++ { // what this program opened itself is not for others
+		for fd := uintptr(3); fd < 1024; fd++ { // descriptors that this program opened itself are close-on-exec
 			if flags, err := unix.FcntlInt(fd, unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
 				return nil
 			}
@@ -150,7 +150,7 @@ func try(what string, args []string) error {
 		return leave(what == "daemon", args)
 	case "sleep":
 		signal.Ignore(unix.SIGTERM, unix.SIGHUP, unix.SIGINT)
-		time.Sleep(time.Minute) // longer than any test looks
+		time.Sleep(time.Minute) // longer than any test waits
 	case "bomb":
 		bomb(args[0])
 	case "serve":
@@ -163,7 +163,8 @@ func try(what string, args []string) error {
 	return nil
 }
 
-// setuid tries to set the bits of a file in one of the ways there are.
+// setuid tries to set the setuid or setgid bit of a file in one of several
+// ways.
 func setuid(how, name string) error {
 	switch how {
 	case "chmod":
@@ -186,7 +187,8 @@ func setuid(how, name string) error {
 	return err
 }
 
-// wakeOnReads has the kernel continue this process whenever a folder is read.
+// wakeOnReads makes the kernel send SIGCONT to this process whenever a folder
+// is read.
 func wakeOnReads(dir string) error {
 	fd, err := unix.InotifyInit1(0)
 	for _, name := range []string{dir, dir + "/t", dir + "/u"} {
@@ -203,7 +205,8 @@ func wakeOnReads(dir string) error {
 	return err
 }
 
-// hop moves a folder, starts itself and ends, for ever, so that no process lasts.
+// hop moves a folder, starts itself and ends, forever, so that no process
+// lasts.
 func hop(dir string, args []string) {
 	n := 0
 	if len(args) == 0 {
@@ -218,11 +221,11 @@ func hop(dir string, args []string) {
 	argv := []string{os.Args[0], "probe", "hop", dir, strconv.Itoa(n + 1)}
 	syscall.ForkExec(os.Args[0], argv, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}})
 	if len(args) == 0 {
-		time.Sleep(time.Minute) // the first stays, or the command would end
+		time.Sleep(time.Minute) // the first process stays, or the command would end
 	}
 }
 
-// shuffle moves the folders t/d* between folders for ever.
+// shuffle moves the folders t/d* between folders forever.
 func shuffle(dir string) {
 	fmt.Println("moving")
 	for {
@@ -234,7 +237,7 @@ func shuffle(dir string) {
 	}
 }
 
-// call makes a system call that must be refused before the kernel looks at it.
+// call makes a system call that the filter must refuse.
 func call(name string) error {
 	number := map[string]uintptr{
 		"ptrace": unix.SYS_PTRACE, "mount": unix.SYS_MOUNT, "umount": unix.SYS_UMOUNT2, "unshare": unix.SYS_UNSHARE,
@@ -276,11 +279,11 @@ func rights() error {
 	return nil
 }
 
-// leave starts a process that ignores signals, as a daemon in a session of its
-// own with nothing open, and ends or stays.
+// leave starts a process that ignores signals, and then ends or stays. A daemon
+// gets a session of its own and has no open files.
 func leave(daemon bool, args []string) error {
 	if daemon && len(args) < 3 {
-		// Once more, so that who started it is gone.
+		// Start once more, so that the parent of the daemon is gone.
 		cmd := exec.Command(os.Args[0], append([]string{"probe", "daemon", args[0], "", "twice"}, args[1:]...)...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		if err := cmd.Run(); err != nil {
@@ -298,12 +301,12 @@ func leave(daemon bool, args []string) error {
 	}
 	fmt.Println("left")
 	if len(args) > 1 && args[1] == "stay" {
-		time.Sleep(time.Minute) // longer than any test looks
+		time.Sleep(time.Minute) // longer than any test waits
 	}
 	return nil
 }
 
-// bomb starts itself twice for as long as that works.
+// bomb starts itself twice, until that fails.
 func bomb(mark string) {
 	for {
 		for range 2 {

@@ -2,5 +2,5 @@
 
 package sandbox
 
-// The race detector takes more than any limit would let it.
+// The race detector needs more memory than any limit would allow.
 const testMemory = 1 << 60

@@ -16,7 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// raceRounds is how often races are run: few in CI, for a duration by hand.
+// raceRounds returns whether to run another round: a few rounds in CI, or
+// rounds for the duration in PARLEY_RACE_TIME.
 func raceRounds(t *testing.T) func() bool {
 	limit := 6
 	if long, err := time.ParseDuration(os.Getenv("PARLEY_RACE_TIME")); err == nil {
@@ -27,7 +28,7 @@ func raceRounds(t *testing.T) func() bool {
 	return func() bool { limit--; return limit >= 0 }
 }
 
-// spreadSecrets makes folders to move about, and secrets in them.
+// spreadSecrets makes folders that the test moves around, with secrets in them.
 func (b *bench) spreadSecrets() {
 	for i := range 8 {
 		for _, dir := range []string{fmt.Sprintf("lib/t/d%d/sub", i), fmt.Sprintf("lib/u/e%d", i)} {
@@ -42,8 +43,9 @@ func (b *bench) spreadSecrets() {
 	}
 }
 
-// While one command moves folders about as fast as it can, others are started
-// that look for a secret in them. PARLEY_RACE_TIME=10m runs this for so long.
+// TestSecretsStayHiddenWhileFoldersMove: one command moves folders as fast as
+// it can, while other commands start and look for a secret in them.
+// PARLEY_RACE_TIME=10m runs the test for that long.
 func TestSecretsStayHiddenWhileFoldersMove(t *testing.T) {
 	each(t, func(b *bench) {
 		b.spreadSecrets()
@@ -76,7 +78,7 @@ func TestSecretsStayHiddenWhileFoldersMove(t *testing.T) {
 }
 
 // While a command swaps a folder and a link to the outside as fast as it can,
-// others are started that try to write through it.
+// other commands start and try to write through it.
 func TestNothingOutsideIsReachedWhileLinksAreSwapped(t *testing.T) {
 	each(t, func(b *bench) {
 		for _, dir := range []string{"lib/real", "lib/real/in"} {
@@ -95,8 +97,8 @@ func TestNothingOutsideIsReachedWhileLinksAreSwapped(t *testing.T) {
 		begun := make(chan struct{})
 		done := make(chan error)
 		go func() {
-			// Outside the sandbox, so that it is not paused: as fast as a person's
-			// own program could be.
+			// The swapper runs outside the sandbox, so that it is not paused. A
+			// person's own program could be as fast.
 			done <- swap(ctx, b.workspace+"/lib/real", b.workspace+"/lib/link", begun)
 		}()
 		<-begun
@@ -133,8 +135,8 @@ func swap(ctx context.Context, a, b string, begun chan<- struct{}) error {
 
 func onceClosed(c chan struct{}) func() { return sync.OnceFunc(func() { close(c) }) }
 
-// A command that arranges to be woken while it is paused gains nothing by it, and
-// one that cannot be stopped holds up no other.
+// TestWakingUpGainsNothing: a command that arranges to be woken while it is
+// paused gains nothing, and a command that cannot be stopped delays no other.
 func TestWakingUpGainsNothing(t *testing.T) {
 	for _, how := range []string{"wake", "hop"} {
 		t.Run(how, func(t *testing.T) {
@@ -170,8 +172,8 @@ func TestWakingUpGainsNothing(t *testing.T) {
 	}
 }
 
-// A command that is cancelled while it waits for others to be paused does them no
-// harm.
+// TestACancelledStartHarmsNobody: cancelling a command while it waits for
+// others to be paused does not harm those others.
 func TestACancelledStartHarmsNobody(t *testing.T) {
 	each(t, func(b *bench) {
 		begun := make(chan struct{})

@@ -16,40 +16,41 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A spec is what the supervisor, and the steps between it and the command, are
-// told. It travels as gob, which keeps names that are not UTF-8 as they are.
+// A spec tells the supervisor, and the steps between it and the command, what
+// to run. It is encoded as gob, which keeps names that are not UTF-8 as they
+// are.
 type spec struct {
 	Rung      rung
 	Argv      []string
 	Dir       string
 	Env       []string
-	Workspace string // the descriptor rootFD is of this folder; empty: there is none
-	Dev, Ino  uint64 // of the same
+	Workspace string // path of the folder behind the descriptor rootFD; empty: there is none
+	Dev, Ino  uint64 // identity of that folder
 	ReadOnly  bool
 	Places    []place
-	Outside   []string // hidden paths that are not in the workspace
-	Private   string   // a folder for temporary files, which goes with the command
+	Outside   []string // hidden paths outside the workspace
+	Private   string   // a folder for temporary files, removed when the command ends
 	Memory    uint64
 	User      *user
-	Self      user // the server's own
+	Self      user // the user of the server
 	Folders   []folder
 	Network   bool
 	Barred    []uint16
-	// What is removed with the command if the server, which would do that, is gone.
+	// For the cleanup of covers by the supervisor if the server is gone.
 	Server int
 	Made   []made
-	Lock   int // the descriptor of the covers' lock; zero: there is none
+	Lock   int // descriptor of the covers' lock; zero: there is none
 }
 
-// A folder is one that a command has beside the workspace.
+// A folder is an additional folder that a command gets.
 type folder struct {
 	Path  string
-	FD    int // of the same, in the supervisor and in what it starts
+	FD    int // its descriptor, in the supervisor and in the processes it starts
 	Write bool
 }
 
-// given are the folders that a command has, the workspace among them, outer ones
-// first: an inner one is mounted on top.
+// given returns the folders of a command, including the workspace. Outer
+// folders come first, so that inner ones are mounted on top.
 func (told spec) given() []folder {
 	list := slices.Clone(told.Folders)
 	if told.Workspace != "" {
@@ -59,49 +60,49 @@ func (told spec) given() []folder {
 	return list
 }
 
-// The descriptors of the supervisor, and of what it starts.
+// The descriptors of the supervisor and of the processes it starts.
 const (
-	controlFD = 3 // the supervisor's orders; a step's spec
-	lastFD    = 4 // the supervisor's messages; a step's report
+	controlFD = 3 // for the supervisor: orders; for a step: its spec
+	lastFD    = 4 // for the supervisor: its messages; for a step: its report
 	rootFD    = 5 // the workspace
-	folderFD  = 6 // the first of the folders
+	folderFD  = 6 // the first of the additional folders
 )
 
-// A message is what a supervisor says.
+// A message is sent by a supervisor to the server.
 type message struct {
-	Built  bool // nothing is left to be done but to become the command
-	Done   int  // the order of this number was followed
-	Failed int  // the order of this number could not be followed
+	Built  bool // the sandbox is built; the next step is to become the command
+	Done   int  // number of the order that was carried out
+	Failed int  // number of the order that could not be carried out
 	Ended  *outcome
 }
 
-// An order is what a supervisor is told after the spec. The end of orders is
-// the order to end everything.
+// An order is sent to a supervisor after the spec. When the orders end, the
+// supervisor ends all processes.
 type order struct {
 	Do     what
-	Number int // of an order that is answered
+	Number int // set if the order is answered
 }
 
 type what string
 
 const (
 	goOn   what = "go"     // become the command
-	pause  what = "pause"  // stop everything that the command has started
-	check  what = "check"  // that nothing of it has run since
-	resume what = "resume" // let it run
+	pause  what = "pause"  // stop all processes that the command has started
+	check  what = "check"  // check that none of these processes has run since
+	resume what = "resume" // let these processes run again
 )
 
-// An outcome is a supervisor's last word.
+// An outcome is the last message of a supervisor.
 type outcome struct {
 	Ended
 	Error string // why the command did not start
 }
 
-// Run runs a command. It returns when the command, and everything it started,
-// is gone, which is at once if ctx ends. An error means that it did not start,
-// or that its fate is not known.
+// Run runs a command. It returns when the command, and every process it
+// started, is gone; if ctx ends, that is at once. An error means that the
+// command did not start, or that its fate is unknown.
 func (s *Sandbox) Run(ctx context.Context, c Command) (Ended, error) {
-	_ = s.Missing() // without a sandbox, commands run bare: callers ask before
+	_ = s.Missing() // without a sandbox, commands run bare, so callers must check Missing first
 	return s.run(ctx, c)
 }
 
@@ -146,9 +147,10 @@ func (s *Sandbox) run(ctx context.Context, c Command) (Ended, error) {
 	}
 }
 
-// attempt runs a command with a folder for temporary files, which goes with it.
+// attempt runs a command with a folder for temporary files, and removes that
+// folder afterwards.
 func (s *Sandbox) attempt(ctx context.Context, l launch, number int) (_ Ended, again bool, err error) {
-	told, c := &l.told, l.command // of this attempt alone
+	told, c := &l.told, l.command // copies for this attempt
 	if told.Private, err = privateFolder(told.User); err != nil {
 		return Ended{}, false, fmt.Errorf("no folder for temporary files: %w", err)
 	}
@@ -169,14 +171,14 @@ func (s *Sandbox) attempt(ctx context.Context, l launch, number int) (_ Ended, a
 	return ended, false, err
 }
 
-// maxAttempts is how often a sandbox is built anew, if another command has run in
-// between although it was paused.
+// maxAttempts limits how often a sandbox is built again because another, paused
+// command ran in the meantime.
 const maxAttempts = 4
 
 var errMoved = errors.New("other commands change the workspace faster than this one can be set up; try again when " +
 	"they have ended")
 
-// build starts a command while no other can change what it is given.
+// build starts a command. No other command can change its folders meanwhile.
 func (s *Sandbox) build(ctx context.Context, l launch, attempt int) (ended Ended, again bool, err error) {
 	told, c, root := &l.told, l.command, int(l.root.Fd())
 	others, err := s.running.pause(ctx)
@@ -185,7 +187,7 @@ func (s *Sandbox) build(ctx context.Context, l launch, attempt int) (ended Ended
 		if err == nil {
 			others.resume()
 		}
-		return Ended{Killed: true}, false, nil // before it could start
+		return Ended{Killed: true}, false, nil // the command has not started
 	case err != nil:
 		return Ended{}, false, err
 	}
@@ -223,7 +225,7 @@ func (s *Sandbox) build(ctx context.Context, l launch, attempt int) (ended Ended
 	if ran := others.haveRun(ctx); len(ran) > 0 && ctx.Err() == nil {
 		started.close()
 		_, _ = started.wait(ctx, Command{Output: io.Discard, Stderr: io.Discard})
-		if attempt > 1 { // it does so on purpose
+		if attempt > 1 { // the second time, the other command must be doing it on purpose
 			for _, other := range ran {
 				other.end()
 			}
@@ -236,9 +238,9 @@ func (s *Sandbox) build(ctx context.Context, l launch, attempt int) (ended Ended
 	return ended, false, err
 }
 
-// folders opens the further folders of a command, those to read first. In the
-// workspace, where commands can put links, none is followed on the way; outside
-// it, none that was not there when the path was resolved.
+// folders opens the additional folders of a command, those to read first. It
+// follows no symbolic link in the workspace, where commands can put some, and
+// outside it none that appeared after the path was resolved.
 func (s *Sandbox) folders(root int, c Command) (list []*os.File, err error) {
 	for _, path := range slices.Concat(c.Read, c.Write) {
 		from, rel := root, ""
@@ -275,8 +277,8 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// privateFolder makes the folder of a command's temporary files, for the user it
-// runs as.
+// privateFolder makes the folder for a command's temporary files, owned by the
+// user that the command runs as.
 func privateFolder(u *user) (string, error) {
 	dir, err := os.MkdirTemp("", "parley-")
 	if err != nil {
@@ -293,9 +295,9 @@ func privateFolder(u *user) (string, error) {
 	return dir, err
 }
 
-// removeAll removes a folder of a command, also what the command left without the
-// right to. Folders in folders are first moved to the top, so that their depth
-// costs neither time nor descriptors.
+// removeAll removes a folder of a command, including entries whose permissions
+// the command took away. It first moves nested folders to the top, so that
+// their depth costs neither time nor descriptors.
 func removeAll(dir string) {
 	if dir == "" {
 		return
@@ -335,7 +337,7 @@ func removeAll(dir string) {
 	_ = os.Remove(dir)
 }
 
-// temporary is what a command calls its private folder.
+// temporary is the path of the private folder, as the command sees it.
 func (told spec) temporary() string {
 	if told.Rung == bubblewrap || told.Rung == namespaces {
 		return "/tmp"
@@ -345,9 +347,9 @@ func (told spec) temporary() string {
 
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// environment is all that a command is told. Nothing of the server's is passed
-// on but the language and those folders of PATH that cannot be written from
-// within, behind the system's own.
+// environment returns all environment variables of a command. From the server's
+// environment it takes only the language and some folders of PATH, placed
+// behind the system's own: those that commands cannot write.
 func environment(told spec, readOnly bool) []string {
 	temporary := told.temporary()
 	path := systemPath
@@ -362,10 +364,11 @@ func environment(told spec, readOnly bool) []string {
 		"PATH=" + path, "HOME=" + temporary + "/home", "TMPDIR=" + temporary,
 		"LANG=" + cmp.Or(os.Getenv("LANG"), "C.UTF-8"), "TERM=dumb",
 		"PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0",
-		"GIT_CONFIG_NOSYSTEM=1", // where it cannot be read, it is the end of git
+		"GIT_CONFIG_NOSYSTEM=1", // git fails if it cannot read the system configuration
 	}
 	if readOnly {
-		// What a repository's own settings would have git run.
+		// Settings of a repository could have git run programs. These override
+		// them.
 		settings := []string{"core.fsmonitor", "false", "core.hooksPath", "/dev/null", "log.showSignature", "false",
 			"safe.bareRepository", "explicit"}
 		env = append(env, "GIT_OPTIONAL_LOCKS=0", fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(settings)/2))
@@ -377,7 +380,8 @@ func environment(told spec, readOnly bool) []string {
 	return env
 }
 
-// with is an environment with more in it, which replaces what has the same name.
+// with adds variables to an environment. They replace variables of the same
+// name.
 func with(env, more []string) []string {
 	for _, one := range more {
 		name, _, _ := strings.Cut(one, "=")

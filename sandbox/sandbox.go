@@ -1,17 +1,17 @@
-// Package sandbox runs commands where they can do little harm: the workspace is
-// the only thing they can change, they have no network, an environment of their
-// own and limits, and nothing of them is left when they have ended.
+// Package sandbox runs commands in a sandbox. A command can change nothing but
+// the workspace. It has no network, an environment of its own and limits. When
+// it ends, every process it started is gone.
 //
-// There are three ways to build a sandbox, called rungs, and the first that
-// works is used: bubblewrap; namespaces that this program makes itself; Landlock.
-// Each command has a supervisor, a process that waits for everything the command
-// leaves behind and ends it. The supervisor, and the steps between it and the
-// command, are this very program, started again: see [Main].
+// There are three ways to build a sandbox, called rungs: bubblewrap, namespaces
+// that this program makes itself, and Landlock. The package uses the first that
+// works. Each command has a supervisor, a process that waits for every process
+// the command leaves behind and kills it. The supervisor, and the steps between
+// it and the command, are this same program, started again: see [Main].
 //
-// What a command must not touch inside the workspace is found by walking it by
-// descriptors, never by following names, while all other commands that could
-// move something are paused. So the places that were found are the places that
-// are protected when the command starts.
+// Before a command starts, this package walks the workspace to find the places
+// the command must not touch. It walks by descriptors and never follows names,
+// while every other command that could move a file is paused. So the places
+// found by the walk are the places that are protected when the command starts.
 package sandbox
 
 import (
@@ -27,37 +27,36 @@ import (
 	"time"
 )
 
-// Options say what a sandbox protects.
+// Options configure what a sandbox protects.
 type Options struct {
 	Workspace string
 	Protected []Protected
-	// Hidden are absolute paths outside the workspace that no command may see,
-	// also if they lie in a folder that commands can read. Those inside are
-	// ignored.
+	// Hidden lists absolute paths outside the workspace that no command may
+	// see, even if they lie in a folder that commands can read. Paths inside
+	// the workspace are ignored.
 	Hidden []string
-	// Secret reports whether a file of that base name is hidden wherever it is
-	// in the workspace; nil: none is.
+	// Secret reports whether files with a base name are hidden, wherever they
+	// are in the workspace. If it is nil, no file is.
 	Secret func(name string) bool
 }
 
 // Protected is a file or folder of the workspace that a command can neither
-// change nor make. It need not exist.
+// change nor create. It need not exist.
 type Protected struct {
 	Path   string // relative to the workspace, cleaned
-	Hidden bool   // it cannot be seen either
+	Hidden bool   // commands cannot see it either
 }
 
-// A Sandbox is how commands are run over one workspace. It may be used
-// concurrently.
+// A Sandbox runs commands over one workspace. It is safe for concurrent use.
 type Sandbox struct {
 	workspace string // absolute, without symbolic links
 	protected []Protected
-	outside   []string // hidden paths that are not in the workspace
+	outside   []string // hidden paths outside the workspace
 	secret    func(name string) bool
-	probed    func() error // finds rung and user once, or says why there is no sandbox; nil: rung and user are given
+	probed    func() error // finds rung and user once, or returns why there is no sandbox; nil: rung and user are given
 	rung      rung
-	user      *user  // that commands run as; nil: the server's own
-	memory    uint64 // bytes of data of one process; zero: maxMemory
+	user      *user  // user that commands run as; nil: the server's own
+	memory    uint64 // limit on the data of one process, in bytes; zero: maxMemory
 	covers    covers
 	running   running
 }
@@ -74,22 +73,23 @@ const (
 
 var rungs = []rung{bubblewrap, namespaces, landlock}
 
-// A user is the one that commands run as, if the server runs as root.
+// A user is the user that commands run as if the server runs as root.
 type user struct{ UID, GID int }
 
-// The limits of a command, beside its time, which is the caller's to limit.
+// The limits of a command. The caller limits its time.
 const (
-	MaxProcesses = 512     // does not bind root, whom the kernel exempts
-	maxMemory    = 4 << 30 // bytes of data of one process
-	maxFile      = 1 << 30 // bytes of one file
-	maxFiles     = 4096    // open in one process
-	// MaxOutput ends a command that has written more.
+	MaxProcesses = 512     // does not apply to root: the kernel exempts it
+	maxMemory    = 4 << 30 // of data of one process, in bytes
+	maxFile      = 1 << 30 // of one file, in bytes
+	maxFiles     = 4096    // open files of one process
+	// MaxOutput is the output, in bytes, after which a command is ended.
 	MaxOutput = 16 << 20
 )
 
-// New describes the sandbox of a workspace. Its error is about the workspace;
-// Missing is about the sandbox. Which sandbox can be built here is found out when
-// it is first asked for, by running a command in it, which takes some 50 ms.
+// New returns the sandbox of a workspace. Its error is about the workspace;
+// Missing reports errors about the sandbox. The first use of the sandbox finds
+// out which rung works here, by running a command in it, which takes some 50
+// ms.
 func New(o Options) (*Sandbox, error) {
 	folder, err := filepath.Abs(o.Workspace)
 	if err == nil {
@@ -114,8 +114,8 @@ func New(o Options) (*Sandbox, error) {
 	return s, nil
 }
 
-// Missing says why there is no sandbox, or nil. The first call tries sandboxes
-// out; others wait for it.
+// Missing returns why there is no sandbox, or nil. The first call tries the
+// rungs; concurrent calls wait for it.
 func (s *Sandbox) Missing() error {
 	if s.probed == nil {
 		return nil
@@ -123,7 +123,7 @@ func (s *Sandbox) Missing() error {
 	return s.probed()
 }
 
-// String says what the sandbox is made of.
+// String describes the sandbox: its rung, and the user that commands run as.
 func (s *Sandbox) String() string {
 	if missing := s.Missing(); missing != nil {
 		return "none: " + missing.Error()
@@ -135,14 +135,14 @@ func (s *Sandbox) String() string {
 	return text
 }
 
-// AsRoot reports whether commands run as root, if without its capabilities.
+// AsRoot reports whether commands run as root, though without its capabilities.
 func (s *Sandbox) AsRoot() bool {
-	_ = s.Missing() // the user is known from then on
+	_ = s.Missing() // finds the user
 	return s.user == nil && os.Getuid() == 0
 }
 
-// Shortcomings says what this sandbox cannot do that others can, in sentences
-// for people; empty: nothing.
+// Shortcomings describes, in sentences for people, what this rung cannot do but
+// other rungs can. It is empty if there is nothing to describe.
 func (s *Sandbox) Shortcomings() string {
 	if s.Missing() != nil || s.rung != landlock {
 		return ""
@@ -156,8 +156,8 @@ func (s *Sandbox) Shortcomings() string {
 		"Installing bubblewrap, or allowing user namespaces, lifts this."
 }
 
-// Rules says what the sandbox forbids, in one sentence, for a command that
-// failed: an error such as "permission denied" does not name the rule.
+// Rules describes in one sentence what the sandbox forbids. It is shown with a
+// failed command: an error such as "permission denied" does not name the rule.
 func (s *Sandbox) Rules(readOnly bool) string {
 	if s.Missing() != nil {
 		return ""
@@ -188,8 +188,9 @@ func compacted(list []string) []string {
 
 const probeTime = 10 * time.Second
 
-// probe takes the first rung on which a command runs, or says why there is none.
-// A server that is root first tries to run commands as the workspace's owner.
+// probe chooses the first rung on which a command runs, or returns why there is
+// none. If the server is root, it first tries to run commands as the
+// workspace's owner.
 func (s *Sandbox) probe() error {
 	if s.workspace == "/" {
 		return errors.New("the workspace is the whole machine")
@@ -208,7 +209,7 @@ func (s *Sandbox) probe() error {
 	return errors.New(strings.Join(reasons, "; "))
 }
 
-// try takes a rung if a command runs on it as that user.
+// try chooses a rung if a command runs on it as that user.
 func (s *Sandbox) try(r rung, u *user) error {
 	if err := available(r); err != nil {
 		return err
@@ -221,7 +222,8 @@ func (s *Sandbox) try(r rung, u *user) error {
 	return nil
 }
 
-// runs runs a command that only reads, so that trying changes nothing.
+// runs checks the rung with a command that only reads, so that trying it
+// changes nothing.
 func (s *Sandbox) runs() error {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
@@ -233,49 +235,54 @@ func (s *Sandbox) runs() error {
 	return err
 }
 
-// A Command is run once.
+// A Command describes one command to run.
 type Command struct {
 	Argv     []string
-	Dir      string // absolute; empty: a folder of the command's own, which goes with it
-	ReadOnly bool   // not even the workspace can be changed
-	// Output gets what the command writes, to stdout and stderr, in order. With
-	// Stderr it gets stdout alone.
+	Dir      string // absolute; empty: a private folder, removed when the command ends
+	ReadOnly bool   // the command cannot change even the workspace
+	// Output gets the command's stdout and stderr, in order. If Stderr is set,
+	// Output gets stdout alone.
 	Output io.Writer
-	// Stderr gets what the command writes to stderr. Each stream comes in order.
-	// Of the two, the one that is read first comes first: what was written to both
-	// in quick succession may be exchanged. They are not written to at once.
+	// Stderr gets the command's stderr. Each stream is in order, but output
+	// written to both streams in quick succession may be exchanged. The two
+	// writers are never called concurrently.
 	Stderr io.Writer
 
-	// Input and Reply make a command one that is talked to: what it reads and
-	// what it writes to stdout. Output then gets stderr alone, and there may be
-	// any amount of it. Both stay the caller's to close.
+	// Input and Reply are the command's stdin and stdout, for a command that
+	// holds a conversation with the caller. Output then gets stderr alone,
+	// without MaxOutput. The caller closes both files.
 	Input, Reply *os.File
 
-	Env []string // more of it, as NAME=VALUE
-	// Read and Write are more folders that it can read, or change: absolute, and
-	// without symbolic links, now and when it starts.
+	Env []string // additional variables, as NAME=VALUE
+	// Read and Write are additional folders that the command can read, or
+	// change. They must be absolute and without symbolic links, both now and
+	// when the command starts.
 	Read, Write []string
-	// Network lets it reach everything but these ports of TCP, on any machine.
+	// Network lets the command reach everything except the TCP ports in Barred,
+	// on any machine.
 	Network bool
 	Barred  []uint16
-	// NoWorkspace keeps the workspace from it: it can neither read nor write there.
+	// NoWorkspace denies the command the workspace: it can neither read nor
+	// write there.
 	NoWorkspace bool
-	// Bare runs it without a sandbox: with its own environment and limits, and
-	// with an end that leaves nothing behind, but with every right of ours.
+	// Bare runs the command without a sandbox. It still gets its own
+	// environment and limits, and leaves no process behind, but it has every
+	// right of the server.
 	Bare bool
 }
 
-// Ended says how a command ended.
+// Ended describes how a command ended.
 type Ended struct {
-	Exit   int  // 128 and the signal's number if one ended it
-	Killed bool // because the context ended or it wrote too much
-	Flood  bool // because it wrote too much
-	// Unpausable: it could not be paused while another command was set up, which
-	// an ordinary command can, and was ended.
+	Exit   int  // 128 plus the signal's number, if a signal ended the command
+	Killed bool // the context ended or the command wrote too much
+	Flood  bool // the command wrote too much
+	// Unpausable: the command could not be paused while another command was set
+	// up, and was ended. An ordinary command can be paused.
 	Unpausable bool
 }
 
-// leadsTo is where an absolute path leads, as far as it exists.
+// leadsTo resolves the symbolic links of an absolute path, as far as the path
+// exists.
 func leadsTo(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -287,10 +294,10 @@ func leadsTo(path string) string {
 	return filepath.Join(leadsTo(dir), filepath.Base(path))
 }
 
-// Resolve is where the path of a folder leads, for Command.Read and Write. It is
-// called once, when the server starts: symbolic links that an operator has put on
-// the way are followed, but none in the workspace, where commands can put some.
-// A folder that must not be given to a command is an error.
+// Resolve returns where the path of a folder leads, for Command.Read and Write.
+// It is called once, when the server starts. It follows symbolic links that an
+// operator has put on the way, but none in the workspace, where commands can
+// put some. If a command must not get the folder, Resolve returns an error.
 func (s *Sandbox) Resolve(path string, write bool) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -331,7 +338,8 @@ func (s *Sandbox) Resolve(path string, write bool) (string, error) {
 	return found, s.allows(found, write)
 }
 
-// allows says whether a folder may be given to a command beside the workspace.
+// allows returns an error if a command must not get the folder in addition to
+// the workspace.
 func (s *Sandbox) allows(path string, write bool) error {
 	for _, p := range s.protected {
 		if place := filepath.Join(s.workspace, p.Path); write && (inside(path, place) || inside(place, path)) {
@@ -354,14 +362,14 @@ func names(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == filepath.Separator })
 }
 
-// within reports whether a path is in a folder and not that folder itself, and
-// the path from there.
+// within reports whether a path is strictly inside a folder, and returns the
+// relative path.
 func within(folder, path string) (bool, string) {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && rel != "." && filepath.IsLocal(rel), rel
 }
 
-// inside reports whether a path is a folder or in it.
+// inside reports whether a path is the folder or inside it.
 func inside(folder, path string) bool {
 	rel, err := filepath.Rel(folder, path)
 	return err == nil && filepath.IsLocal(rel)

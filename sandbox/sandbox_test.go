@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// A bench is a workspace with a folder beside it that nothing may touch, and
-// with this very program in it, to try things from within.
+// A bench is a workspace, with a folder beside it that commands must not touch.
+// The workspace contains this program, so that commands can run probes.
 type bench struct {
 	t                        *testing.T
 	box                      *Sandbox
@@ -48,8 +48,8 @@ func each(t *testing.T, test func(b *bench)) {
 	}
 }
 
-// unusable says why a rung cannot be had on this machine, whatever this package
-// does; empty: it must work.
+// unusable returns why this machine does not support a rung, independently of
+// this package. If it is empty, the rung must work.
 func unusable(r rung) string {
 	if err := available(r); err != nil {
 		return err.Error()
@@ -67,7 +67,7 @@ func unusable(r rung) string {
 	return ""
 }
 
-// TestRungs says which rungs the tests of this package run on.
+// TestRungs logs which rungs the tests of this package run on.
 func TestRungs(t *testing.T) {
 	for _, r := range rungs {
 		if why := unusable(r); why != "" {
@@ -78,7 +78,7 @@ func TestRungs(t *testing.T) {
 	}
 }
 
-// isEnv is the rule for secret files of these tests.
+// isEnv is the rule for secret files in these tests.
 func isEnv(name string) bool { return name == ".env" || strings.HasPrefix(name, ".env.") }
 
 func newBench(t *testing.T, r rung) *bench {
@@ -140,7 +140,7 @@ func (b *bench) until(ctx context.Context, c Command) (string, Ended) {
 	return out.String(), ended
 }
 
-// shell runs a script, which must end with this code.
+// shell runs a script, which must end with this exit code.
 func (b *bench) shell(exit int, script string) string {
 	b.t.Helper()
 	out, ended := b.run(Command{Argv: []string{"bash", "-c", script}})
@@ -150,7 +150,7 @@ func (b *bench) shell(exit int, script string) string {
 	return out
 }
 
-// fail has this program try things from within, none of which must work.
+// fail runs attempts inside the sandbox, all of which must fail.
 func (b *bench) fail(tries ...[]string) {
 	b.t.Helper()
 	list, err := json.Marshal(tries)
@@ -213,7 +213,7 @@ func TestReadOnly(t *testing.T) {
 	})
 }
 
-// TestNothingOutsideIsWritten tries T08 to T10 and T14 of writing.
+// TestNothingOutsideIsWritten covers the writing part of T08 to T10 and T14.
 func TestNothingOutsideIsWritten(t *testing.T) {
 	each(t, func(b *bench) {
 		if err := os.Symlink(b.outside, b.workspace+"/lib/link"); err != nil {
@@ -235,7 +235,7 @@ func TestNothingOutsideIsWritten(t *testing.T) {
 		} {
 			tries = append(tries, []string{"write", path}, []string{"append", path})
 		}
-		for _, path := range []string{ // only opened: should that work, the machine is not to suffer
+		for _, path := range []string{ // only opened: if that works, it must not damage the machine
 			"/proc/sys/kernel/core_pattern", "/proc/sys/vm/overcommit_memory", "/proc/sysrq-trigger",
 			"/proc/self/oom_score_adj", "/proc/1/oom_score_adj", "/proc/self/uid_map",
 			"/dev/sda", "/dev/mem", "/dev/kmsg", "/dev/fuse", "/dev/kvm", "/dev/net/tun", "/sys/power/state",
@@ -296,9 +296,10 @@ func TestNothingSecretIsRead(t *testing.T) {
 	})
 }
 
-// TestNothingIsInherited: a file that is open in the server is not in commands.
+// TestNothingIsInherited checks that commands do not inherit the server's open
+// files.
 func TestNothingIsInherited(t *testing.T) {
-	fd, err := unix.Open(os.Args[0], unix.O_RDONLY, 0) // as if from whoever started it
+	fd, err := unix.Open(os.Args[0], unix.O_RDONLY, 0) // as if inherited from the process that started the server
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,7 +309,7 @@ func TestNothingIsInherited(t *testing.T) {
 	})
 }
 
-// TestNoNetwork is T10: not even the server that started it can be reached.
+// TestNoNetwork is T10: a command cannot reach even the server that started it.
 func TestNoNetwork(t *testing.T) {
 	each(t, func(b *bench) {
 		tcp, err := net.Listen("tcp", "127.0.0.1:0")
@@ -336,8 +337,8 @@ func TestNoNetwork(t *testing.T) {
 			[]string{"dial", "unix", name},
 			[]string{"dial", "ip4:icmp", "127.0.0.1"},
 			[]string{"socket", strconv.Itoa(syscall.AF_PACKET)},
-			[]string{"socket", "40"}, // vsock, to the machine this one runs on
-			[]string{"socket", "38"}, // the kernel's own cryptography
+			[]string{"socket", "40"}, // vsock, to the host of this machine
+			[]string{"socket", "38"}, // the kernel's crypto API
 		)
 		_, port, _ := net.SplitHostPort(tcp.Addr().String())
 		b.shell(1, "exec 2>/dev/null; echo x > /dev/tcp/127.0.0.1/"+port)
@@ -356,10 +357,10 @@ func TestNoPrivileges(t *testing.T) {
 		for _, pid := range []string{strconv.Itoa(os.Getpid()), strconv.Itoa(os.Getppid())} {
 			b.fail([]string{"kill", pid}, []string{"limit", pid}, []string{"priority", pid})
 		}
-		if b.box.rung == landlock { // with bubblewrap it is of its own
+		if b.box.rung == landlock { // with bubblewrap, shared memory has a namespace of its own
 			b.fail([]string{"shared"})
 		}
-		b.shell(0, "ulimit -n 100 && nice -n 5 true && ls -l /dev/null") // of itself
+		b.shell(0, "ulimit -n 100 && nice -n 5 true && ls -l /dev/null") // allowed for the command itself
 		out, ended := b.run(Command{Argv: []string{b.workspace + "/src/probe", "probe", "rights"}})
 		if want := fmt.Sprintf("new privileges ruled out, capabilities 0, core 0, data %d, file %d, files %d",
 			uint64(testMemory), maxFile, maxFiles); ended.Exit != 0 || !strings.HasPrefix(out, want) {
@@ -368,8 +369,8 @@ func TestNoPrivileges(t *testing.T) {
 	})
 }
 
-// TestWhatIsToBeHiddenCannotBeMade: where there are no agents yet, none can be
-// made.
+// TestWhatIsToBeHiddenCannotBeMade: if a hidden folder does not exist yet, a
+// command cannot make it.
 func TestWhatIsToBeHiddenCannotBeMade(t *testing.T) {
 	each(t, func(b *bench) {
 		later := b.workspace + "/later/agents"
@@ -392,8 +393,8 @@ func TestWhatIsToBeHiddenCannotBeMade(t *testing.T) {
 	})
 }
 
-// TestWhatIsHiddenStaysSoForEverybody: a command that ends does not uncover what
-// another must not make.
+// TestWhatIsHiddenStaysSoForEverybody: when a command ends, its covers stay for
+// commands that are still running.
 func TestWhatIsHiddenStaysSoForEverybody(t *testing.T) {
 	each(t, func(b *bench) {
 		file := b.workspace + "/lib/.env"
@@ -409,7 +410,7 @@ func TestWhatIsHiddenStaysSoForEverybody(t *testing.T) {
 	})
 }
 
-// TestGitWorks, whatever the machine's own settings of git are.
+// TestGitWorks checks that git works, whatever its settings on this machine.
 func TestGitWorks(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip(err)
@@ -449,7 +450,7 @@ func TestHowACommandEnds(t *testing.T) {
 	})
 }
 
-// alive counts processes that were given a mark.
+// alive counts the processes with a mark in their arguments.
 func alive(mark string) (n int) {
 	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, name := range names {
@@ -467,7 +468,8 @@ func mark() string {
 	return fmt.Sprintf("parley-mark-%d-%d", os.Getpid(), marks)
 }
 
-// TestNobodyIsLeftBehind is T08: whatever a command leaves running ends with it.
+// TestNobodyIsLeftBehind is T08: every process that a command leaves running
+// ends with it.
 func TestNobodyIsLeftBehind(t *testing.T) {
 	each(t, func(b *bench) {
 		for _, how := range []string{"background", "daemon"} {
@@ -483,7 +485,7 @@ func TestNobodyIsLeftBehind(t *testing.T) {
 	})
 }
 
-// A trigger calls a function when a word was written.
+// A trigger calls a function once the output contains a word.
 type trigger struct {
 	word string
 	seen strings.Builder
@@ -538,7 +540,8 @@ func TestLimitsHold(t *testing.T) {
 	})
 }
 
-// TestAForkBombIsEnded: its processes are limited, and all of them go.
+// TestAForkBombIsEnded checks that the number of its processes is limited, and
+// that all of them are ended.
 func TestAForkBombIsEnded(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("the limit on processes does not bind root; TestAsNobody runs this")
@@ -560,12 +563,12 @@ func TestAForkBombIsEnded(t *testing.T) {
 	})
 }
 
-// TestTheServerDies: then its commands do, too.
+// TestTheServerDies checks that commands end when the server dies.
 func TestTheServerDies(t *testing.T) {
 	each(t, func(b *bench) {
 		m := mark()
 		server := exec.Command("/proc/self/exe", "probe", "serve", string(b.box.rung), b.workspace, m)
-		server.Env = append(os.Environ(), "TMPDIR="+b.outside) // to see what is left there
+		server.Env = append(os.Environ(), "TMPDIR="+b.outside) // to see whether anything stays there
 		out, err := server.StdoutPipe()
 		if err == nil {
 			err = server.Start()
@@ -594,7 +597,7 @@ func TestTheServerDies(t *testing.T) {
 		defer unix.Close(supervisor)
 		server.Process.Kill()
 		server.Wait()
-		for { // it ends
+		for { // wait until the supervisor has ended
 			if _, err := unix.Poll([]unix.PollFd{{Fd: int32(supervisor), Events: unix.POLLIN}},
 				60_000); err != unix.EINTR {
 				break
@@ -612,7 +615,8 @@ func TestTheServerDies(t *testing.T) {
 	})
 }
 
-// TestWithoutASandbox: what a person approved runs, and ends as surely.
+// TestWithoutASandbox: an approved command runs without a sandbox, and its
+// processes still end with it.
 func TestWithoutASandbox(t *testing.T) {
 	b := newBenchBare(t)
 	if b.box.Missing() == nil || !strings.Contains(b.box.String(), "none") {
@@ -658,7 +662,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestAsNobody runs all of this again as somebody who is not root.
+// TestAsNobody runs all tests of this package again as a user that is not root.
 func TestAsNobody(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("this is somebody")
@@ -696,7 +700,7 @@ func TestAsNobody(t *testing.T) {
 	}
 }
 
-// A marked writer notes what it is written, with the name of its stream.
+// A marked writer records each write with the name of its stream.
 type marked struct {
 	name string
 	all  *strings.Builder
@@ -707,7 +711,8 @@ func (m marked) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestTwoStreams: stdout and stderr come apart, as they are read.
+// TestTwoStreams: stdout and stderr arrive separately, in the order they are
+// read.
 func TestTwoStreams(t *testing.T) {
 	each(t, func(b *bench) {
 		var all strings.Builder
@@ -719,7 +724,7 @@ func TestTwoStreams(t *testing.T) {
 		if want := "stdout \"one\\n\"\nstderr \"two\\n\"\nstdout \"three\\n\"\n"; all.String() != want {
 			b.t.Errorf("got\n%s", all.String())
 		}
-		// The limit is of both together.
+		// The limit applies to both streams together.
 		var out, err strings.Builder
 		c = Command{Argv: []string{"bash", "-c", "yes >&2 & yes"}, Output: &out, Stderr: &err}
 		if _, ended := b.run(c); !ended.Flood || out.Len()+err.Len() != MaxOutput {

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forbidden calls fail with EPERM. They reach around what the sandbox is made
-// of (namespaces, Landlock), look into other processes, or are large parts of
-// the kernel that commands have no use for.
+// forbidden lists calls that fail with EPERM. They bypass the parts of the
+// sandbox (namespaces, Landlock), inspect other processes, or open up large
+// parts of the kernel that commands do not need.
 var forbidden = []uint32{
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_UNSHARE, unix.SYS_SETNS,
@@ -27,8 +27,8 @@ var forbidden = []uint32{
 	unix.SYS_SETTIMEOFDAY, unix.SYS_CLOCK_SETTIME, unix.SYS_SETHOSTNAME, unix.SYS_SETDOMAINNAME,
 }
 
-// shared calls reach what belongs to the user, or to the machine. A namespace
-// would keep them in; without one they are refused, too.
+// shared lists calls that reach objects of the user, or of the machine. A
+// namespace would contain them; without one, they are refused too.
 var shared = []uint32{
 	unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV,
 	unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMTIMEDOP,
@@ -36,18 +36,18 @@ var shared = []uint32{
 	unix.SYS_IOPRIO_SET, unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES,
 }
 
-// protocols are those of sockets that a command with a network may have. Others,
-// as MPTCP, reach a port that is kept from TCP.
+// protocols lists the socket protocols for commands with a network. Others,
+// such as MPTCP, could reach a port that is barred for TCP.
 var protocols = []uint32{0, unix.IPPROTO_ICMP, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_ICMPV6}
 
-// named calls change what the kernel knows of a file, by its path, wherever it
-// is. Landlock does not judge them. Modes and times are left: git and package
-// managers could not do without.
+// named lists calls that change metadata of a file by its path, anywhere.
+// Landlock does not check them. Calls that change modes and times stay allowed:
+// git and package managers need them.
 var named = []uint32{unix.SYS_FCHOWNAT, unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_REMOVEXATTR,
 	unix.SYS_LREMOVEXATTR}
 
-// own calls may only be about the caller itself: so many of their first
-// arguments must be zero.
+// own lists calls that are allowed for the caller itself only: their first
+// arguments, as many as zeros says, must be zero.
 var own = []struct {
 	call  uint32
 	zeros uint32
@@ -56,12 +56,12 @@ var own = []struct {
 	{unix.SYS_SCHED_SETATTR, 1}, {unix.SYS_SCHED_SETAFFINITY, 1},
 }
 
-// A moded call is given the mode of a file. Setuid and setgid bits in it are
-// refused: a file that has them could give its rights to any user that starts it outside.
+// A moded call has an argument with the mode of a file. The filter refuses setuid and setgid bits in it. A file with
+// such a bit could give its rights to any user that starts it outside.
 type moded struct {
 	call  uint32
-	mode  uint32 // which argument it is
-	flags uint32 // which argument says whether a file is made; zero: one always is, or exists
+	mode  uint32 // index of the argument with the mode
+	flags uint32 // index of the argument with the open flags; zero: there is none, and the mode always counts
 }
 
 var modes = append([]moded{
@@ -75,29 +75,29 @@ const (
 	creating = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 )
 
-// Where a filter finds things in struct seccomp_data.
+// Offsets in struct seccomp_data.
 const (
 	atCall     = 0
 	atArch     = 4
-	atFirstArg = 16 // its lower half, on these machines
+	atFirstArg = 16 // its lower half, as these machines are little-endian
 )
 
 const (
 	anyNamespace = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
-	x32          = 0x40000000 // calls of another kind, on amd64
+	x32          = 0x40000000 // bit of calls of the x32 ABI, on amd64
 	allow        = unix.SECCOMP_RET_ALLOW
 	refuse       = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 	unknown      = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 )
 
-// filterCalls is for good, for this thread and all that it becomes and starts.
+// filterCalls applies the filter for good, to this thread and all processes it starts.
 func filterCalls(r rung, network bool) error {
 	list := filter(r, network)
 	f := unix.SockFprog{Len: uint16(len(list)), Filter: &list[0]}
 	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&f)), 0, 0)
 }
 
-// A program is a list of tests, each of which either decides or passes on.
+// A program is a list of tests. Each test either decides or passes on to the next.
 type program []unix.SockFilter
 
 func (p *program) add(code uint16, yes, no uint8, value uint32) {
@@ -108,24 +108,24 @@ func (p *program) load(at uint32)     { p.add(unix.BPF_LD|unix.BPF_W|unix.BPF_AB
 func (p *program) loadArg(arg uint32) { p.load(atFirstArg + 8*arg) }
 func (p *program) decide(what uint32) { p.add(unix.BPF_RET|unix.BPF_K, 0, 0, what) }
 
-// ifEqual skips so many instructions if what was loaded is the value.
+// ifEqual skips this many instructions if the loaded value equals value.
 func (p *program) ifEqual(value uint32, skip uint8) {
 	p.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, skip, 0, value)
 }
 
-// unless skips so many instructions if the test does not hold.
+// unless skips this many instructions if the test does not hold.
 func (p *program) unless(test uint16, value uint32, skip uint8) {
 	p.add(unix.BPF_JMP|test|unix.BPF_K, 0, skip, value)
 }
 
-// onValue decides if what was loaded, as the number of the call, is the value.
+// onValue decides if the loaded value, such as the number of the call, equals value.
 func (p *program) onValue(value, what uint32) {
 	p.unless(unix.BPF_JEQ, value, 1)
 	p.decide(what)
 }
 
-// onBits refuses a call if one of the bits is set in the argument, and else
-// allows it.
+// onBits refuses a call if one of the bits is set in the argument. Otherwise it
+// allows the call.
 func (p *program) onBits(call, arg, bits uint32) {
 	p.unless(unix.BPF_JEQ, call, 4)
 	p.refuseBits(arg, bits)
@@ -138,7 +138,7 @@ func (p *program) refuseBits(arg, bits uint32) {
 	p.decide(allow)
 }
 
-// filter is the program for a command.
+// filter returns the seccomp program for a command.
 func filter(r rung, network bool) []unix.SockFilter {
 	var p program
 	p.machine()
@@ -151,8 +151,8 @@ func filter(r rung, network bool) []unix.SockFilter {
 		p.onValue(call, refuse)
 	}
 	p.modes()
-	// What clone3 and openat2 are asked for cannot be seen from here; without
-	// them, clone and openat are used.
+	// The filter cannot see the arguments of clone3 and openat2, which are in
+	// memory. If these calls are unknown, programs use clone and openat.
 	for _, call := range []uint32{unix.SYS_CLONE3, unix.SYS_OPENAT2} {
 		p.onValue(call, unknown)
 	}
@@ -162,8 +162,8 @@ func filter(r rung, network bool) []unix.SockFilter {
 	return p
 }
 
-// machine ends programs for other machines, as of 32 bits, which count calls
-// differently. The number of the call stays loaded.
+// machine kills programs of other architectures, such as 32 bits, which number
+// calls differently. The number of the call stays loaded.
 func (p *program) machine() {
 	arch := uint32(unix.AUDIT_ARCH_X86_64)
 	if runtime.GOARCH == "arm64" {
@@ -206,10 +206,11 @@ func (p *program) modes() {
 	}
 }
 
-// sockets refuses sockets of other families than a command may have. Without a
-// network of its own a command has no socket at all: one that is only a path
-// leads to whoever listens there, as Docker does. The same goes for one that
-// shares the machine's: names of sockets that are no paths are of the network.
+// sockets refuses socket families that a command may not have. Without a
+// network namespace, a command has no Unix socket: a path could lead to any
+// server that listens there, such as Docker. The same goes for a command that
+// shares the machine's network, because abstract socket names belong to the
+// network.
 func (p *program) sockets(r rung, network bool) {
 	var families []uint32
 	switch {
@@ -219,13 +220,13 @@ func (p *program) sockets(r rung, network bool) {
 		families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
 	}
 	if network {
-		// Landlock keeps a port from plain TCP and from connect alone.
+		// Landlock bars a port only for plain TCP and only for connect.
 		p.onBits(unix.SYS_SENDTO, 3, unix.MSG_FASTOPEN)
 		p.onBits(unix.SYS_SENDMSG, 2, unix.MSG_FASTOPEN)
 		p.onBits(unix.SYS_SENDMMSG, 3, unix.MSG_FASTOPEN)
 		p.unless(unix.BPF_JEQ, unix.SYS_SOCKET, uint8(len(protocols)+2*len(families)+4))
 		p.loadArg(2)
-		for i, protocol := range protocols { // one of these goes on to the families
+		for i, protocol := range protocols { // an allowed protocol jumps to the test of the family
 			p.ifEqual(protocol, uint8(len(protocols)-i))
 		}
 		p.decide(refuse)

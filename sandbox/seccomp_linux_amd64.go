@@ -2,7 +2,7 @@ package sandbox
 
 import "golang.org/x/sys/unix"
 
-// oldModes are calls that only this kind of machine has.
+// oldModes lists calls that only amd64 has.
 var oldModes = []moded{
 	{call: unix.SYS_CHMOD, mode: 1}, {call: unix.SYS_MKDIR, mode: 1}, {call: unix.SYS_MKNOD, mode: 1},
 	{call: unix.SYS_CREAT, mode: 1},

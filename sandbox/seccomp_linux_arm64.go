@@ -1,6 +1,6 @@
 package sandbox
 
-// oldModes are calls that only other kinds of machines have.
+// oldModes is empty: only amd64 has these calls.
 var oldModes []moded
 
 var oldNamed []uint32

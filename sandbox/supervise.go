@@ -23,19 +23,19 @@ import (
 
 const helperName = "sandbox-exec"
 
-// hooked: a program that does not call Main would start itself all over again
-// instead of a supervisor.
+// hooked reports whether the program has called Main. Without Main, it would
+// start itself again and again instead of a supervisor.
 var hooked bool
 
-// Main must be called first thing by every program that runs commands. If the
-// program was started as a supervisor, or to put the last restrictions in
-// place, it does that and does not return.
+// Main must be called first by every program that runs commands. If the program
+// was started as a supervisor, or to apply the last restrictions, Main does
+// that and does not return.
 func Main() {
 	hooked = true
 	if len(os.Args) < 3 || os.Args[1] != helperName {
 		return
 	}
-	runtime.LockOSThread() // of the first thread, on which what follows depends
+	runtime.LockOSThread() // locks the first thread, which the following steps depend on
 	switch os.Args[2] {
 	case "supervise":
 		supervise()
@@ -47,9 +47,9 @@ func Main() {
 	unix.Exit(125)
 }
 
-// supervise starts a command and waits until it, and all that it started, is
-// gone. A process that loses its parent becomes a child of the supervisor, so
-// nothing gets away by forking twice or by starting a session of its own.
+// supervise starts a command and waits until all its processes are gone. A
+// process that loses its parent becomes a child of the supervisor, so no
+// process escapes by forking twice or by starting its own session.
 func supervise() {
 	closeOnExec()
 	in := gob.NewDecoder(inherited(controlFD))
@@ -71,28 +71,28 @@ func supervise() {
 	s.run(built, said, exit, some)
 }
 
-// A supervision is a supervisor at work. Its goroutines end with the process.
+// A supervision is the state of a supervisor. Its goroutines end with the process.
 type supervision struct {
 	told   spec
 	report starting
 	last   *gob.Encoder
-	orders <-chan order // nil: their end was acted on
+	orders <-chan order // nil: the end of the orders was handled
 
-	next *order // one that came while another was carried out
+	next *order // an order that came while another was carried out
 	over bool   // there are no more orders
 
-	bury   sync.Mutex // held during a pause: dead processes stay, so that what has died since can be seen
-	paused bool       // it is held
+	bury   sync.Mutex // held during a pause: dead processes stay, so that the check can see them
+	paused bool       // bury is held
 
-	ended   bool // the command, or everything is being ended
+	ended   bool // the command has ended, or all its processes are being killed
 	ending  outcome
 	stopped []process // by the last pause
-	was     still     // what they were like then
+	was     still     // their threads at that time
 }
 
-// run follows orders until everything that the command has started is gone.
+// run carries out orders until all processes of the command are gone.
 //
-// It does not hear of every process that is gone: a command may start them faster than all can be looked for.
+// It is not told of every process that ends: a command can start processes faster than they can be counted.
 func (s *supervision) run(built <-chan struct{}, said <-chan string, exit <-chan int, some <-chan struct{}) {
 	for {
 		if s.next != nil {
@@ -134,7 +134,7 @@ func (s *supervision) run(built <-chan struct{}, said <-chan string, exit <-chan
 	}
 }
 
-// follow carries out an order, and answers it if it is one that is answered.
+// follow carries out an order and answers it, if it is of a kind that is answered.
 func (s *supervision) follow(o order) {
 	ok := true
 	switch o.Do {
@@ -160,7 +160,7 @@ func (s *supervision) follow(o order) {
 	}
 }
 
-// pause keeps dead processes, or lets them go.
+// pause starts or stops keeping dead processes.
 func (s *supervision) pause(on bool) {
 	switch {
 	case on && !s.paused:
@@ -171,7 +171,7 @@ func (s *supervision) pause(on bool) {
 	s.paused = on
 }
 
-// abort reports whether the next order, or the end of orders, has come.
+// abort reports whether the next order, or the end of the orders, has come.
 func (s *supervision) abort() bool {
 	if s.next != nil || s.over {
 		return true
@@ -187,11 +187,11 @@ func (s *supervision) abort() bool {
 	}
 }
 
-// parentTime is how long a supervisor that gets no more orders looks whether its server
-// is gone: a process that is killed closes its files a moment before its children know.
+// parentTime limits how long a supervisor whose orders have ended checks whether its server is gone: a killed process
+// closes its files a moment before its children have a new parent.
 const parentTime = 20 * time.Millisecond
 
-// finish says the last word and does not return.
+// finish sends the last message and exits.
 func (s *supervision) finish(o outcome) {
 	removeAll(s.told.Private) // also if the server is gone
 	gone := os.Getppid() != s.told.Server
@@ -205,8 +205,8 @@ func (s *supervision) finish(o outcome) {
 	unix.Exit(0)
 }
 
-// orders passes on what the server orders. The channel is closed when the server
-// is done or gone.
+// orders returns the orders of the server. The channel is closed when the
+// server closes its end or dies.
 func orders(in *gob.Decoder) <-chan order {
 	list := make(chan order)
 	go func() {
@@ -222,14 +222,16 @@ func orders(in *gob.Decoder) <-chan order {
 	return list
 }
 
-// closeOnExec keeps from whoever is started what was open when this program was:
-// also what the server itself was started with, and does not know of.
+// closeOnExec keeps all open descriptors from programs that this one starts.
+// That includes descriptors that the server itself inherited and does not know
+// of.
 func closeOnExec() {
 	unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 }
 
-// inherited is a descriptor that this process was started with. It is never
-// closed, so the file is never collected.
+// inherited returns the file of a descriptor that this process was started
+// with. The file is kept referenced, so that the garbage collector never closes
+// it.
 func inherited(fd int) *os.File {
 	f := os.NewFile(uintptr(fd), "inherited")
 	descriptors = append(descriptors, f)
@@ -238,9 +240,9 @@ func inherited(fd int) *os.File {
 
 var descriptors []*os.File
 
-// reap waits for children until there are none, and then closes some. It does not wait for its reader, so that no dead
-// processes pile up: looking at thousands of them would take longer than a command needs for thousands more. exit gets
-// the exit code of the command, which is process pid.
+// reap waits for children until there are none, and then closes some. It does not wait for the reader of some, so that
+// no dead processes pile up: looking at thousands of them would take so long that a command could start thousands more.
+// exit gets the exit code of the command, which is process pid.
 func reap(pid int, exit chan<- int, some chan<- struct{}, bury *sync.Mutex) {
 	defer close(some)
 	for {
@@ -259,12 +261,12 @@ func reap(pid int, exit chan<- int, some chan<- struct{}, bury *sync.Mutex) {
 		}
 		select {
 		case some <- struct{}{}:
-		default: // its reader has not looked yet
+		default: // the reader has not handled the last one yet
 		}
 	}
 }
 
-// buried takes away children that are dead, many but not for ever. If one of them is process pid, it returns its exit
+// buried reaps dead children, up to a limit, so that it returns. If one of them is process pid, it returns its exit
 // code.
 func buried(pid int) (code int, exited bool) {
 	for range 1024 {
@@ -283,7 +285,7 @@ func buried(pid int) (code int, exited bool) {
 	return code, exited
 }
 
-// received is what a channel holds, if it holds something.
+// received returns a value of the channel if one is ready.
 func received[T any](from <-chan T) (value T, ok bool) {
 	select {
 	case value, ok = <-from:
@@ -292,25 +294,24 @@ func received[T any](from <-chan T) (value T, ok bool) {
 	return value, ok
 }
 
-// A starting is a child that reports, by the end of a pipe, whether it got as
-// far as the command.
+// A starting is a child that reports through a pipe whether it got as far as
+// the command.
 type starting struct {
 	rung  rung
 	pid   int
 	pipe  *os.File
-	allow func() // it become the command
+	allow func() // lets the child become the command
 }
 
-// builtLine is what the last step says when the sandbox is built, before it is
-// allowed to become the command.
+// builtLine is the report of the last step when the sandbox is built, before it
+// may become the command.
 const builtLine = "built\n"
 
-// started is what the last step says when nothing is left to be done but to
-// become the command.
+// started is the report of the last step just before it becomes the command.
 const started = "started"
 
-// read listens to the last step: built is closed when the sandbox is, said gets
-// everything else at the end.
+// read reads the reports of the last step. It closes built when the sandbox is
+// built; said gets the rest when the pipe ends.
 func (s starting) read() (built <-chan struct{}, said <-chan string) {
 	done, rest := make(chan struct{}), make(chan string, 1)
 	go func() {
@@ -334,8 +335,8 @@ func (s starting) trouble(words string) string {
 	return words
 }
 
-// start starts the command behind the steps of its rung. They are killed if the
-// supervisor is.
+// start starts the command, through the steps of its rung. The steps are killed
+// if the supervisor dies.
 func start(told spec) (starting, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -365,8 +366,9 @@ func start(told spec) (starting, error) {
 	return starting{told.Rung, pid, report, sync.OnceFunc(func() { close(gate) })}, err
 }
 
-// step starts a process that reports. It is told a spec, once before was called,
-// and that it may become the command, once gate is closed.
+// step starts a process that reports. After before has returned, the process
+// gets the spec. Once gate is closed, it gets the permission to become the
+// command.
 func step(
 	told spec, argv []string, attr *syscall.SysProcAttr, report *os.File, before func() error, gate <-chan struct{},
 ) (pid int, err error) {
@@ -389,7 +391,7 @@ func step(
 			return 0, err
 		}
 	}
-	go func() { // ends with this process, if not before
+	go func() { // ends with this process at the latest
 		out := gob.NewEncoder(wordsW)
 		out.Encode(told)
 		<-gate
@@ -399,8 +401,8 @@ func step(
 	return process.Pid, nil
 }
 
-// sweep kills all descendants. They are stopped first, so that those that fork
-// run out of processes to do it, and no pass is lost to the next generation.
+// sweep kills all descendants. It stops them first: a stopped process cannot
+// fork, so no pass misses a new generation for good.
 func sweep() {
 	for range 64 {
 		fresh := false
@@ -424,10 +426,10 @@ func sweep() {
 type process struct {
 	pid, parent int
 	state       byte
-	born        string // with the pid, unmistakable
+	born        string // start time; together with the pid it is unique
 }
 
-// signal signals the very process that was seen, or nobody.
+// signal signals the process that was seen, and never another one that got its pid.
 func (p process) signal(sig unix.Signal) {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if err != nil {
@@ -439,10 +441,10 @@ func (p process) signal(sig unix.Signal) {
 	}
 }
 
-// descendants lists them parents first. If a process of the machine has gone
-// between being listed and being looked at, the list is not whole: it may have
-// been one of them, and have left another. Numbers of processes grow, so one that
-// comes later is listed later.
+// descendants lists all descendants, parents first. whole is false if any
+// process of the machine has gone between being listed and being read: it may
+// have been a descendant and have left children. Process numbers grow, so
+// processes that start later are listed later.
 func descendants() (all []process, whole bool) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -469,7 +471,7 @@ func descendants() (all []process, whole bool) {
 	return all, whole
 }
 
-// look reads what /proc/PID/stat says; the name in it may hold anything.
+// look reads /proc/PID/stat. The process name in it may contain any character.
 func look(pid int) (process, bool) {
 	p, ok := lookAt(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	p.pid = pid

@@ -15,35 +15,35 @@ import (
 	"syscall"
 )
 
-// A launch is one start of a command: what its supervisor is told and given.
+// A launch holds the arguments and files for one start of a command.
 type launch struct {
 	told    spec
 	command Command
-	root    *os.File   // of the workspace
-	folders []*os.File // further ones
-	lock    *os.File   // of the covers; nil: none
+	root    *os.File   // the workspace
+	folders []*os.File // the additional folders
+	lock    *os.File   // the lock of the covers; nil: none
 }
 
-// A supervisor is a running one, seen from the server.
+// A supervisor is the server's handle of a running supervisor process.
 type supervisor struct {
 	cmd    *exec.Cmd
-	output *os.File // of the command; its end is the end of everything that was started
-	stderr *os.File // of the command, if it is apart; nil: it is in output
+	output *os.File // of the command; ends when every process that was started has ended
+	stderr *os.File // of the command, if separate; nil: it is in output
 	built  chan struct{}
 	ended  chan struct{} // closed after the last message
-	answer chan message  // to the last order that is answered
-	forced atomic.Bool   // it was ended because it could not be paused
+	answer chan message  // the answer to the last order that is answered
+	forced atomic.Bool   // the command was ended because it could not be paused
 
-	mu      sync.Mutex // guards the following; held for writes of a few bytes
+	mu      sync.Mutex // guards the following; held only while a few bytes are written
 	control *os.File   // nil: closed
 	encoder *gob.Encoder
 
-	ending outcome // after ended
-	broken error   // likewise: there was no last word
+	ending outcome // valid after ended is closed
+	broken error   // likewise: why there was no last message
 }
 
-// startSupervisor starts a supervisor and tells it what to run. Closing the
-// control is how it is told to end everything: that happens as well when this
+// startSupervisor starts a supervisor and sends it the command. Closing control
+// tells the supervisor to end all processes. The kernel also closes it if this
 // process dies.
 func startSupervisor(l launch) (*supervisor, error) {
 	var opened []*os.File
@@ -77,7 +77,7 @@ func startSupervisor(l launch) (*supervisor, error) {
 	if l.lock != nil {
 		cmd.ExtraFiles, l.told.Lock = append(cmd.ExtraFiles, l.lock), folderFD+len(l.folders)
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal, and no signals of ours
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal, and no signals meant for this server
 	if err := cmd.Start(); err != nil {
 		closeAll(opened)
 		return nil, fmt.Errorf("the supervisor did not start: %w", err)
@@ -88,7 +88,7 @@ func startSupervisor(l launch) (*supervisor, error) {
 	}
 	s := &supervisor{cmd: cmd, output: output, stderr: stderr, control: controlW, encoder: gob.NewEncoder(controlW),
 		built: make(chan struct{}), ended: make(chan struct{}), answer: make(chan message, 1)}
-	go s.listen(last) // ends when the supervisor does; wait waits for it
+	go s.listen(last) // ends when the supervisor ends; wait waits for it
 	if err := s.encoder.Encode(l.told); err != nil {
 		s.close()
 	}
@@ -108,7 +108,7 @@ func (s *supervisor) listen(last *os.File) {
 			close(s.built)
 		case m.Done != 0 || m.Failed != 0:
 			select {
-			case <-s.answer: // one that came too late for its question
+			case <-s.answer: // a late answer to an earlier order
 			default:
 			}
 			s.answer <- m
@@ -119,12 +119,12 @@ func (s *supervisor) listen(last *os.File) {
 	}
 }
 
-// order tells a supervisor something, if it still listens.
+// order sends an order to the supervisor, unless control is closed.
 func (s *supervisor) order(o order) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.control != nil {
-		_ = s.encoder.Encode(o) // one that is gone has ended
+		_ = s.encoder.Encode(o) // an error means that the supervisor has ended
 	}
 }
 
@@ -137,7 +137,7 @@ func (s *supervisor) close() {
 	}
 }
 
-// wait passes on what the command writes and returns when everything is gone.
+// wait copies the command's output and returns when all its processes are gone.
 func (s *supervisor) wait(ctx context.Context, c Command) (Ended, error) {
 	stop := context.AfterFunc(ctx, s.close)
 	defer stop()
@@ -154,14 +154,14 @@ func (s *supervisor) wait(ctx context.Context, c Command) (Ended, error) {
 			s.close()
 		}
 	}
-	io.Copy(io.Discard, s.output) // also if the caller does not take it: nothing is to wait for that
+	io.Copy(io.Discard, s.output) // drain what the caller does not take, so that no process blocks on it
 	<-s.ended
 	s.close()
 	s.output.Close()
 	err := s.cmd.Wait()
 	switch {
 	case s.broken != nil && ctx.Err() != nil:
-		return Ended{Killed: true}, nil // before it could start
+		return Ended{Killed: true}, nil // the command had not started
 	case s.broken != nil:
 		return Ended{}, fmt.Errorf("its supervisor died, and what became of it is not known: %w",
 			errors.Join(err, s.broken))
@@ -172,16 +172,16 @@ func (s *supervisor) wait(ctx context.Context, c Command) (Ended, error) {
 	return s.ending.Ended, nil
 }
 
-// A chunk is what was read of one of two streams. Its reader goes on when it is
-// taken.
+// A chunk is a part of one of two streams. Its reader continues after the
+// write.
 type chunk struct {
 	text  []byte
 	to    io.Writer
 	taken chan struct{}
 }
 
-// copyBoth passes on what the command writes to stdout and stderr, as it is read,
-// until both have ended. It reports whether that was too much.
+// copyBoth copies the command's stdout and stderr, as they are read, until both
+// have ended. It reports whether they exceeded the limit.
 func (s *supervisor) copyBoth(c Command) (flooded bool) {
 	chunks := make(chan chunk)
 	var readers sync.WaitGroup
@@ -200,7 +200,7 @@ func (s *supervisor) copyBoth(c Command) (flooded bool) {
 	}
 	readers.Go(func() { read(s.output, c.Output) })
 	readers.Go(func() { read(s.stderr, c.Stderr) })
-	go func() { // ends with the readers, and the loop below with it
+	go func() { // ends with the readers and ends the loop below
 		readers.Wait()
 		close(chunks)
 	}()

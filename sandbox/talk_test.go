@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A talk is a command that is talked to.
+// A talk is a running command with an open stdin and stdout.
 type talk struct {
 	in    *os.File
 	out   *bufio.Reader
@@ -51,8 +51,9 @@ func (b *bench) talk(c Command) *talk {
 	return t
 }
 
-// A command can be talked to for as long as it lives; what it says besides is
-// apart; its end is the end of what it says, and it ends with its input.
+// TestACommandIsTalkedTo: the caller can talk to a command for as long as it
+// lives. Its stderr is separate. When it ends, its stdout ends; when its input
+// ends, it ends.
 func TestACommandIsTalkedTo(t *testing.T) {
 	each(t, func(b *bench) {
 		c := b.talk(
@@ -87,7 +88,7 @@ func TestACommandIsTalkedTo(t *testing.T) {
 	})
 }
 
-// What it says besides has no limit that would end it.
+// TestTalkingIsNoFlood: the stderr of such a command has no limit.
 func TestTalkingIsNoFlood(t *testing.T) {
 	each(t, func(b *bench) {
 		c := b.talk(Command{Argv: []string{"bash", "-c", "head -c 17000000 /dev/zero >&2; read -r line; echo $line"}})
@@ -119,13 +120,13 @@ func TestMoreFolders(t *testing.T) {
 		if _, err := os.Stat(b.outside + "/new"); err == nil {
 			b.t.Error("what was to be read was written")
 		}
-		// A folder above what is hidden does not bring it back.
+		// Access to a folder above a hidden one does not reveal it.
 		out, ended = b.run(Command{Argv: []string{"cat", b.data + "/key"}, Read: []string{filepath.Dir(b.workspace)},
 			ReadOnly: true})
 		if ended.Exit == 0 {
 			b.t.Errorf("%s", out)
 		}
-		// Nor does it take the workspace away.
+		// Nor does it make the workspace read-only.
 		out, ended = b.run(Command{Argv: []string{"bash", "-c", "echo x > lib/over && cat " + b.outside + "/secret"},
 			Read: []string{filepath.Dir(b.workspace)}})
 		if ended.Exit != 0 || b.content(b.workspace+"/lib/over") != "x\n" {
@@ -134,8 +135,8 @@ func TestMoreFolders(t *testing.T) {
 	})
 }
 
-// With a network it reaches what it wants, but for the ports that are barred and
-// for sockets that are no network.
+// TestANetworkWithoutOurPort: a command with a network can reach everything
+// except the barred ports and Unix sockets.
 func TestANetworkWithoutOurPort(t *testing.T) {
 	each(t, func(b *bench) {
 		open, ours := listen(b, "tcp", "127.0.0.1:0"), listen(b, "tcp", "127.0.0.1:0")
@@ -173,7 +174,8 @@ func listen(b *bench, network, address string) string {
 	return l.Addr().String()
 }
 
-// Without a sandbox it can do what we can, and still leaves nothing behind.
+// TestBare: without a sandbox, a command has the server's rights, and still
+// leaves no process behind.
 func TestBare(t *testing.T) {
 	each(t, func(b *bench) {
 		out, ended := b.run(Command{Argv: []string{"bash", "-c", "cat " + b.outside + "/secret; sleep 1000 & exit 0"},

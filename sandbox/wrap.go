@@ -17,13 +17,13 @@ import (
 const insideName = "/run/parley"
 
 const (
-	maxWrapped   = 1000     // places; five arguments each at most, and it takes 9,000 in all
+	maxWrapped   = 1000     // bubblewrap takes 9,000 arguments, and each place needs up to five
 	sharedMemory = 64 << 20 // bytes
 	resolver     = "/etc/resolv.conf"
 )
 
-// What of the machine can be read from within. The rest, home folders and the
-// secrets of /etc above all, is not there.
+// The parts of the machine that commands can read. Nothing else exists in the
+// sandbox, above all no home folders and no secrets of /etc.
 var (
 	programs = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store"}
 	settings = strings.Fields("/etc/ld.so.cache /etc/ld.so.conf /etc/ld.so.conf.d /etc/ld.so.preload " +
@@ -34,7 +34,7 @@ var (
 		"/etc/java-17-openjdk /etc/java-21-openjdk /etc/python3 /etc/perl /etc/fonts")
 )
 
-// shared lists what of the machine a command is given to read.
+// shared lists the files and folders of the machine that a command can read.
 func (told spec) shared() []string {
 	all := slices.Concat(programs, settings)
 	if told.Network {
@@ -43,10 +43,11 @@ func (told spec) shared() []string {
 	return all
 }
 
-// wrapping is how bubblewrap is called: in namespaces of its own (so without
-// any network but its own loopback, unless it is to have one), with no
-// capability, over a file system that is empty but for what is listed here.
-// Paths in the workspace are names here; confine checks what became of them.
+// wrapping returns the bubblewrap command line. The command gets namespaces of
+// its own, so its only network is its own loopback unless Network is set. It
+// gets no capability, and a file system that is empty except for the entries
+// listed here. Paths in the workspace are passed by name; confine verifies what
+// they led to.
 func wrapping(told spec, self string) ([]string, error) {
 	program, err := exec.LookPath("bwrap")
 	if err != nil {
@@ -65,7 +66,7 @@ func wrapping(told spec, self string) ([]string, error) {
 		switch {
 		case err != nil:
 		case info.Mode()&os.ModeSymlink != 0 && slices.Contains(programs, path):
-			if to, err := os.Readlink(path); err == nil { // as /bin to usr/bin
+			if to, err := os.Readlink(path); err == nil { // for example /bin to usr/bin
 				args = append(args, "--symlink", to, path)
 			}
 		default:
@@ -73,8 +74,8 @@ func wrapping(told spec, self string) ([]string, error) {
 			shown = append(shown, path)
 		}
 	}
-	// To root much of /proc is writable even without a capability: the settings
-	// of the kernel, for one. bubblewrap leaves that to its caller.
+	// Root can write much of /proc even without a capability, for example
+	// kernel settings. bubblewrap does not prevent this.
 	args = append(args, "--proc", "/proc", "--remount-ro", "/proc",
 		"--dev", "/dev", "--size", strconv.Itoa(sharedMemory), "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
 		"--bind", told.Private, "/tmp", "--ro-bind", self, insideName)
@@ -97,7 +98,7 @@ func wrapping(told spec, self string) ([]string, error) {
 	}
 	for _, path := range told.Outside {
 		if !slices.ContainsFunc(shown, func(folder string) bool { return inside(folder, path) }) {
-			continue // it is not there to begin with
+			continue // the sandbox does not contain it anyway
 		}
 		if info, err := os.Lstat(path); err == nil && info.IsDir() {
 			args = append(args, "--perms", "0000", "--tmpfs", path, "--remount-ro", path)
@@ -105,7 +106,8 @@ func wrapping(told spec, self string) ([]string, error) {
 			args = append(args, "--ro-bind", "/dev/null", path)
 		}
 	}
-	// The root itself and the folders on the way are of no use but to be passed.
+	// Commands only pass through the root and the folders on the way, so these
+	// are read-only.
 	args = append(args, "--remount-ro", "/", "--chdir", "/")
 	listed, err := argumentFile(args)
 	if err != nil {
@@ -121,8 +123,9 @@ func bindFD(write bool, fd int, path string) []string {
 	return []string{"--ro-bind-fd", strconv.Itoa(fd), path}
 }
 
-// argumentFile is where bubblewrap reads its arguments from, which may be more
-// than a command line holds. It passes on to the next process.
+// argumentFile returns the descriptor of a file from which bubblewrap reads its
+// arguments, as there may be more than a command line can hold. The next
+// process inherits it.
 func argumentFile(args []string) (int, error) {
 	fd, err := unix.MemfdCreate("arguments", 0)
 	if err != nil {
@@ -136,7 +139,7 @@ func argumentFile(args []string) (int, error) {
 	return fd, err
 }
 
-// hasBindFD reports whether a bubblewrap can be given descriptors.
+// hasBindFD reports whether this bubblewrap accepts descriptors.
 func hasBindFD(program string) bool {
 	out, _ := exec.Command(program, "--help").CombinedOutput()
 	return strings.Contains(string(out), "--bind-fd")
