@@ -16,10 +16,10 @@ import (
 	"parley"
 )
 
-// An Edit is a set of changes to files of the workspace: all of them are made or
-// none. Every new content is on the disk, beside its place, before the first
-// file is touched; then files are put in place by renaming, and deletions come
-// last. If something fails or is cancelled, everything is put back.
+// An Edit is a set of changes to files of the workspace: all of them are made
+// or none. Commit first writes every new content to the disk, beside its
+// target. Then it renames the contents into place, and makes deletions last. If
+// a step fails or is cancelled, it puts everything back.
 //
 // A crash between two renames leaves some files new and some old, each of them
 // whole; a person then has to decide.
@@ -31,30 +31,30 @@ type Edit struct {
 	folders *folders
 	writes  []*change
 	deletes []*change
-	read    int    // bytes
+	read    int    // bytes read so far
 	label   string // see Label
 }
 
 type change struct {
 	name    string
 	content string
-	mode    fs.FileMode // zero: that of the file it replaces
-	was     fs.FileInfo // the file that is expected there; nil: none
+	mode    fs.FileMode // zero: the mode of the replaced file
+	was     fs.FileInfo // the file expected there; nil: none
 
 	dir       *Dir
 	base      string
-	temp, old string // files beside it that exist: the new content, and the file that was there
+	temp, old string // existing files beside the target: the new content, and the previous file
 	done      bool
 }
 
-// Limits of an Edit.
+// The limits of an Edit.
 const (
-	MaxEdited  = 8 << 20  // bytes of one file that is changed in parts
-	maxRead    = 64 << 20 // bytes of all files that one Edit changes in parts
+	MaxEdited  = 8 << 20  // of one file that is changed in parts, in bytes
+	maxRead    = 64 << 20 // of all files that one Edit changes in parts, in bytes
 	MaxFolders = 256      // held open at once
 )
 
-// Edit begins a set of changes. They are written by an agent.
+// Edit begins a set of changes by an agent.
 func (w *Workspace) Edit() (*Edit, error) {
 	v, err := w.For(AgentWrites)
 	if err != nil {
@@ -63,18 +63,18 @@ func (w *Workspace) Edit() (*Edit, error) {
 	return &Edit{view: v, folders: newFolders(v)}, nil
 }
 
-// Label has the files that exist beside others for a moment be named after a
-// text, instead of at random. An Edit with the same label can remove them after
-// a crash, see Recover. Two of them may not work at the same time.
+// Label derives the names of temporary files from a text; without a label they
+// are random. An Edit with the same label can remove the files after a crash,
+// see Recover. Two Edits with the same label must not work at the same time.
 func (t *Edit) Label(text string) { t.label = text }
 
-// Recover removes the files that an Edit with the same label has left beside a
-// file when the process was killed. If no file has the name any more, the file
-// that was there is left alone unless gone is true: it may be the only copy.
+// Recover removes the temporary files that an Edit with the same label left
+// beside a file when the process was killed. If no file has the name any more,
+// the previous file is kept unless gone is true: it may be the only copy.
 func (t *Edit) Recover(name string, gone bool) error {
 	dir, err := t.folders.enter(path.Dir(name), false)
 	if err != nil {
-		return nil // where no folder is, nothing is beside the file
+		return nil // the folder does not exist, so neither do files in it
 	}
 	staged := t.beside(name, staging)
 	old := t.beside(name, replacing)
@@ -99,7 +99,7 @@ func (t *Edit) Close() {
 	t.view.Close()
 }
 
-// Content reads a file that is to be changed, and says which file it was.
+// Content reads a file that is to be changed. It also returns the identity of the file.
 func (t *Edit) Content(name string) (string, fs.FileInfo, error) {
 	dir, err := t.folders.enter(path.Dir(name), false)
 	if err != nil {
@@ -138,8 +138,8 @@ func (t *Edit) Content(name string) (string, fs.FileInfo, error) {
 	return string(raw), info, nil
 }
 
-// Look is the file at a name, nil if there is none. Only regular files are for
-// tools to change.
+// Look describes the file at a name; it returns nil if there is none. Anything
+// but a regular file is an error: tools change only regular files.
 func (t *Edit) Look(name string) (fs.FileInfo, error) {
 	dir, err := t.folders.enter(path.Dir(name), false)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -164,19 +164,20 @@ func lstat(dir *Dir, name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// Write has a file hold a content. It replaces the file that was seen, or is
-// made where none was. A mode of zero is that of the file it replaces.
+// Write registers the new content of a file. It replaces the file described by
+// was, or makes a new one if was is nil. A mode of zero means the mode of the
+// replaced file.
 func (t *Edit) Write(name, content string, was fs.FileInfo, mode fs.FileMode) {
 	t.writes = append(t.writes, &change{name: name, content: content, was: was, mode: mode})
 }
 
-// Delete removes the file that was seen.
+// Delete registers the removal of the file described by was.
 func (t *Edit) Delete(name string, was fs.FileInfo) {
 	t.deletes = append(t.deletes, &change{name: name, was: was})
 }
 
-// Commit makes the changes. If it fails, none of them was made, unless the error
-// says otherwise.
+// Commit makes the changes. If it fails, it has made none of them, unless the
+// error says otherwise.
 func (t *Edit) Commit(ctx context.Context) error {
 	if err := t.attempt(ctx); err != nil {
 		if stuck := t.undo(); stuck != nil {
@@ -186,7 +187,7 @@ func (t *Edit) Commit(ctx context.Context) error {
 	}
 	for _, c := range slices.Concat(t.writes, t.deletes) {
 		if c.old != "" {
-			c.dir.root.Remove(c.old) // one that stays does no harm
+			c.dir.root.Remove(c.old) // if it stays, it does no harm
 		}
 	}
 	return nil
@@ -237,7 +238,7 @@ func (t *Edit) attempt(ctx context.Context) error {
 	return t.folders.sync()
 }
 
-// check fails unless the file that is there is the one the change was made for.
+// check fails unless the file at the name is still the one that was seen.
 func (c *change) check() error {
 	info, err := lstat(c.dir, c.name)
 	if err != nil {
@@ -263,13 +264,13 @@ func (c *change) stage() error {
 	return create(c.dir.root, c.temp, c.content, mode, exact)
 }
 
-// replace puts the new content in place. The file that was there is called old for a moment.
+// replace puts the new content in place. The previous file keeps the name old until the end.
 func (c *change) replace(old string) error {
 	if err := c.check(); err != nil {
 		return err
 	}
 	if c.was != nil {
-		// Where there are no hard links the name is free for a moment.
+		// On file systems without hard links, the name is free for a moment.
 		if c.dir.root.Link(c.base, old) != nil {
 			if err := c.dir.root.Rename(c.base, old); err != nil {
 				return err
@@ -295,8 +296,8 @@ func (c *change) remove(old string) error {
 	return nil
 }
 
-// undo puts everything back, last things first. It fails where something could
-// not be put back.
+// undo reverts all changes, last ones first. It returns an error for a file
+// that it could not put back.
 func (t *Edit) undo() (stuck error) {
 	all := slices.Concat(t.writes, t.deletes)
 	for _, c := range slices.Backward(all) {
@@ -307,7 +308,7 @@ func (t *Edit) undo() (stuck error) {
 		switch {
 		case c.old != "":
 			if err = c.dir.root.Rename(c.old, c.base); err == nil {
-				// To rename one hard link of a file over another does nothing.
+				// Renaming one hard link of a file over another does nothing.
 				err = remove(c.dir.root, c.old)
 			}
 		case c.done:
@@ -326,13 +327,13 @@ func (t *Edit) undo() (stuck error) {
 	return stuck
 }
 
-// What a file beside another is for.
+// The purposes of temporary files.
 const (
 	staging   = "new"
 	replacing = "old"
 )
 
-// beside is a name for a file that exists only for a moment, beside the file with a name.
+// beside returns the name of a temporary file in the folder of a file.
 func (t *Edit) beside(name, purpose string) string {
 	id := rand.Text()
 	if t.label != "" {
@@ -342,8 +343,8 @@ func (t *Edit) beside(name, purpose string) string {
 	return ".parley-" + id + ".tmp"
 }
 
-// create writes a new file and waits until it is on the disk. An exact mode is
-// set whatever the process's mask; else the mask applies.
+// create writes a new file and waits until it is on the disk. An exact mode
+// ignores the umask; otherwise the umask applies.
 func create(dir *os.Root, name, content string, mode fs.FileMode, exact bool) (err error) {
 	f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

@@ -9,14 +9,15 @@ import (
 	"parley"
 )
 
-// folders are the folders that an Edit changes. Each is entered once and held
-// from then on, so that all changes happen in the folders that were judged,
-// whatever their names lead to by then.
+// folders holds the folders that an Edit changes. Each is opened once and then
+// held, so that all changes happen in the folders that were judged, wherever
+// their names lead later.
 type folders struct {
 	view *View
 	open map[string]*Dir // by path
-	made []string        // by this Edit, outer ones first
-	// touched are those in which something was put, renamed or removed.
+	made []string        // made by this Edit, outer ones first
+	// touched holds the folders in which a file or folder was made, renamed or
+	// removed.
 	touched map[string]bool
 }
 
@@ -24,7 +25,7 @@ func newFolders(v *View) *folders {
 	return &folders{view: v, open: map[string]*Dir{}, touched: map[string]bool{}}
 }
 
-// enter opens a folder, and makes the missing ones on the way if told to.
+// enter opens a folder. If making is true, it makes missing folders on the way.
 func (t *folders) enter(name string, making bool) (*Dir, error) {
 	if dir := t.open[name]; dir != nil {
 		return dir, nil
@@ -58,11 +59,11 @@ func (t *folders) enter(name string, making bool) (*Dir, error) {
 	return dir, nil
 }
 
-// make makes a folder unless something is there.
+// make makes a folder unless the name exists.
 func (t *folders) make(parent *Dir, name string) error {
 	base := path.Base(name)
 	if _, err := parent.Lstat(base); !errors.Is(err, fs.ErrNotExist) {
-		return err // there is something, or it may not be there
+		return err // the name exists, or is not allowed
 	}
 	err := parent.root.Mkdir(base, 0o755)
 	if err == nil {
@@ -74,7 +75,7 @@ func (t *folders) make(parent *Dir, name string) error {
 	return nil
 }
 
-// unmake removes the folders that were made, as far as they are empty.
+// unmake removes the folders that this Edit has made, if they are empty.
 func (t *folders) unmake() {
 	for _, name := range slices.Backward(t.made) {
 		if dir := t.open[name]; dir != nil {
@@ -93,7 +94,7 @@ func (t *folders) sync() error {
 	for name := range t.touched {
 		dir := t.open[name]
 		if dir == nil {
-			continue // unmade
+			continue // removed again
 		}
 		d, err := dir.root.Open(".")
 		if err == nil {

@@ -46,7 +46,7 @@ func (w *Workspace) Load(folder string) (*Dir, error) {
 	return dir, nil
 }
 
-// linked is the error about a link where none is followed.
+// linked returns the error for a link where links are not followed.
 func linked(name string) error {
 	return &parley.Error{Code: parley.CodeInvalid, Err: ErrLink, Message: fmt.Sprintf("%q is a symbolic link, "+
 		"and links in the workspace are not followed here; put the file or folder itself there.", name)}

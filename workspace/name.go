@@ -15,10 +15,10 @@ import (
 	"parley"
 )
 
-const maxPath = 4096 // bytes
+const maxPath = 4096 // in bytes
 
-// Clean is the cleaned form of a path inside the workspace. It judges the words
-// only; opening judges where they lead.
+// Clean returns the cleaned form of a path inside the workspace. It checks the
+// text only; opening the file checks where the path leads.
 func Clean(name string) (string, error) {
 	switch {
 	case name == "":
@@ -37,9 +37,10 @@ func Clean(name string) (string, error) {
 	return path.Clean(name), nil
 }
 
-// CleanFile is the cleaned form of a path of a file that is to be written. Beside
-// what Clean refuses, it refuses names that only look harmless: separators of
-// other systems, and characters that stand for dots and slashes.
+// CleanFile returns the cleaned form of the path of a file to write. In
+// addition to Clean, it refuses names that only look harmless: names with
+// separators of other systems, or with characters that stand for dots and
+// slashes.
 func CleanFile(name string) (string, error) {
 	clean, err := Clean(name)
 	switch {
@@ -72,8 +73,8 @@ func kind(mode fs.FileMode) string {
 	return "special file"
 }
 
-// Fault is an error about a path of the workspace that may be shown: it does not
-// say where the workspace is.
+// Fault returns an error about a path of the workspace that may be shown to
+// users: it does not reveal where the workspace is.
 func Fault(name string, err error) error {
 	if _, ok := errors.AsType[*parley.Error](err); ok {
 		return err

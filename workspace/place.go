@@ -10,10 +10,11 @@ import (
 	"parley"
 )
 
-const deleted = " (deleted)" // the kernel adds it to the names of files that are gone
+const deleted = " (deleted)" // the kernel appends it to the path of a deleted file
 
-// place is where an open file or folder is, relative to the root of the view,
-// with slashes and without links. It fails if that is not inside, or not known.
+// place returns the path of an open file or folder relative to the root of the
+// view, with slashes and without links. It fails if that path is outside the
+// root, or unknown.
 func (v *View) place(f *os.File, info fs.FileInfo, name string) (string, error) {
 	if v.at == "" {
 		return v.search(f, info, name)
@@ -29,8 +30,8 @@ func (v *View) place(f *os.File, info fs.FileInfo, name string) (string, error) 
 	return relative, nil
 }
 
-// location is where an open file is, as Linux tells it: absolute and without
-// links. Behind the last name of a file that is gone there is deleted.
+// location returns the path of an open file, as Linux reports it: absolute and
+// without links. The path of a deleted file ends with the constant deleted.
 func location(f *os.File) (string, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -48,10 +49,10 @@ func location(f *os.File) (string, error) {
 	return real, err
 }
 
-const attempts = 10 // to find a file that is moved all the time
+const attempts = 10 // to find a file that is moved repeatedly
 
-// search finds out where an open file is without help of the system: it looks
-// for a path without links that leads to this very file.
+// search finds the path of an open file without /proc: it looks for a path
+// without links that leads to the same file.
 func (v *View) search(f *os.File, info fs.FileInfo, name string) (string, error) {
 	for range attempts {
 		real, err := filepath.EvalSymlinks(filepath.Join(v.w.root, filepath.FromSlash(name)))
@@ -69,7 +70,7 @@ func (v *View) search(f *os.File, info fs.FileInfo, name string) (string, error)
 	return "", replaced(name)
 }
 
-// walkTo is what is at a place, reached without following a link.
+// walkTo describes the entry at a place, without following a link on the way.
 func (v *View) walkTo(place string) (fs.FileInfo, error) {
 	root, err := v.root.OpenRoot(".")
 	if err != nil {

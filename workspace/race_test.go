@@ -10,8 +10,8 @@ import (
 	"parley/workspace/workspacetest"
 )
 
-// rush is a workspace in which a file and a link, and a folder and a link, are
-// exchanged all the time. The links lead to the data folder and to .env.
+// rush returns a workspace in which a file and a link, and a folder and a link,
+// are exchanged all the time. The links lead to the data folder and to .env.
 func rush(t *testing.T) *site {
 	s := newSite(t)
 	for _, name := range []string{"a/x", "a/sub/x", "a/parley.key", "file", "env", "a/SKILL.md"} {
@@ -19,7 +19,7 @@ func rush(t *testing.T) *site {
 	}
 	s.put("var/x", "hidden")
 	s.put("var/SKILL.md", "hidden")
-	s.put("var/parley.db", "hidden") // which the folder a has not
+	s.put("var/parley.db", "hidden") // the folder a has no such file
 	s.link("var", "b")
 	s.link("var/parley.key", "link")
 	s.link(".env", "dot")
@@ -37,8 +37,8 @@ func (s *site) harmless(what, text string) {
 	}
 }
 
-// TestReadingWhileNamesAreSwapped: no purpose but the server's own is ever given
-// a protected file, with the help of the system and without.
+// TestReadingWhileNamesAreSwapped: only the server's own purpose ever gets a
+// protected file, both with /proc and without it.
 func TestReadingWhileNamesAreSwapped(t *testing.T) {
 	for _, blind := range []bool{false, true} {
 		t.Run(fmt.Sprintf("blind=%v", blind), func(t *testing.T) {
@@ -86,7 +86,8 @@ func readIn(dir *Dir, base string) (string, error) {
 	return string(raw), err
 }
 
-// TestShowingWhileNamesAreSwapped does the same for people.
+// TestShowingWhileNamesAreSwapped does the same for files that are shown to
+// people.
 func TestShowingWhileNamesAreSwapped(t *testing.T) {
 	s := rush(t)
 	seen := map[bool]int{}
@@ -112,8 +113,8 @@ func TestShowingWhileNamesAreSwapped(t *testing.T) {
 	}
 }
 
-// TestWritingWhileNamesAreSwapped: an edit changes the folder that it was
-// approved for, or nothing.
+// TestWritingWhileNamesAreSwapped: an edit changes the approved folder, or
+// nothing.
 func TestWritingWhileNamesAreSwapped(t *testing.T) {
 	for to, count := range map[string]int{"var": 2, "skills": 1, "../outside": 1, ".git": 1} {
 		t.Run(to, func(t *testing.T) {
@@ -149,8 +150,8 @@ func (s *site) write(name, text string) error {
 	return e.Commit(s.t.Context())
 }
 
-// TestLoadingWhileNamesAreSwapped: the server loads what is in the folder, never
-// what a link in its place leads to.
+// TestLoadingWhileNamesAreSwapped: the server loads the contents of the folder,
+// never the target of a link in its place.
 func TestLoadingWhileNamesAreSwapped(t *testing.T) {
 	s := newSite(t)
 	s.put("evil/greet/SKILL.md", "secret")

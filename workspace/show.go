@@ -16,7 +16,7 @@ import (
 
 var _ port.Files = (*Workspace)(nil)
 
-// ShowFile is of port.Files.
+// ShowFile implements port.Files.
 func (w *Workspace) ShowFile(ctx context.Context, name string) (string, error) {
 	if parley.IsBlank(name) {
 		return "", parley.Errorf(parley.CodeInvalid, "path is missing.")
@@ -47,7 +47,7 @@ func (w *Workspace) ShowFile(ctx context.Context, name string) (string, error) {
 	return string(data), nil
 }
 
-// ShowFolder is of port.Files.
+// ShowFolder implements port.Files.
 func (w *Workspace) ShowFolder(ctx context.Context, name string) ([]port.FileEntry, error) {
 	name, err := cleanShown(name)
 	if err != nil {
@@ -83,8 +83,8 @@ func (w *Workspace) ShowFolder(ctx context.Context, name string) ([]port.FileEnt
 	return list, nil
 }
 
-// ShowTree is of port.Files. Folders behind links are named, not entered: they
-// may lead round.
+// ShowTree implements port.Files. It lists folders behind links without their
+// contents, because such links can form cycles.
 func (w *Workspace) ShowTree(ctx context.Context) (port.FileTree, error) {
 	top := port.FileTree{Path: ".", IsDir: true}
 	v, err := w.For(PersonReads)
@@ -137,14 +137,15 @@ func enter(ctx context.Context, t *port.FileTree, parent *Dir, base string, dept
 	return grow(ctx, t, dir, depth, left)
 }
 
-// A shownEntry is an entry of a folder with what it is, or what it leads to.
+// A shownEntry is an entry of a folder, with the description of the entry or of
+// the link's target.
 type shownEntry struct {
 	fs.DirEntry
 	info fs.FileInfo
 }
 
-// shown is what people see of a folder, by name: files and folders, and links
-// that lead to one of those inside the project.
+// shown returns the entries of a folder that people see, sorted by name: files,
+// folders, and links that lead to a file or folder inside the project.
 func (d *Dir) shown(ctx context.Context) (list []shownEntry, more bool, err error) {
 	entries, more, err := d.Entries(ctx, parley.MaxShownEntries)
 	if err != nil {
@@ -164,7 +165,8 @@ func (d *Dir) shown(ctx context.Context) (list []shownEntry, more bool, err erro
 	return list, more, nil
 }
 
-// stat is the file or folder that a name leads to, if it may be seen.
+// stat describes the file or folder that a name leads to, if the purpose allows
+// it.
 func (v *View) stat(name string) (fs.FileInfo, error) {
 	info, err := v.root.Stat(name)
 	if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
@@ -177,8 +179,8 @@ func (v *View) stat(name string) (fs.FileInfo, error) {
 	return info, f.Close()
 }
 
-// cleanShown reads a path that a person has sent. Two dots are refused, also
-// where they would lead nowhere else.
+// cleanShown cleans a path that a person has sent. It refuses two dots even if
+// they do not lead out of the project.
 func cleanShown(name string) (string, error) {
 	if strings.ContainsAny(name, "\x00\\") || path.IsAbs(name) || slices.Contains(strings.Split(name, "/"), "..") {
 		return "", parley.Errorf(parley.CodeInvalid,
@@ -187,7 +189,8 @@ func cleanShown(name string) (string, error) {
 	return path.Clean("./" + name), nil
 }
 
-// shownFault says what is wrong with a path, and no more than that.
+// shownFault returns an error that describes what is wrong with a path and
+// reveals nothing else.
 func shownFault(err error, unfit string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

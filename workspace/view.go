@@ -15,13 +15,15 @@ import (
 	"parley"
 )
 
-// A View is the workspace, open for one purpose. It is for one goroutine.
+// A View is the workspace, open for one purpose. It is for use by one
+// goroutine.
 type View struct {
 	w       *Workspace
 	root    *os.Root
-	at      string // where the root is, as the system says it; empty: it does not
+	at      string // path of the root, as the system reports it; empty: it reports none
 	purpose Purpose
-	// inner has links followed that stay inside the root, whatever the purpose.
+	// inner makes the view follow links that stay inside the root, whatever the
+	// purpose.
 	inner bool
 }
 
@@ -39,16 +41,16 @@ func (w *Workspace) For(purpose Purpose) (*View, error) {
 	return v, nil
 }
 
-// Close ends the view. What was opened through it stays open.
-func (v *View) Close() { _ = v.root.Close() } // nothing was written through it
+// Close ends the view. Files and folders opened through it stay open.
+func (v *View) Close() { _ = v.root.Close() } // nothing was written through it, so no error matters
 
-// follows reports whether links that stay inside are followed.
+// follows reports whether the view follows links that stay inside.
 func (v *View) follows() bool {
 	return v.inner || v.purpose == AgentReads || v.purpose == PersonReads
 }
 
-// Open opens a regular file. Nothing else is waited for, as a named pipe would
-// be.
+// Open opens a regular file. It never blocks: anything else, such as a named
+// pipe, is refused.
 func (v *View) Open(name string) (*os.File, fs.FileInfo, error) {
 	if !v.follows() {
 		dir, err := v.Dir(path.Dir(name))
@@ -61,8 +63,9 @@ func (v *View) Open(name string) (*os.File, fs.FileInfo, error) {
 	return v.open(v.root, name, name, 0)
 }
 
-// open opens a file or folder beneath a root, which is the view's or that of a
-// Dir in it, and judges it. as is the name from the root of the workspace.
+// open opens a file or folder beneath a root, and judges it. The root is the
+// view's or that of a Dir in it. as is the name relative to the root of the
+// workspace.
 func (v *View) open(root *os.Root, name, as string, want fs.FileMode) (*os.File, fs.FileInfo, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -79,7 +82,7 @@ func (v *View) open(root *os.Root, name, as string, want fs.FileMode) (*os.File,
 	return f, info, nil
 }
 
-// judge refuses an open file or folder by where it is.
+// judge refuses an open file or folder according to its actual place.
 func (v *View) judge(f *os.File, name string) (place string, info fs.FileInfo, err error) {
 	if info, err = f.Stat(); err != nil {
 		return "", nil, err
@@ -87,7 +90,7 @@ func (v *View) judge(f *os.File, name string) (place string, info fs.FileInfo, e
 	if place, err = v.place(f, info, name); err != nil {
 		return "", nil, err
 	}
-	if last, gone := strings.CutSuffix(place, deleted); gone { // or really named so: both are judged
+	if last, gone := strings.CutSuffix(place, deleted); gone { // or it really has this name; both names are judged
 		if err := v.w.refuse(name, last, v.purpose); err != nil {
 			return "", nil, err
 		}
@@ -95,8 +98,8 @@ func (v *View) judge(f *os.File, name string) (place string, info fs.FileInfo, e
 	return place, info, v.w.refuse(name, place, v.purpose)
 }
 
-// fault is the error about a name that cannot be opened. Of a name that is not
-// for the purpose it tells no more than that.
+// fault returns the error for a name that cannot be opened. If the purpose does
+// not allow the name, the error reveals nothing else.
 func (v *View) fault(name string, err error) error {
 	if refusal := v.w.Check(name, v.purpose); refusal != nil {
 		return refusal
@@ -104,14 +107,14 @@ func (v *View) fault(name string, err error) error {
 	return Fault(name, err)
 }
 
-// A Dir is a folder that is held open: it stays the same folder, whatever comes
-// to be found under its name.
+// A Dir is a folder that is held open. It stays the same folder, even if its
+// name later leads to another one.
 type Dir struct {
 	v     *View
 	root  *os.Root
-	name  string // that it was asked for by, from the root of the workspace
-	place string // where it was when it was opened
-	owns  bool   // the view is closed with it
+	name  string // requested name, relative to the root of the workspace
+	place string // place of the folder when it was opened
+	owns  bool   // Close also closes the view
 }
 
 // Dir opens a folder.
@@ -139,7 +142,8 @@ func (v *View) RealDir(name string) (*Dir, error) {
 	return dir, nil
 }
 
-// dir is open for folders. The dot keeps it from waiting for a named pipe.
+// dir opens a folder. The dot after the name keeps it from blocking on a named
+// pipe.
 func (v *View) dir(root *os.Root, name, as string) (*Dir, error) {
 	inner, err := root.OpenRoot(name + "/.")
 	if err != nil {
@@ -161,20 +165,20 @@ func (v *View) dir(root *os.Root, name, as string) (*Dir, error) {
 	return d, nil
 }
 
-// Name is the name that the folder was asked for by, from the root of the
+// Name returns the requested name of the folder, relative to the root of the
 // workspace.
 func (d *Dir) Name() string { return d.name }
 
 // Close releases the folder.
 func (d *Dir) Close() {
-	_ = d.root.Close() // nothing was written through it
+	_ = d.root.Close() // nothing was written through it, so no error matters
 	if d.owns {
 		d.v.Close()
 	}
 }
 
-// Dir opens a folder in the folder. It follows no link: what it opens is the
-// very folder found under that name.
+// Dir opens a subfolder. It follows no link: it opens the very folder found
+// under that name.
 func (d *Dir) Dir(base string) (*Dir, error) {
 	name := path.Join(d.name, base)
 	if d.v.inner {
@@ -202,7 +206,7 @@ func (d *Dir) Dir(base string) (*Dir, error) {
 	return inner, nil
 }
 
-// Lstat is what is under a name in the folder; a link is not followed.
+// Lstat describes an entry of the folder. It does not follow links.
 func (d *Dir) Lstat(base string) (fs.FileInfo, error) {
 	name := path.Join(d.name, base)
 	if err := d.v.w.refuse(name, path.Join(d.place, base), d.v.purpose); err != nil {
@@ -215,7 +219,7 @@ func (d *Dir) Lstat(base string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// Readlink is the text of a link in the folder.
+// Readlink returns the target of a link in the folder.
 func (d *Dir) Readlink(base string) (string, error) { return d.root.Readlink(base) }
 
 // Open opens a regular file in the folder. It follows no link.
@@ -239,10 +243,11 @@ func (d *Dir) Open(base string) (*os.File, fs.FileInfo, error) {
 	return f, info, err
 }
 
-const maxScanned = 200_000 // entries of one folder that are looked at
+const maxScanned = 200_000 // entries of one folder that Entries reads
 
-// Entries is what is in the folder and may be seen, by name. Beyond most it says
-// that there are more. Links are listed as links.
+// Entries returns the entries of the folder that the purpose allows, sorted by
+// name. It returns at most most entries, and reports whether there are more.
+// Links are listed as links.
 func (d *Dir) Entries(ctx context.Context, most int) (list []fs.DirEntry, more bool, err error) {
 	f, err := d.root.Open(".")
 	if err != nil {
@@ -265,7 +270,7 @@ func (d *Dir) Entries(ctx context.Context, most int) (list []fs.DirEntry, more b
 		if err != nil && !ended {
 			return nil, false, Fault(d.name, err)
 		}
-		if ended || len(list) > most+1000 { // no more are held than can be listed
+		if ended || len(list) > most+1000 { // keep no more than can be listed
 			slices.SortFunc(list, byName)
 			if len(list) > most {
 				list, more = list[:most], true
@@ -281,7 +286,7 @@ func (d *Dir) Entries(ctx context.Context, most int) (list []fs.DirEntry, more b
 
 var errUnfit = errors.New("it is of another type")
 
-// unfit is the error about something of another type than is wanted.
+// unfit returns the error for an entry of the wrong type.
 func (v *View) unfit(name string, info fs.FileInfo, want fs.FileMode) error {
 	if v.purpose == ServerLoads && info.Mode()&fs.ModeSymlink != 0 {
 		return linked(name)

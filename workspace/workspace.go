@@ -1,11 +1,11 @@
-// Package workspace is the one way to the files of a project. The file tools,
-// the routes that show files to people, change reports, and the loading of
-// skills and agents all go through it.
+// Package workspace is the only way to access the files of a project. The file
+// tools, the routes that show files to people, change reports, and the loading
+// of skills and agents all use it.
 //
-// A check of a name says nothing about a later use of the name: in between, a
-// folder can be swapped for a symbolic link. So a file is opened first, beneath
-// the root and never outside, and then the opened file is judged: where its
-// descriptor is, and of which type it is. [Workspace.refuse] holds all the rules:
+// Checking a name says nothing about a later use of that name: in between, a
+// folder can be swapped for a symbolic link. So the package first opens a file,
+// beneath the root and never outside. Then it judges the open file by its type
+// and by the path of its descriptor. [Workspace.refuse] holds all the rules:
 //
 //	             secrets  hidden  kept  .git
 //	AgentReads   no       no      yes   yes
@@ -13,7 +13,8 @@
 //	PersonReads  no       no      yes   no
 //	ServerLoads  no       yes     yes   yes
 //
-// Secrets are the files .env and .env.*, in any folder and any letter case.
+// Secrets are the files .env and .env.*, in any folder and any letter case,
+// except templates such as .env.example.
 package workspace
 
 import (
@@ -28,30 +29,31 @@ import (
 	"parley"
 )
 
-// A Purpose says who uses a file, and for what.
+// A Purpose describes the user of a file and the kind of use.
 type Purpose int
 
 const (
 	AgentReads  Purpose = iota // a tool reads for an agent
 	AgentWrites                // a tool writes for an agent; links are not followed
 	PersonReads                // a person is shown files, lists of files or change reports
-	ServerLoads                // the server loads skills or agents; links are not followed
+	ServerLoads                // the server loads skills or agents; links inside the workspace are not followed
 )
 
-// A Place is a file or folder that a rule is about. It need not exist.
+// A Place is a file or folder with a rule. It need not exist.
 type Place struct {
 	Path    string // absolute, or relative to the working directory
-	Setting string // the flag or folder an operator knows it by, for error messages
+	Setting string // the flag or folder that operators know, for error messages
 }
 
-// Rules name the places of a workspace that are not for everybody. Places
-// outside the workspace are ignored.
+// Rules lists the restricted places of a workspace. Places outside the
+// workspace are ignored.
 type Rules struct {
 	Hidden []Place // neither agents nor people see them
 	Kept   []Place // agents read them and never write them
 }
 
-// A Workspace is a project's folder and its rules. It may be used concurrently.
+// A Workspace is a project's folder and its rules. It is safe for concurrent
+// use.
 type Workspace struct {
 	root      string // absolute, without symbolic links
 	protected []Protected
@@ -63,8 +65,8 @@ type Protected struct {
 	Hidden bool   // agents must not read it either
 }
 
-// Open checks that a folder can be used as a workspace. It refuses a layout that
-// cannot be protected, and says what to move.
+// Open opens a folder as a workspace. It refuses a layout that cannot be
+// protected; the error tells the operator what to move.
 func Open(folder string, rules Rules) (*Workspace, error) {
 	root, err := filepath.Abs(folder)
 	if err == nil {
@@ -124,16 +126,18 @@ func (w *Workspace) protect(p Place, hidden bool) error {
 	return nil
 }
 
-// Root is the folder, absolute and without symbolic links.
+// Root returns the folder of the workspace, absolute and without symbolic
+// links.
 func (w *Workspace) Root() string { return w.root }
 
-// Protected lists the places inside the workspace that commands of agents must
-// not write, or not even read. Some may not exist. Secrets are not listed: they
-// can be anywhere, see [IsSecret].
+// Protected returns the places inside the workspace that commands of agents
+// must not write, or not even read. Some may not exist. Secrets are not among
+// them: they can be anywhere, see [IsSecret].
 func (w *Workspace) Protected() []Protected { return slices.Clone(w.protected) }
 
-// Check judges a clean relative name by where it leads now, as far as it exists.
-// It is for refusing early: opening judges again, by what was opened.
+// Check judges a clean relative name by where it leads now, as far as it
+// exists. Callers use it to refuse early; opening the file judges again, by the
+// opened file.
 func (w *Workspace) Check(name string, purpose Purpose) error {
 	if err := w.refuse(name, name, purpose); err != nil {
 		return err
@@ -146,8 +150,9 @@ func (w *Workspace) Check(name string, purpose Purpose) error {
 	return w.refuse(name, relative, purpose)
 }
 
-// refuse answers whether the file or folder at a place, which is relative to the
-// root and holds no link, may be used for a purpose. The name is for the message.
+// refuse returns an error if a purpose does not allow the file or folder at a
+// place. The place is relative to the root and contains no link. The name is
+// for the message.
 func (w *Workspace) refuse(name, place string, purpose Purpose) error {
 	agent := purpose == AgentReads || purpose == AgentWrites
 	hidden := slices.ContainsFunc(w.protected, func(p Protected) bool { return p.Hidden && covers(p.Path, place) })
@@ -168,15 +173,16 @@ func (w *Workspace) refuse(name, place string, purpose Purpose) error {
 	return nil
 }
 
-// covers reports whether a place is a folder or in it. Letter case does not
-// count, because it does not on some file systems.
+// covers reports whether a place is the folder or inside it. It ignores letter
+// case, as some file systems do.
 func covers(folder, place string) bool {
 	folder, place = strings.ToLower(folder), strings.ToLower(place)
 	return place == folder || strings.HasPrefix(place, folder+"/")
 }
 
-// inside is the path of a place relative to a folder, with slashes, if it is in
-// it. Both are absolute and hold no links.
+// inside reports whether a place is the folder or inside it, and returns the
+// relative path, with slashes. Both arguments are absolute and contain no
+// links.
 func inside(folder, place string) (string, bool) {
 	relative, err := filepath.Rel(folder, place)
 	return filepath.ToSlash(relative), err == nil && filepath.IsLocal(relative)
@@ -184,8 +190,8 @@ func inside(folder, place string) (string, bool) {
 
 const maxLinks = 255 // on the way to one file
 
-// resolve is where an absolute path leads, as far as it exists, and the first
-// link inside the workspace on the way there.
+// resolve returns where an absolute path leads, as far as it exists, and the
+// first link inside the workspace on the way there.
 func (w *Workspace) resolve(name string) (place, link string, err error) {
 	volume := filepath.VolumeName(name)
 	top := volume + string(filepath.Separator)
@@ -220,9 +226,9 @@ func parts(name string) []string {
 	return strings.FieldsFunc(filepath.ToSlash(name), func(r rune) bool { return r == '/' })
 }
 
-// IsSecret reports whether a path names a file that holds keys, or something in
-// a folder that is named like one. The names of templates without keys, which
-// projects publish, are not among them.
+// IsSecret reports whether a path names a file that holds keys, or an entry of
+// a folder with such a name. Templates without keys, which projects publish, do
+// not count.
 func IsSecret(name string) bool {
 	return slices.ContainsFunc(strings.Split(filepath.ToSlash(name), "/"), func(part string) bool {
 		part = strings.ToLower(part)
@@ -232,8 +238,8 @@ func IsSecret(name string) bool {
 
 var templates = []string{".env.example", ".env.sample", ".env.template", ".env.dist"}
 
-// IsGit reports whether a file name is git's, also in the letter case of file
-// systems that do not tell them apart.
+// IsGit reports whether a file name is .git, in any letter case, as some file
+// systems ignore case.
 func IsGit(base string) bool { return strings.EqualFold(base, ".git") }
 
 func inGit(name string) bool { return slices.ContainsFunc(strings.Split(name, "/"), IsGit) }

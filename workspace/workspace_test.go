@@ -16,7 +16,7 @@ import (
 	"parley"
 )
 
-// A site is a workspace with something of everything, and a folder beside it.
+// A site is a workspace with files of every kind, and a folder beside it.
 type site struct {
 	t             *testing.T
 	root, outside string
@@ -98,8 +98,8 @@ var purposes = map[Purpose]string{
 	AgentReads: "agent reads", AgentWrites: "agent writes", PersonReads: "person reads", ServerLoads: "server loads",
 }
 
-// TestRules: the same rule holds for a name, for what a link leads to, and for
-// an entry of a folder; with the help of the system and without.
+// TestRules checks that the same rule applies to a name, to the target of a
+// link, and to an entry of a folder, both with /proc and without it.
 func TestRules(t *testing.T) {
 	everybody := []Purpose{AgentReads, AgentWrites, PersonReads, ServerLoads}
 	server := []Purpose{ServerLoads}
@@ -126,7 +126,7 @@ func TestRules(t *testing.T) {
 			if upper := strings.ToUpper(name); (s.Check(upper, purpose) == nil) != want && name != ".environment" {
 				t.Errorf("%s, by name, %s: %v", upper, purposes[purpose], s.Check(upper, purpose))
 			}
-			for _, blind := range []bool{false, true} { // where the system says where a file is, and where it does not
+			for _, blind := range []bool{false, true} { // with the path that the system reports, and without
 				v := s.view(purpose)
 				if blind {
 					v.at = ""
@@ -169,7 +169,7 @@ func TestNothingOutsideIsOpened(t *testing.T) {
 	s.link(s.outside, "out")
 	s.link("../outside/x", "stolen")
 	s.link("loop", "loop")
-	s.link(filepath.Join(s.root, "main.go"), "absolute") // a link that is absolute is not followed, even to the inside
+	s.link(filepath.Join(s.root, "main.go"), "absolute") // absolute links are not followed, even if they lead inside
 	for purpose := range purposes {
 		v := s.view(purpose)
 		for _, name := range []string{"out/x", "stolen", "loop", "absolute", "sub", "../outside/x"} {
@@ -180,7 +180,7 @@ func TestNothingOutsideIsOpened(t *testing.T) {
 	}
 }
 
-// TestPipesAreNotWaitedFor: whatever is tried, nothing waits for a writer.
+// TestPipesAreNotWaitedFor checks that no operation blocks on a named pipe.
 func TestPipesAreNotWaitedFor(t *testing.T) {
 	s := newSite(t)
 	if err := syscall.Mkfifo(filepath.Join(s.root, "pipe"), 0o600); err != nil {
@@ -203,8 +203,8 @@ func TestPipesAreNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsGoneIsJudgedByItsName: one that was deleted after it was opened,
-// and one that is only named so.
+// TestAFileThatIsGoneIsJudgedByItsName covers a file that was deleted after it
+// was opened, and one whose real name ends in " (deleted)".
 func TestAFileThatIsGoneIsJudgedByItsName(t *testing.T) {
 	s := newSite(t)
 	v := s.view(AgentReads)
@@ -218,7 +218,7 @@ func TestAFileThatIsGoneIsJudgedByItsName(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v.at == "" {
-			continue // not known where there is no /proc
+			continue // unknown without /proc
 		}
 		if _, _, err := v.judge(f, name); (err == nil) != want {
 			t.Errorf("%s: %v", name, err)
@@ -240,8 +240,8 @@ func TestAFileThatIsGoneIsJudgedByItsName(t *testing.T) {
 	}
 }
 
-// TestAPathTooLongToTellIsRefused: where the system cannot say where a file is,
-// the file is not shown.
+// TestAPathTooLongToTellIsRefused: if the system cannot report the path of a
+// file, the file is not shown.
 func TestAPathTooLongToTellIsRefused(t *testing.T) {
 	s := newSite(t)
 	v := s.view(AgentReads)
@@ -319,8 +319,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestPlacesBehindLinksOutside: a link that agents cannot change is followed, and
-// the place it leads to is protected.
+// TestPlacesBehindLinksOutside: links outside the workspace, which agents
+// cannot change, are followed, and their targets are protected.
 func TestPlacesBehindLinksOutside(t *testing.T) {
 	s := newSite(t)
 	alias, data := s.outside+"/project", s.outside+"/data"
@@ -379,7 +379,7 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%s: %v", folder, err)
 		}
 	}
-	// In the workspace no link is followed, wherever it leads.
+	// In the workspace, links are not followed, wherever they lead.
 	s.link("../sub/deep/x", "agents/b.md")
 	s.link("skills", "link")
 	for _, folder := range []string{in("agents"), in("link"), in("link/greet")} {
@@ -389,7 +389,7 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%s: %v", folder, err)
 		}
 	}
-	// Outside, those are that stay in their folder.
+	// Outside, links are followed if they stay in their folder.
 	s.link("x", "../outside/good.md")
 	if names, err := open(s.outside); err != nil || strings.Join(names, " ") != "good.md x" {
 		t.Errorf("%q, %v", names, err)

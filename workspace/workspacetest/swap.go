@@ -1,4 +1,5 @@
-// Package workspacetest helps tests to change files while they are used.
+// Package workspacetest helps tests change files while the code under test uses
+// them.
 package workspacetest
 
 import (
@@ -10,13 +11,14 @@ import (
 	"time"
 )
 
-// Long is the variable that makes races run for a time, like 10m, instead of a
-// number of rounds.
+// Long is the environment variable that makes races run for a duration, such as
+// 10m, instead of a number of rounds.
 const Long = "PARLEY_RACE_TIME"
 
-// Rounds yields a number of times, or for as long as the variable Long says, and
-// logs how often it did. If run still says false then, it goes on for up to 50
-// times as long, and then fails: the race was not run.
+// Rounds yields n times, or for the duration in the variable Long, and logs the
+// number of rounds. If run is still false then, Rounds continues for up to 50*n
+// rounds in all. If run is false at the end, the test fails: the race did not
+// happen.
 func Rounds(t testing.TB, n int, run func() bool) iter.Seq[int] {
 	t.Helper()
 	var until time.Time
@@ -41,14 +43,15 @@ func Rounds(t testing.TB, n int, run func() bool) iter.Seq[int] {
 	}
 }
 
-// Both reports whether a count of outcomes has both of them.
+// Both reports whether both outcomes have been counted.
 func Both(seen map[bool]int) func() bool {
 	return func() bool { return seen[true] > 0 && seen[false] > 0 }
 }
 
-// Swap exchanges what is at two paths, again and again, until stop is called or
-// the test ends. Both paths always exist where the system can exchange names at
-// once. When stop returns, both are where they were.
+// Swap exchanges the entries at two paths, again and again, until stop is
+// called or the test ends. Both paths always exist if the system can exchange
+// names atomically. When stop returns, both entries are where they were at
+// first.
 func Swap(t testing.TB, a, b string) (stop func()) {
 	t.Helper()
 	over := make(chan struct{})
@@ -76,7 +79,7 @@ func Swap(t testing.TB, a, b string) (stop func()) {
 	return stop
 }
 
-// exchangeInSteps is exchange for systems that cannot do it at once.
+// exchangeInSteps exchanges names on systems that cannot do so atomically.
 func exchangeInSteps(a, b string) error {
 	aside := b + ".aside"
 	return errors.Join(os.Rename(a, aside), os.Rename(b, a), os.Rename(aside, b))
