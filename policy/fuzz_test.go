@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// harmless are the redirections that write nothing.
+// harmless matches the redirections that write nothing.
 var harmless = regexp.MustCompile(`([0-9]*>&[ \t]*[12]|&?[0-9]*>>?[ \t]*/dev/null)([ \t\n;|&)]|$)`)
 
-// outsideQuotes drops quotes and comments, in a way of its own.
+// outsideQuotes drops quotes and comments, independently of the parser.
 func outsideQuotes(script string) string {
 	var b strings.Builder
 	quote, before := rune(0), '\n'
@@ -42,7 +42,8 @@ func outsideQuotes(script string) string {
 	return b.String()
 }
 
-// suspicious is where, outside of quotes, a script may write or run more.
+// suspicious returns the text from the first character, outside of quotes, by
+// which a script may write or run more.
 func suspicious(script string) string {
 	bare := outsideQuotes(script)
 	for harmless.MatchString(bare) {
@@ -54,8 +55,8 @@ func suspicious(script string) string {
 	return ""
 }
 
-// FuzzJudge looks at what was called safe with other eyes than the parser's:
-// outside of quotes there is nothing by which it could write or run more.
+// FuzzJudge checks safe commands independently of the parser: outside of
+// quotes, a safe script contains nothing that could write or run more.
 func FuzzJudge(f *testing.F) {
 	for _, name := range []string{"asks.txt", "reads.txt"} {
 		for _, c := range commands(f, name) {
@@ -86,8 +87,8 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// FuzzSimilar looks at commands that a rule for similar commands covers in the same
-// way: each part is safe or has the same rule, and no part has a note of risk.
+// FuzzSimilar checks commands that a rule for similar commands covers in the
+// same way: each part is safe or has the same rule, and no part has a risk.
 func FuzzSimilar(f *testing.F) {
 	for _, name := range []string{"asks.txt", "reads.txt", "notsimilar.txt"} {
 		for _, c := range commands(f, name) {

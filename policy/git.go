@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// A gitRule lists the options of a subcommand. Values that stand apart are
-// taken for arguments: where arguments are harmless, that is all the same.
+// A gitRule lists the options of a subcommand. It counts values in separate
+// words as arguments. That is correct, because arguments of these subcommands
+// are harmless.
 type gitRule struct {
-	short *regexp.Regexp // whole words
-	long  string         // names, given alone or with =
-	files int            // at most so many arguments; negative: any number
-	// list names the options without which arguments are no filter, but the
-	// name of something to be made.
+	short *regexp.Regexp // matches whole words
+	long  string         // names, alone or followed by =
+	files int            // maximal number of arguments; negative: any number
+	// list names options that make the arguments a filter. Without one of them,
+	// an argument is the name of a branch or tag to make.
 	list []string
 }
 
@@ -37,7 +38,7 @@ var (
 	diffShort = regexp.MustCompile(`^-([puswbaRzWBDcmtr]|U[0-9]+|M[0-9]*%?|C[0-9]*%?|[SG].*|l[0-9]+)$`)
 	logShort  = regexp.MustCompile(
 		`^-([0-9]+|n[0-9]*|[puswbaRzWBDcmtrgiEFPneS]|sn|sne|ns|nse|U[0-9]+|M[0-9]*%?|C[0-9]*%?|[SG].*|L.*)$`)
-	letters    = regexp.MustCompile(`^-[a-zA-Z]+[0-9]*$`) // where all are harmless
+	letters    = regexp.MustCompile(`^-[a-zA-Z]+[0-9]*$`) // for subcommands of which all letters are harmless
 	noShort    = regexp.MustCompile(`^$`)
 	gitGrep    = regexp.MustCompile(`^-([niIlLwcEFPhHrvopWaqzs]+|[ABCm][0-9]*|[0-9]+|e)$`)
 	statusOnly = regexp.MustCompile(`^-([sbvuz]|sb|vv|u(no|all|normal))$`)
@@ -91,7 +92,8 @@ var gitRules = map[string]gitRule{
 	"version":      {short: noShort, long: "build-options"},
 }
 
-// gitSecond are the words after a subcommand that make it one that reads.
+// gitSecond lists rules for subcommands that only read because of their second
+// word.
 var gitSecond = map[string]gitRule{
 	"stash list":     {short: logShort, long: logLong, files: 1},
 	"stash show":     {short: diffShort, long: diffLong, files: 1},
@@ -103,9 +105,10 @@ var gitSecond = map[string]gitRule{
 	"notes show":     {short: noShort, files: 1},
 }
 
-// git is judged by its subcommand. Options before it may name programs to run
-// (-c, --exec-path) or other repositories, so only three are known; those of
-// subcommands may write (--output), run (--ext-diff, -O) or delete (-D).
+// git is judged by its subcommand. Options before the subcommand may name
+// programs to run (-c, --exec-path) or other repositories, so only a few are
+// allowed. Options of subcommands may write (--output), run (--ext-diff, -O) or
+// delete (-D).
 func git(args []string) error {
 	_, name, args, err := gitWords(args)
 	if err != nil || name == "" {
@@ -154,7 +157,8 @@ func (r gitRule) judge(name string, args []string) error {
 	return nil
 }
 
-// gitConfig reads if it is told to, or given nothing but a name.
+// gitConfig accepts a config call with an option that reads, or with a single
+// name.
 func gitConfig(args []string) error {
 	reads := strings.Fields("--get --get-all --get-regexp --list -l")
 	harmless := strings.Fields("--global --local --system --show-origin --show-scope --name-only --null -z --bool " +
@@ -171,7 +175,8 @@ func gitConfig(args []string) error {
 			names++
 		}
 	}
-	// The one name must have a dot: without, it is a subcommand of newer ones.
+	// The name must contain a dot: newer versions of git take other words as
+	// subcommands.
 	if reading || names == 1 && len(args) == 1 && strings.Contains(args[0], ".") {
 		return nil
 	}

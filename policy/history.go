@@ -9,19 +9,20 @@ import (
 	"strings"
 )
 
-// A project's history may hold what its files no longer show: keys that were once
-// committed, and the instructions of agents. The sandbox hides those files by
-// name; nothing hides them in the objects of git. So a command that prints
-// committed files asks, unless it is limited to files that are not protected.
+// The history of a project may contain content that its files no longer show:
+// keys that were once committed, and the instructions of agents. The sandbox
+// hides the files by name, but it cannot hide the objects of git. So a command
+// that prints committed files asks, unless it is limited to files that are not
+// protected.
 //
 // Names, numbers, messages and hashes of commits are not contents: git log, git
-// diff --stat and git ls-files go on without a question.
+// diff --stat and git ls-files run without asking.
 
-// protectedNames are of folders that hold more than a project's own files. The
-// caller of Judge names more.
+// protectedNames lists folders that hold more than a project's own files. The
+// caller of Judge adds others.
 var protectedNames = []string{"agents", ".git"}
 
-// history says why a call of git may print protected files.
+// history returns why a git command may print protected files, or nil.
 func (j *judging) history(args []string) error {
 	dir, name, args, err := gitWords(args)
 	if err != nil || name == "" {
@@ -38,10 +39,10 @@ func (j *judging) history(args []string) error {
 	return h.judge()
 }
 
-// names are those of all protected folders.
+// names returns the names of all protected folders.
 func (j *judging) names() []string { return slices.Concat(j.Protected, protectedNames) }
 
-// enter keeps the folder that git is run in from being a protected one.
+// enter refuses to change into a protected folder, where git could then run.
 func (j *judging) enter(args []string) error {
 	h := reading{protected: j.names()}
 	for _, dir := range args {
@@ -52,13 +53,13 @@ func (j *judging) enter(args []string) error {
 	return nil
 }
 
-// A reading is a call of git, by what may print committed files.
+// A reading is a git command, prepared to find out whether it prints committed files.
 type reading struct {
 	protected []string // names of folders
 	dir, name string
 	options   []string
 	before    []string // arguments before --
-	after     []string // arguments behind it
+	after     []string // arguments after --
 }
 
 func (h *reading) sort(args []string) {
@@ -69,7 +70,7 @@ func (h *reading) sort(args []string) {
 			return
 		case strings.HasPrefix(a, "-") && a != "-":
 			h.options = append(h.options, a)
-			if h.name == "grep" && slices.Contains(grepValues, a) { // or its value would be taken for a pattern
+			if h.name == "grep" && slices.Contains(grepValues, a) { // skip its value, which is not a pattern
 				i++
 			}
 		default:
@@ -86,24 +87,24 @@ var (
 	asksType   = regexp.MustCompile(`^-[tse]$`) // of cat-file
 	isVerbose  = regexp.MustCompile(`^(-v+|--verbose)$`)
 	commitName = regexp.MustCompile(`^([A-Za-z0-9_./@-]+?)(@\{[0-9a-z. ]+\})?([~^][0-9]*)*$`)
-	someHash   = regexp.MustCompile(`(^|-g)[0-9a-fA-F]{4,}$`) // as git describe gives it, too
+	someHash   = regexp.MustCompile(`(^|-g)[0-9a-fA-F]{4,}$`) // including the form that git describe prints
 	plainStart = regexp.MustCompile(`^[A-Za-z0-9._]`)
 	stage      = regexp.MustCompile(`^[0-3]:`)
 )
 
-// sources are endings of files that are no folders, by the name of it.
+// sources lists file extensions and names that mark a path as a file, not a folder.
 var sources = strings.Fields("go mod sum c h cc cpp cxx hpp hh rs py pyi rb js jsx mjs cjs ts tsx mts cts vue svelte " +
 	"java kt kts scala swift mm cs fs vb php pl pm lua jl sh bash zsh fish ps1 bat sql md rst txt adoc html htm css scss " +
 	"sass less json jsonc yaml yml toml ini cfg conf xml svg csv tsv proto graphql lock tf hcl nix el clj cljs ex exs " +
 	"erl hs ml mli dart zig tex bib ipynb gradle cmake mk Makefile Dockerfile LICENSE README Gemfile Rakefile")
 
-// isFile reports whether a path behind -- is that of one file.
+// isFile reports whether a path after -- names one file.
 func isFile(name string) bool {
 	base := path.Base(name)
 	return !strings.ContainsAny(name, `*?[\:`) && slices.Contains(sources, base[strings.LastIndex(base, ".")+1:])
 }
 
-// grepValues are options of git grep, and their values the next word.
+// grepValues lists options of git grep whose value is the next word.
 var grepValues = strings.Fields("-e -A -B -C -m --after-context --before-context --context --max-count " +
 	"--max-depth --threads")
 
@@ -123,18 +124,18 @@ func (h *reading) judge() error {
 		if err := h.objects(); err != nil {
 			return err
 		}
-		if files := h.blobs(); files == len(h.before) && files > 0 { // it names nothing but files, which were looked at
+		if files := h.blobs(); files == len(h.before) && files > 0 { // only files, which objects has checked
 			return nil
 		}
 		return h.patches(!h.has(printsNames))
 	case "diff":
-		if slices.Contains(h.options, "--no-index") { // of files on the disk, which the sandbox covers
+		if slices.Contains(h.options, "--no-index") { // compares files on disk, which the sandbox protects
 			return nil
 		}
 		return h.patches(!h.has(printsNames))
 	case "diff-tree", "diff-index", "diff-files", "log", "whatchanged", "rev-list", "shortlog", "reflog show":
 		return h.patches(false)
-	case "stash list", "stash show": // which hand on what is behind --, too, and print patches for want of --stat
+	case "stash list", "stash show": // these pass on arguments after -- too, and print patches without --stat
 		named := h.name == "stash list" || h.has(printsNames) || len(h.options) == 0
 		if h.after != nil || !named {
 			return errContents
@@ -158,7 +159,7 @@ func (h *reading) judge() error {
 	return nil
 }
 
-// patches judges what prints differences, by default or because an option says so.
+// patches judges commands that print differences, either by default or because of an option.
 func (h *reading) patches(byDefault bool) error {
 	if !byDefault && !h.has(printsPatch) {
 		return nil
@@ -171,7 +172,7 @@ func (h *reading) patches(byDefault bool) error {
 			return errContents
 		}
 	}
-	for _, name := range h.after { // a folder may have anything in it
+	for _, name := range h.after { // a folder may contain any file
 		if h.isProtected(name) || !isFile(name) {
 			return errContents
 		}
@@ -179,11 +180,11 @@ func (h *reading) patches(byDefault bool) error {
 	return nil
 }
 
-// isRange finds -L, which names a file of its own.
+// isRange reports whether an option is -L, which names a file of its own.
 func isRange(option string) bool { return strings.HasPrefix(option, "-L") }
 
-// objects judges arguments that may name a file by REV:PATH, or any object by its
-// hash.
+// objects judges arguments that may name a file by REV:PATH, or any object by
+// its hash.
 func (h *reading) objects() error {
 	for _, object := range h.before {
 		if file, isFile := fileOf(object); mayBeBlob(object) && (!isFile || h.isProtected(file)) {
@@ -193,7 +194,7 @@ func (h *reading) objects() error {
 	return nil
 }
 
-// blobs counts the arguments that are files, as REV:PATH.
+// blobs counts the arguments that name files, as REV:PATH.
 func (h *reading) blobs() (n int) {
 	for _, object := range h.before {
 		if _, isFile := fileOf(object); isFile {
@@ -203,8 +204,8 @@ func (h *reading) blobs() (n int) {
 	return n
 }
 
-// mayBeBlob is false for what is plainly a commit, or two of them: a branch or HEAD,
-// and what counts from there.
+// mayBeBlob returns false if the argument is clearly a commit, or a range of two: a branch or HEAD, or a commit
+// relative to one.
 func mayBeBlob(object string) bool {
 	for part := range strings.SplitSeq(strings.ReplaceAll(object, "...", ".."), "..") {
 		m := commitName.FindStringSubmatch(strings.TrimPrefix(part, "^"))
@@ -215,17 +216,17 @@ func mayBeBlob(object string) bool {
 	return false
 }
 
-// fileOf is the file that REV:PATH or :PATH names, if that is plain to see.
+// fileOf returns the file that REV:PATH or :PATH names, if the syntax is unambiguous.
 func fileOf(object string) (file string, ok bool) {
 	rev, file, ok := strings.Cut(object, ":")
 	if rev == "" {
 		file = stage.ReplaceAllString(file, "")
-		ok = ok && plainStart.MatchString(file) // :/ finds a message, :! and :( begin a pattern
+		ok = ok && plainStart.MatchString(file) // :/ searches messages, :! and :( begin a pattern
 	}
 	return file, ok && !strings.ContainsAny(rev, "{}") && !strings.Contains(file, ":")
 }
 
-// blame prints one file, the last that is named.
+// blame checks all arguments, as git blame prints the last file named.
 func (h *reading) blame() error {
 	for _, name := range slices.Concat(h.before, h.after) {
 		if h.isProtected(name) || strings.Contains(name, ":") {
@@ -235,8 +236,8 @@ func (h *reading) blame() error {
 	return nil
 }
 
-// grep looks at files on the disk, which the sandbox covers, unless it is told to
-// look at commits or at the index. What is named before -- may be a commit.
+// grep searches files on disk, which the sandbox protects, except with commits
+// as arguments or with --cached. An argument before -- may be a commit.
 func (h *reading) grep() error {
 	if slices.Contains(h.options, "--cached") {
 		return errIndex
@@ -258,16 +259,16 @@ func (h *reading) grep() error {
 	return nil
 }
 
-// isProtected judges a path by its words: .env files, and folders by their names,
-// wherever they are.
+// isProtected judges a path by its text: .env files, and protected folders by
+// name, at any depth.
 func (h *reading) isProtected(name string) bool {
 	parts := strings.Split(strings.ToLower(path.Join(h.dir, name)), "/")
 	return isEnv(parts[len(parts)-1]) ||
 		slices.ContainsFunc(parts, func(part string) bool { return slices.Contains(h.protected, part) })
 }
 
-// gitWords takes apart what is given to git: the folder of -C, the subcommand and
-// what follows.
+// gitWords splits the arguments of git into the folder of -C, the subcommand
+// and the remaining arguments.
 func gitWords(args []string) (dir, name string, rest []string, err error) {
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
 		switch {

@@ -14,10 +14,10 @@ import (
 	"testing"
 )
 
-// TestGitPrintsNothingProtected runs calls of git that were called safe in a
-// repository whose history has keys and instructions of agents in it. The files
+// TestGitPrintsNothingProtected runs git commands that were judged safe in a
+// repository whose history contains keys and instructions of agents. The files
 // themselves are gone from the disk, as they are for a command in the sandbox.
-// PARLEY_HISTORY_CALLS sets how many calls are run.
+// PARLEY_HISTORY_CALLS sets how many commands it runs.
 func TestGitPrintsNothingProtected(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("there is no git here")
@@ -28,7 +28,7 @@ func TestGitPrintsNothingProtected(t *testing.T) {
 		cmd.Dir = repo
 		cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "HOME="+repo, "GIT_PAGER=cat",
 			"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
-		out, _ := cmd.CombinedOutput() // what fails prints something as well
+		out, _ := cmd.CombinedOutput() // a command that fails has output too
 		return string(out)
 	}
 	put := func(name, text string) {
@@ -52,7 +52,7 @@ func TestGitPrintsNothingProtected(t *testing.T) {
 		git("commit", "-qm", "round "+strconv.Itoa(round))
 		git("tag", "-a", "-m", "x", "v"+strconv.Itoa(round)+".0")
 	}
-	for _, name := range protected { // staged, stashed, and then gone
+	for _, name := range protected { // stage, stash, and remove them
 		put(name, "KEY="+secret+"stashed\n")
 	}
 	git("stash")

@@ -6,7 +6,7 @@ import (
 	"parley"
 )
 
-// Edit says what is to become of an edit inside the workspace.
+// Edit returns the verdict on an edit inside the workspace.
 func Edit(mode parley.ApprovalMode) parley.VerdictKind {
 	if mode == parley.ApprovalAutoEdit || mode == parley.ApprovalFullAuto {
 		return parley.VerdictRun
@@ -14,10 +14,10 @@ func Edit(mode parley.ApprovalMode) parley.VerdictKind {
 	return parley.VerdictAsk
 }
 
-// Command says what is to become of a command, and why that is not what it
-// would otherwise be. Without a sandbox, missing says why there is none: then
-// nothing runs unasked, because a command that only reads may read whatever the
-// server can, and who chose full-auto chose it for inside a sandbox.
+// Command returns the verdict on a command, and the reason. If there is no
+// sandbox, missing is the cause, and no command runs without asking. A command
+// that only reads could read every file that the server can. A person who chose
+// full-auto chose it for commands in a sandbox.
 func Command(mode parley.ApprovalMode, j Judgement, missing error) (parley.VerdictKind, string) {
 	switch {
 	case missing != nil && mode == parley.ApprovalFullAuto:

@@ -14,8 +14,9 @@ type rule interface {
 	judge(args []word) error
 }
 
-// anything is for programs none of whose options does more than read. A max of
-// arguments, if not negative, is for those that write to one too many.
+// anything is the rule for programs whose options all only read. max limits the
+// number of arguments of programs that write to the next one; a negative max is
+// no limit.
 type anything struct{ max int }
 
 func (r anything) judge(args []word) error {
@@ -33,17 +34,17 @@ func (r anything) judge(args []word) error {
 	return nil
 }
 
-// options is for programs with options that must not be given. It lists the
-// ones that may: no abbreviation, no other spelling.
+// options is the rule for programs of which only some options are allowed. It
+// lists the allowed ones; abbreviations and other spellings are refused.
 type options struct {
-	flags  string // letters without a value, which may stand together
+	flags  string // letters without a value, which may be combined
 	values string // letters with a value, glued or as the next word
 	long   string // names; with = if a value follows, glued or as the next word; with =? if only glued
-	apart  bool   // letters are not read as usual: a value is never glued
-	number bool   // -20 is one, too
-	// globs: -g, --glob and --iglob take a pattern of file names.
+	apart  bool   // letters are not parsed as usual: a value is never glued
+	number bool   // -20 is an option too
+	// globs marks that -g, --glob and --iglob take a pattern of file names.
 	globs bool
-	files int // at most so many words that are no options; negative: any number
+	files int // maximal number of operands; negative: any number
 	check func(files []word) error
 }
 
@@ -94,8 +95,9 @@ func (r options) operands(files []word) error {
 		if err := place(f); err != nil {
 			return err
 		}
-		// A name that begins like an option is one to most programs. A pattern
-		// that begins with a name only finds names that begin with it.
+		// Most programs take a name that begins like an option as one. A
+		// pattern that begins with a literal only matches names that begin with
+		// that literal.
 		if f.glob && (r.files >= 0 || strings.ContainsAny(f.text[:1], "*?[-")) {
 			return fmt.Errorf("what %.80q finds may be taken for an option", f.text)
 		}
@@ -109,7 +111,7 @@ func (r options) operands(files []word) error {
 	return nil
 }
 
-// option reports whether the next word is this one's value.
+// option reports whether the next word is the value of this option.
 func (r options) option(text string, long []string) (takes bool, err error) {
 	unknown := fmt.Errorf("the option %.80q is not known only to read", text)
 	if name, isLong := strings.CutPrefix(text, "--"); isLong {
@@ -137,7 +139,7 @@ func (r options) option(text string, long []string) (takes bool, err error) {
 			if r.apart && !last {
 				return false, unknown
 			}
-			return last, nil // else the rest is the value
+			return last, nil // otherwise the rest is the value
 		case !strings.ContainsRune(r.flags, letter):
 			return false, unknown
 		}
@@ -147,13 +149,14 @@ func (r options) option(text string, long []string) (takes bool, err error) {
 
 var negative = regexp.MustCompile(`^-[0-9]+[a-zA-Z]?$`)
 
-// isValue keeps an option from hiding as the value of another one: if that took
-// none after all, this would be one.
+// isValue reports whether a word can only be a value. It refuses words that
+// look like an option: if the preceding option took no value, such a word would
+// be an option itself.
 func isValue(text string) bool { return !strings.HasPrefix(text, "-") || negative.MatchString(text) }
 
-// place says why a word must not be looked at unasked, if it is a path: devices
-// do more than hold data, and .env files hold keys. A pattern is as bad as the
-// worst that it can find.
+// place returns why a word, if it is a path, needs a question: devices do more
+// than hold data, and .env files hold keys. A pattern is treated like the worst
+// path that it can match.
 func place(w word) error {
 	text := w.text
 	if name, value, ok := strings.Cut(text, "="); ok && strings.HasPrefix(name, "-") {
@@ -179,7 +182,7 @@ func place(w word) error {
 	case finds(base, ".env", false) || finds(base, ".env.", true):
 		return protectedf("%.80q may find files that hold secrets", text)
 	}
-	for i, part := range parts { // as in /d*/zero, and in ../../d*/zero
+	for i, part := range parts { // for example /d*/zero and ../../d*/zero
 		above := i == 1 && parts[0] == "" || i > 0 && parts[i-1] == ".."
 		if above && (finds(part, "dev", false) || finds(part, "proc", false) || finds(part, "sys", false)) {
 			return protectedf("%.80q may find what is not an ordinary file", text)
@@ -188,24 +191,24 @@ func place(w word) error {
 	return nil
 }
 
-// isEnv finds files that hold keys, by their names in lower case.
+// isEnv reports whether a name, in lower case, is that of a file with keys.
 func isEnv(base string) bool { return base == ".env" || strings.HasPrefix(base, ".env.") }
 
-// finds reports whether a pattern of sh can stand for a name or, if more is true,
-// for one that begins with it. What is in brackets counts as anything. A dot at
-// the beginning is found by a dot alone.
+// finds reports whether a shell pattern can match a name or, if more is true, a
+// name that begins with it. Brackets count as matching anything. A leading dot
+// is matched only by a dot.
 func finds(pattern, name string, more bool) bool {
 	switch {
 	case name == "":
 		return more || strings.Trim(pattern, "*") == "" || strings.HasPrefix(pattern, "[")
 	case pattern == "":
 		return false
-	case name[0] == '.' && len(name) >= 4 && strings.HasPrefix(name, ".env"): // the beginning
+	case name[0] == '.' && len(name) >= 4 && strings.HasPrefix(name, ".env"): // the leading dot
 		return pattern[0] == '.' && finds(pattern[1:], name[1:], more)
 	}
 	switch pattern[0] {
 	case '*':
-		rest := strings.TrimLeft(pattern, "*") // so that there are few ways to try
+		rest := strings.TrimLeft(pattern, "*") // collapse the stars, so that there are few branches
 		return finds(rest, name, more) || finds("*"+rest, name[1:], more)
 	case '?':
 		return finds(pattern[1:], name[1:], more)

@@ -1,15 +1,15 @@
-// Package policy says what may run unasked.
+// Package policy decides which commands may run without asking a person.
 //
-// A command is judged by what it is made of, never by how it begins: the words
-// of an argv as they are, a shell script by parsing it and judging every simple
-// command in it. A command is safe if its program is one of a list that is known
-// only to read, with arguments each of which is known to leave it at that. The
-// lists name what is allowed; whatever they do not name, and whatever cannot be
-// parsed, asks a person.
+// The package judges a command by its parts, never by how it begins. It takes
+// the words of an argv as they are. It parses a shell script and judges every
+// simple command in it. A command is safe if its program is on a list of
+// programs that are known only to read, and if each argument is known not to
+// change that. The lists name what is allowed. Any other program or argument
+// asks a person, and so does any script that cannot be parsed.
 //
-// Everything here computes, and touches nothing: no file is looked at, so what
-// is judged safe may still fail. What the lists overlook, the sandbox is for: a
-// command that is called safe here is run with nothing it could write to.
+// This package only computes. It looks at no file, so a command judged safe may
+// still fail. The sandbox covers mistakes in the lists: a safe command runs
+// there without write access.
 package policy
 
 import (
@@ -20,31 +20,31 @@ import (
 	"strings"
 )
 
-// A Judgement is what there is to say about a command.
+// A Judgement is the result of policy for a command.
 type Judgement struct {
-	Safe     bool       // it only reads, and nothing that is protected: it may run unasked
+	Safe     bool       // it only reads, and nothing protected: it may run without asking
 	Reads    bool       // it only reads
-	Why      string     // it is not safe, for a person to read
-	Commands [][]string // the simple commands it is made of, as far as it could be parsed
-	Risks    []string   // what it may do, as far as that can be told from its words
+	Why      string     // why it is not safe, for a person to read
+	Commands [][]string // its simple commands, as far as it could be parsed
+	Risks    []string   // what it may do, as far as its words tell
 }
 
 const (
 	maxWords = 4096
-	maxBytes = 64 << 10 // of all words
-	maxDepth = 8        // of shells within shells
+	maxBytes = 64 << 10 // of all words, in bytes
+	maxDepth = 8        // of shells within shells, and of wrapped commands
 )
 
-// A Place is where a command is to run.
+// A Place is where a command would run.
 type Place struct {
-	Workspace string // an absolute path; paths under it are not held against a command
+	Workspace string // an absolute path; paths under it are not risks
 	Dir       string // relative to the workspace; empty: the workspace itself
-	// Protected are names of folders whose committed files a command must not print
-	// unasked, beside agents and .env files.
+	// Protected lists names of folders whose committed files a command must not
+	// print without asking, in addition to agents and .env files.
 	Protected []string
 }
 
-// Judge judges a command that is run without a shell of ours around it.
+// Judge judges a command that the caller runs directly, without adding a shell.
 func Judge(argv []string, at Place) Judgement {
 	j := judging{Place: at}
 	if err := j.command(plain(argv), 0); err != nil {
@@ -53,8 +53,8 @@ func Judge(argv []string, at Place) Judgement {
 	return Judgement{Safe: true, Reads: true, Commands: j.commands}
 }
 
-// A protectedError is why a command asks that only reads: it may show what is not
-// for everybody to see.
+// A protectedError is the reason to ask about a command that only reads: it may
+// show protected content.
 type protectedError struct{ error }
 
 func protectedf(format string, args ...any) error { return protectedError{fmt.Errorf(format, args...)} }
@@ -64,8 +64,8 @@ func isProtected(err error) bool {
 	return ok
 }
 
-// graver is the error that says more against a command: that it may do more than
-// read. Of two alike it is the first.
+// graver returns the more serious of two errors: one that says a command may do
+// more than read. If both are alike, it returns the first.
 func graver(a, b error) error {
 	if a == nil || b != nil && isProtected(a) && !isProtected(b) {
 		return b
@@ -80,7 +80,7 @@ type word struct {
 	glob bool
 }
 
-// plain are words that no shell reads.
+// plain returns words that no shell interprets.
 func plain(argv []string) []word {
 	words := make([]word, len(argv))
 	for i, text := range argv {
@@ -89,17 +89,17 @@ func plain(argv []string) []word {
 	return words
 }
 
-// judging gathers what a command is made of on the way.
+// judging collects the parts of a command while judging it.
 type judging struct {
 	Place
 	commands [][]string
 	writes   []string // targets of redirections
-	similar  bool     // commands that a rule for similar commands covers are accepted, too
+	similar  bool     // also accept commands that a rule for similar commands covers
 	covered  []string // names of those rules
 }
 
-// command returns nil if it is safe, else why that is not known. It looks at
-// all of a command, so that nothing is missing from what a person is shown.
+// command returns nil if the command is safe, or else the first reason to doubt
+// it. It looks at the whole command, so that the person sees all of it.
 func (j *judging) command(words []word, depth int) error {
 	size := 0
 	for _, w := range words {
@@ -134,7 +134,8 @@ func (j *judging) command(words []word, depth int) error {
 	return nil
 }
 
-// reads returns nil if a simple command only reads, else why that is not known.
+// reads returns nil if a simple command is known only to read, or else the
+// reason to doubt it.
 func (j *judging) reads(name string, words []word) error {
 	rule, known := rules[name]
 	if !known {
@@ -154,8 +155,9 @@ func (j *judging) reads(name string, words []word) error {
 	return nil
 }
 
-// program is what a rule may be known for: a name that is looked up in the PATH
-// the sandbox sets, or a path that leads to the same place.
+// program returns the name under which rules know a program: either the name
+// itself, which the shell looks up in the sandbox's PATH, or the base of a path
+// that leads to the same folder.
 func program(name string) (string, error) {
 	if dir, base := path.Split(name); dir == "/bin/" || dir == "/usr/bin/" {
 		name = base
@@ -167,7 +169,7 @@ func program(name string) (string, error) {
 
 var shells = []string{"bash", "sh", "dash", "zsh"}
 
-// shell judges a shell by the script it is given.
+// shell judges a shell by the script in its arguments.
 func (j *judging) shell(name string, words []word, depth int) error {
 	if len(words) == 2 && words[1].text == "--version" {
 		j.commands = append(j.commands, texts(words))
@@ -188,8 +190,8 @@ func texts(words []word) []string {
 	return all
 }
 
-// unwrap returns the command that a wrapper runs, or nil if the program is none.
-// Of a wrapper's own options only those are known that do nothing but wait.
+// unwrap returns the command that a wrapper runs, or nil if the program is no
+// wrapper. It accepts only options of the wrapper that do nothing but wait.
 func unwrap(name string, args []word) ([]word, error) {
 	at := 0
 	next := func() string {
@@ -214,7 +216,7 @@ func unwrap(name string, args []word) ([]word, error) {
 			at++
 		}
 	case "command":
-		if next() == "-v" || next() == "-V" { // tells what a name stands for
+		if next() == "-v" || next() == "-V" { // prints what a name stands for
 			return nil, nil
 		}
 	case "xargs":
@@ -228,8 +230,8 @@ func unwrap(name string, args []word) ([]word, error) {
 	return args[at:], nil
 }
 
-// unwrapXargs knows the programs whose arguments may be anything, because they
-// come from who knows where. They are judged as if given a pattern.
+// unwrapXargs accepts only programs whose arguments may be anything, because
+// xargs adds arguments from an unknown source. These are judged as one pattern.
 func unwrapXargs(args []word) ([]word, error) {
 	at := 0
 	for ; at < len(args) && strings.HasPrefix(args[at].text, "-"); at++ {

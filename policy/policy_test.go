@@ -14,10 +14,10 @@ import (
 
 type listed struct {
 	argv   []string
-	script string // if it was given as one
+	script string // the script, if it was listed as one
 }
 
-// commands reads a list: a JSON argv, or else a script for bash -lc.
+// commands reads a list. Each line is a JSON argv or a script for bash -lc.
 func commands(t testing.TB, name string) (all []listed) {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/" + name)
@@ -41,7 +41,7 @@ func commands(t testing.TB, name string) (all []listed) {
 	return all
 }
 
-// ways are forms of a command that must not make it safe.
+// ways returns variants of a command; none of them may make it safe.
 func ways(c listed) [][]string {
 	all, script := [][]string{c.argv}, c.script
 	if script == "" {
@@ -79,8 +79,8 @@ func TestWhatMustNotRunUnasked(t *testing.T) {
 	t.Logf("%d commands in %d forms, none safe", len(list), n)
 }
 
-// TestProgramsThatRunOthers: what GTFOBins lists, and the builtins of shells
-// that change what follows, with no argument, any argument and a file.
+// TestProgramsThatRunOthers covers the programs in GTFOBins, and the shell
+// builtins that change later commands. It tries several options and arguments.
 func TestProgramsThatRunOthers(t *testing.T) {
 	raw, err := os.ReadFile("testdata/programs.txt")
 	if err != nil {
@@ -92,7 +92,7 @@ func TestProgramsThatRunOthers(t *testing.T) {
 	}
 	for _, name := range names {
 		if r, ok := rules[name].(anything); ok && !slices.Contains([]string{"egrep", "expand"}, name) {
-			// which can only read files
+			// these can only read files
 			t.Errorf("%s may be given anything: %v", name, r)
 		}
 		for _, args := range [][]string{{"-x"}, {"--exec", "sh"}, {"--eval=1"}, {"x", "y", "z"}, {"-e", "x"},
@@ -105,7 +105,7 @@ func TestProgramsThatRunOthers(t *testing.T) {
 	}
 }
 
-// TestOrdinaryReading measures how often people are asked for nothing.
+// TestOrdinaryReading measures how many ordinary commands run without asking.
 func TestOrdinaryReading(t *testing.T) {
 	list := commands(t, "reads.txt")
 	if len(list) < 200 {
@@ -126,7 +126,8 @@ func TestOrdinaryReading(t *testing.T) {
 	}
 }
 
-// TestWhatStaysUnasked: patterns and history that cannot show a protected file.
+// TestWhatStaysUnasked covers patterns and history that cannot show a protected
+// file.
 func TestWhatStaysUnasked(t *testing.T) {
 	for _, c := range commands(t, "unasked.txt") {
 		if j := Judge(c.argv, Place{}); !j.Safe {
@@ -135,8 +136,8 @@ func TestWhatStaysUnasked(t *testing.T) {
 	}
 }
 
-// TestProtectedFolders: the server's own folders have names of their own, and a
-// command may be run in one.
+// TestProtectedFolders covers folders that the caller protects by name, and
+// commands that run in one.
 func TestProtectedFolders(t *testing.T) {
 	for script, safe := range map[string]bool{
 		"git blame HEAD prompts/x.md": false, "git log -p -- conf/prompts/x.md": false,
@@ -157,7 +158,7 @@ func TestProtectedFolders(t *testing.T) {
 	}
 }
 
-// TestPatterns compares what a pattern is said to find with what a shell finds.
+// TestPatterns compares finds with the matching of a shell.
 func TestPatterns(t *testing.T) {
 	for _, name := range []string{".env", ".env.local", ".env.", ".envrc", "env", ".e", "x.env"} {
 		for _, pattern := range []string{".env", ".en*", ".e?v", ".*", "*", "?env", "*env", ".env*", ".e*v", ".env.*",

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// What a person should look at twice, by the names of programs. A note that is
-// missing here costs attention, not safety: nothing runs because of it.
+// Risks that a person should look at, by the names of programs. A missing entry
+// costs attention, not safety: commands never run because of this table.
 var notes = []struct {
 	risk     string
 	programs string
@@ -72,14 +72,15 @@ func (j *judging) risks() []string {
 	return all
 }
 
-// wraps reports whether the words so far are wrappers and what they are given,
-// after which the name of a program may follow.
+// wraps reports whether the first word is a wrapper, so that the name of
+// another program may follow.
 func wraps(words []string) bool {
 	return slices.Contains([]string{"sudo", "doas", "env", "nohup", "nice", "time", "timeout", "command", "exec",
 		"xargs", "stdbuf", "setsid"}, path.Base(words[0]))
 }
 
-// outside notes paths that lead out of the workspace, as far as words tell.
+// outside adds a risk if a path leads out of the workspace, judged by its text
+// alone.
 func (j *judging) outside(words []string, add func(string)) {
 	for _, w := range words {
 		if _, value, ok := strings.Cut(w, "="); ok {

@@ -10,15 +10,15 @@ import (
 
 const many = -1
 
-// rules are the programs that only read, if their arguments are as these say.
-// Whoever adds one answers for every argument the rule lets pass: can it write,
-// run something, reach the network, or go on for ever? And for names: what finds
-// them in the folder it is run in?
+// rules lists the programs that only read, if their arguments follow the rule.
+// If you add one, you answer for every argument that the rule accepts. Can it
+// write, run a program, reach the network, or run forever? If it matches names:
+// what could it match in the current folder?
 var rules map[string]rule
 
-func init() { // the table and what it names refer to each other
+func init() { // initialized here because the table and its rules refer to each other
 	rules = map[string]rule{
-		// Their options choose what is shown, and nothing else.
+		// All options of these programs only choose what is shown.
 		"ls": anything{many}, "cat": anything{many}, "wc": anything{many}, "head": anything{many},
 		"stat": anything{many},
 		"echo": anything{many}, "true": anything{many}, "false": anything{many}, ":": anything{many},
@@ -90,7 +90,7 @@ func init() { // the table and what it names refer to each other
 	}
 }
 
-// checked is a rule of its own. It is given no patterns.
+// checked is a rule with a function of its own. The function gets no patterns.
 type checked func(args []string) error
 
 func (c checked) judge(args []word) error {
@@ -108,7 +108,8 @@ func (c checked) judge(args []word) error {
 	return c(texts(args))
 }
 
-// exactly is for programs that are harmless with one argument only.
+// exactly is the rule for programs that are harmless only with one of these
+// arguments.
 func exactly(allowed ...string) rule {
 	return checked(func(args []string) error {
 		if len(args) != 1 || !slices.Contains(allowed, args[0]) {
@@ -118,8 +119,9 @@ func exactly(allowed ...string) rule {
 	})
 }
 
-// version is not for programs that a file of the workspace may replace before
-// they say which version they are, as cargo, yarn and pnpm.
+// version is the rule for programs that print their version. It must not be
+// used for cargo, yarn, pnpm and others, which a file of the workspace can
+// replace before they print it.
 var version = exactly("--version")
 
 var seq = options{flags: "w", values: "fs", number: true, files: 3, check: func(files []word) error {
@@ -131,7 +133,7 @@ var seq = options{flags: "w", values: "fs", number: true, files: 3, check: func(
 	return nil
 }}
 
-// noResponseFiles: binutils read more options from @FILE.
+// noResponseFiles refuses @FILE, from which binutils read more options.
 func noResponseFiles(files []word) error {
 	if slices.ContainsFunc(files, func(f word) bool { return strings.HasPrefix(f.text, "@") }) {
 		return errors.New("it reads options from a file")
@@ -139,7 +141,7 @@ func noResponseFiles(files []word) error {
 	return nil
 }
 
-// formats: without a plus, date sets the clock.
+// formats refuses an argument without a plus, with which date sets the clock.
 func formats(files []word) error {
 	if len(files) > 0 && !strings.HasPrefix(files[0].text, "+") {
 		return errors.New("it may set the clock")
@@ -147,7 +149,7 @@ func formats(files []word) error {
 	return nil
 }
 
-// xxd reads its options in a way of its own, and writes to a second file.
+// xxd parses its options in its own way, and writes to a second file.
 func xxd(args []string) error {
 	files := 0
 	for i := 0; i < len(args); i++ {
@@ -171,7 +173,7 @@ var jq = options{flags: "rcnsSeaMCjR", long: "raw-output compact-output null-inp
 	"ascii-output monochrome-output color-output join-output tab raw-input",
 	files: many}
 
-// ripgrep leaves out what runs programs: --pre, --hostname-bin, -z.
+// ripgrep omits the options that run programs: --pre, --hostname-bin, -z.
 var ripgrep = options{flags: "inlLcwvxFPSsUHINop0aqu.", values: "egtTABCmrdfjM", globs: true,
 	long: "ignore-case line-number files-with-matches files-without-match count count-matches word-regexp invert-match fixed-strings pcre2 smart-case " +
 		"case-sensitive multiline multiline-dotall with-filename no-filename no-line-number only-matching pretty heading no-heading hidden no-ignore " +
@@ -179,14 +181,14 @@ var ripgrep = options{flags: "inlLcwvxFPSsUHINop0aqu.", values: "egtTABCmrdfjM",
 		"iglob= type= type-not= after-context= before-context= context= max-count= max-depth= max-filesize= max-columns= replace= threads= file= passthru null",
 	files: many}
 
-// fd leaves out what runs programs: -x, -X, -l.
+// fd omits the options that run programs: -x, -X, -l.
 var fd = options{flags: "HIuiFpL0aqgs1", values: "tedEScdj",
 	long: "hidden no-ignore unrestricted ignore-case fixed-strings full-path follow print0 absolute-path quiet glob case-sensitive type= extension= " +
 		"max-depth= min-depth= exact-depth= exclude= size= color= changed-within= changed-before= max-results= version",
 	files: many}
 
-// find: what it evaluates is a language of its own; these are its words, and
-// how many arguments each takes.
+// find evaluates a language of its own. The lists hold its allowed words, with
+// and without an argument.
 func find(args []string) error {
 	with := strings.Fields(
 		"-name -iname -path -ipath -wholename -iwholename -regex -iregex -type -xtype -size -mtime " +
@@ -216,8 +218,8 @@ var (
 	sedFlags      = regexp.MustCompile(`^[gpiI0-9]*$`)
 )
 
-// sed knows scripts that print, delete and substitute on the way out. It can
-// also run commands (e), write files (w) and edit in place (-i).
+// sed accepts scripts that print, delete and substitute in the output. It
+// refuses running commands (e), writing files (w) and editing in place (-i).
 func sed(args []string) error {
 	var scripts, files []string
 	for i := 0; i < len(args); i++ {
@@ -255,8 +257,8 @@ func sedScript(script string) error {
 		return unknown
 	}
 	if parts := sedSubstitute.FindStringSubmatch(script); parts != nil {
-		// Exactly two more delimiters: a sed that counts differently, within
-		// brackets, finds fewer of them and fails.
+		// Demand exactly two more delimiters: a sed that counts differently,
+		// within brackets, finds fewer of them and fails.
 		rest := strings.ReplaceAll(parts[2], `\\`, "")
 		rest = strings.ReplaceAll(rest, `\`+parts[1], "")
 		fields := strings.Split(rest, parts[1])
@@ -274,8 +276,8 @@ func sedScript(script string) error {
 	return nil
 }
 
-// awk knows programs without the words and signs by which they reach beyond
-// what they are given: pipes, redirections, system, getline, extensions.
+// awk accepts programs without the words and characters that reach beyond the
+// input: pipes, redirections, system, getline, extensions.
 func awk(args []string) error {
 	for len(args) > 0 && strings.HasPrefix(args[0], "-F") {
 		if args[0] != "-F" {
@@ -305,7 +307,8 @@ func awk(args []string) error {
 
 var goVariable = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
 
-// golang: most of what go does runs, or may be told to run, other programs.
+// golang accepts version and env. Most other subcommands of go run other
+// programs, or can be told to.
 func golang(args []string) error {
 	switch {
 	case len(args) == 1 && args[0] == "version":
@@ -321,8 +324,8 @@ func golang(args []string) error {
 	return errors.New("only version and env are known only to read")
 }
 
-// test leaves out -v, by which some shells evaluate what they are given, and
-// comparisons of numbers, which do the same in others.
+// test omits -v, for which some shells evaluate the argument, and comparisons
+// of numbers, for which others do.
 func test(args []string) error {
 	if len(args) > 0 && args[0] == "!" {
 		args = args[1:]
@@ -348,7 +351,8 @@ func bracket(args []string) error {
 
 var harmlessFormat = regexp.MustCompile(`^([^%]|%%|%-?[0-9]*(\.[0-9]+)?[sbc])*$`)
 
-// printf: with -v and %n it sets variables, and numbers are evaluated by some.
+// printf refuses -v and %n, which set variables, and formats for numbers, which
+// some shells evaluate.
 func printf(args []string) error {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") || !harmlessFormat.MatchString(args[0]) {
 		return errors.New("the format is not known to be harmless")

@@ -8,8 +8,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// variants are the languages a script may turn out to be in: sh is often bash,
-// and zsh reads some of what bash reads differently. It must be safe in all.
+// variants returns the languages that may interpret a script: sh is often bash,
+// and zsh parses some of bash's syntax differently. The script must be safe in
+// all of them.
 func variants(shell string) []syntax.LangVariant {
 	switch shell {
 	case "bash":
@@ -46,8 +47,8 @@ func (j *judging) script(shell, text string, depth int) error {
 	return verdict
 }
 
-// parse keeps a parser that fails in an unexpected way from taking the server
-// along: what cannot be parsed asks.
+// parse parses a script. If the parser panics, parse returns an error, so that
+// the server keeps running and the command asks.
 func parse(text string, variant syntax.LangVariant) (file *syntax.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -58,7 +59,7 @@ func parse(text string, variant syntax.LangVariant) (file *syntax.File, err erro
 	case strings.ContainsAny(text, "\x00\r"):
 		return nil, errors.New("it holds control characters")
 	case strings.Contains(text, "\\\n"):
-		// The parser goes on with a comment behind it, shells do not.
+		// After it, the parser continues a comment; shells do not.
 		return nil, errors.New("a backslash at the end of a line")
 	}
 	file, err = syntax.NewParser(syntax.Variant(variant)).Parse(strings.NewReader(text), "")
@@ -68,12 +69,12 @@ func parse(text string, variant syntax.LangVariant) (file *syntax.File, err erro
 	return file, err
 }
 
-// scripted walks a script. Nodes it does not know make it unsafe, and are still
-// searched for commands to show.
+// scripted walks a script. A node of an unknown type makes the script unsafe,
+// but is still searched for commands to show.
 type scripted struct {
 	judging
 	depth    int
-	patterns bool // are those of sh
+	patterns bool // patterns work as in sh
 	why      error
 }
 
@@ -111,7 +112,7 @@ func (s *scripted) stmt(st *syntax.Stmt) {
 	}
 }
 
-// search finds the simple commands within what is not judged.
+// search finds the simple commands within a node that is not judged.
 func (s *scripted) search(node syntax.Node) {
 	syntax.Walk(node, func(n syntax.Node) bool {
 		switch n := n.(type) {
@@ -144,7 +145,7 @@ func (s *scripted) call(c *syntax.CallExpr) {
 			s.doubt("%w", err)
 			known = false
 			w.text = written(arg)
-			for _, part := range arg.Parts { // substitutions run commands, too
+			for _, part := range arg.Parts { // because substitutions run commands too
 				s.search(part)
 			}
 		}
@@ -159,8 +160,8 @@ func (s *scripted) call(c *syntax.CallExpr) {
 	}
 }
 
-// redirect passes those that write nothing: to and from /dev/null, from a file,
-// and one output into the other.
+// redirect accepts redirections that write nothing: to and from /dev/null, from
+// a file, and from one output to the other.
 func (s *scripted) redirect(r *syntax.Redirect) {
 	if r.N != nil && !isNumber(r.N.Value) {
 		s.doubt("a redirection that sets a variable")
@@ -179,7 +180,7 @@ func (s *scripted) redirect(r *syntax.Redirect) {
 		}
 	case syntax.DplOut:
 		if target.text != "1" && target.text != "2" {
-			writes = true // a file, if it is not a number
+			writes = true // a file unless it is a number
 		}
 	case syntax.RdrOut, syntax.AppOut, syntax.RdrAll:
 		writes = target.text != "/dev/null"
@@ -197,7 +198,8 @@ func (s *scripted) redirect(r *syntax.Redirect) {
 	}
 }
 
-// word is what a program will see, if that can be told without running anything.
+// word returns the word that the program will get, if it is known without
+// running anything.
 func (s *scripted) word(w *syntax.Word) (word, error) {
 	var out word
 	for _, part := range w.Parts {
@@ -229,10 +231,11 @@ func (s *scripted) word(w *syntax.Word) (word, error) {
 	return out, nil
 }
 
-// literal reads what stands outside of quotes, behind what the word begins with.
+// literal interprets text outside of quotes. before is the part of the word in
+// front of it.
 func (s *scripted) literal(raw, before string) (text string, glob bool, err error) {
 	unknown := fmt.Errorf("what the shell makes of %.80q cannot be told", raw)
-	if raw == "[" && before == "" { // the program
+	if raw == "[" && before == "" { // the program [
 		return raw, false, nil
 	}
 	escaped, quoted := false, false
@@ -246,7 +249,7 @@ func (s *scripted) literal(raw, before string) (text string, glob bool, err erro
 		case r == '\\':
 			escaped = true
 			continue
-		case isPlain(r) && (r != '=' || at != ""): // zsh looks for a program named behind it
+		case isPlain(r) && (r != '=' || at != ""): // zsh replaces a leading = and a name by the program's path
 		case (r == '~' || r == '^') && s.patterns && at != "" && !strings.ContainsAny(at[len(at)-1:], ":="):
 		case strings.ContainsRune("*?[]", r) && s.patterns:
 			glob = true
@@ -261,8 +264,8 @@ func (s *scripted) literal(raw, before string) (text string, glob bool, err erro
 	return text, glob && raw != "]", nil
 }
 
-// isPlain reports whether a character means itself to every shell, unquoted and
-// wherever it stands.
+// isPlain reports whether every shell takes a character literally, unquoted and
+// in any position.
 func isPlain(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_./:,@%+-=", r)
 }
@@ -301,7 +304,7 @@ func doubleQuoted(q *syntax.DblQuoted) (string, error) {
 	return b.String(), nil
 }
 
-// written is a word as it stands in the script, for people.
+// written returns a word as it is in the script, for people.
 func written(w *syntax.Word) string {
 	var b strings.Builder
 	if syntax.NewPrinter().Print(&b, w) != nil {

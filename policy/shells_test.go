@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// What scripts are made of here: what is harmless, and what makes it otherwise.
+// fragments are the parts of random scripts, both harmless and harmful.
 var fragments = []string{
 	"ls", "cat", "head", "wc", "sort", "rm", "tee", "git status", "git push", "find . -name x", "-n", "-o", "a",
 	"b.txt", "x=1", "-rf", " ", " ", " ", " ", " ",
@@ -22,9 +22,9 @@ var fragments = []string{
 	"\r", "é", "\u00a0", "if", "then", "fi", "time ", "\v", "\f", "[", "]", "-",
 }
 
-// TestShellsRunWhatWasJudged has real shells run scripts that were called safe,
-// where every program is one that notes how it was called: what was not judged
-// must not be called, and nothing may be written.
+// TestShellsRunWhatWasJudged runs safe scripts in real shells. Every program is
+// replaced by one that records its call. The shells must not call a program
+// that was not judged, and must not write anything.
 func TestShellsRunWhatWasJudged(t *testing.T) {
 	programs, noted := t.TempDir(), filepath.Join(t.TempDir(), "noted")
 	note := "#!/bin/sh\nprintf '%s\x1e' \"${0##*/}\" \"$@\" '\x1f' >> " + noted + "\n"

@@ -7,16 +7,14 @@ import (
 	"strings"
 )
 
-// A person who allows a command for the rest of a session may allow similar
-// commands with it: the same program and sub-command, with other arguments. Such a
-// rule is offered for the programs of this table alone. Every later command is
+// A person who allows a command for the rest of a session may also allow similar commands: the same program and
+// sub-command, with other arguments. Such a rule is offered only for the programs in this table. Every later command is
 // parsed and judged anew: it is covered only if this table accepts its own arguments.
 //
-// The table lists options that run no program and write nothing but what the rule
-// says. Each row needs a reason for its arguments, as in docs/tools.md. Programs
-// that run code of the workspace are not in it: tests, package managers, make,
-// linters with plugins, compilers, and git, which runs what the settings of any
-// repository say, also of one that an edit has just made.
+// The table lists options that run no program and write only what the rule describes. Each row needs a reason for its
+// arguments, as in docs/tools.md. Programs that run code of the workspace are not in it: tests, package managers, make,
+// linters with plugins, and compilers. Nor is git: it runs programs from the settings of any repository, including one
+// that an edit has just made.
 var similarRules = map[string]similarRule{
 	"mkdir":  {"make folders in the workspace", options{flags: "pv", long: "parents verbose", files: many}},
 	"touch":  {"make empty files in the workspace, or set the times of files", options{flags: "acm", files: many}},
@@ -40,13 +38,12 @@ func (s SimilarCommands) String() string {
 	return fmt.Sprintf("%s with other arguments, to %s", s.Name, s.Does)
 }
 
-// besides are programs that may stand beside a covered command in a script, if their
-// arguments are safe. They have no settings and run nothing. Other programs that read
-// may not: here they would run where they can write.
+// besides lists programs that may accompany a covered command in a script, if their arguments are safe. They have no
+// settings and run no program. Other programs that only read are not allowed: here they would run with write access.
 var besides = strings.Fields("cat echo grep head ls pwd sort tail true uniq wc")
 
-// Similar returns the rule that covers a command; none for commands that are not
-// in the table or of which anything is noted as a risk.
+// Similar returns the rule that covers a command. It returns no rule for
+// commands that are not in the table or that have a risk.
 func Similar(argv []string, at Place) SimilarCommands {
 	j := judging{Place: at, similar: true}
 	err := j.command(plain(argv), 0)
@@ -62,7 +59,7 @@ func Similar(argv []string, at Place) SimilarCommands {
 	return SimilarCommands{covered[0], similarRules[covered[0]].does}
 }
 
-// covers reports whether the table has a rule for a simple command, and notes the rule.
+// covers reports whether the table has a rule for a simple command, and records the rule.
 func (j *judging) covers(words []word) bool {
 	if !j.similar {
 		return false
@@ -75,8 +72,8 @@ func (j *judging) covers(words []word) bool {
 	return ok
 }
 
-// similarName finds the row of the table that accepts a simple command. Patterns of
-// a shell are not accepted: the files they stand for are unknown.
+// similarName finds the row of the table that accepts a simple command. Shell
+// patterns are not accepted: the files they match are unknown.
 func similarName(words []word) (string, bool) {
 	if len(words) == 0 || slices.ContainsFunc(words, func(w word) bool { return w.glob }) {
 		return "", false
@@ -95,9 +92,8 @@ func similarName(words []word) (string, bool) {
 	return name, found && row.rule.judge(args) == nil
 }
 
-// ordinary reports whether a word, if it is a path, stays in the workspace, does not
-// go up, and names no hidden file and no protected folder. A word that begins with a
-// colon is a pattern of git.
+// ordinary reports whether a word, if it is a path, stays in the workspace, does not go up, and names no hidden file
+// and no protected folder. A word that begins with a colon is refused: it is a pattern of git.
 func (j *judging) ordinary(text string) bool {
 	if rest, ok := strings.CutPrefix(text, j.Workspace+"/"); ok && j.Workspace != "" {
 		text = rest
@@ -115,10 +111,10 @@ func (j *judging) ordinary(text string) bool {
 	return true
 }
 
-// goOptions is for programs that read options as package flag of Go does: one or
-// two dashes, whole names, all before the first argument.
+// goOptions is the rule for programs that parse options as package flag does:
+// one or two dashes, whole names, all before the first argument.
 type goOptions struct {
-	flags  string // names of options without a value
+	flags  string // names of options with a value, after = or as the next word
 	values string // names of options with one, after = or as the next word
 }
 

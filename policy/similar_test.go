@@ -35,7 +35,7 @@ func TestSimilarCommands(t *testing.T) {
 		if got.Name != rule || !strings.HasPrefix(got.String(), rule+" with other arguments, to ") {
 			t.Errorf("%q is covered by %q, not by %q", argv, got.Name, rule)
 		}
-		// The command asks, or the rule would be of no use; nothing is noted against it.
+		// The command must ask, or the rule would be useless. It must have no risks.
 		if j := Judge(argv, project); j.Safe || len(j.Risks) > 0 {
 			t.Errorf("%q: %+v", argv, j)
 		}
@@ -45,8 +45,8 @@ func TestSimilarCommands(t *testing.T) {
 	}
 }
 
-// TestCommandsWithoutASimilarRule: attacks on a rule that a person has accepted. No
-// form of them is covered.
+// TestCommandsWithoutASimilarRule tries attacks on a rule that a person has
+// accepted. No form of them is covered.
 func TestCommandsWithoutASimilarRule(t *testing.T) {
 	list := commands(t, "notsimilar.txt")
 	if len(list) < 200 {
@@ -68,8 +68,8 @@ func TestCommandsWithoutASimilarRule(t *testing.T) {
 	}
 }
 
-// TestNoSimilarRuleForKnownAttacks: of the commands that must ask, rules cover only
-// the ones named here, and nothing is noted against those.
+// TestNoSimilarRuleForKnownAttacks: of the commands that must ask, rules cover
+// only the ones named here, and these have no risks.
 func TestNoSimilarRuleForKnownAttacks(t *testing.T) {
 	known := []string{"touch x", "mkdir x", "git add .", "go build ./...", "go vet ./...", "go list ./...", "go doc x",
 		"go fmt", "gofmt -w x", "gofmt -l ."}
