@@ -77,8 +77,8 @@ var applyPatch = define("apply_patch", applyPatchDescription, applyPatchSchema,
 		}, nil
 	})
 
-// section adds what a section wants, and tells it as a line for every file. Its
-// paths are clean.
+// section registers the changes of a section, and returns a result line for
+// every file. The paths of the section are clean.
 func section(e *workspace.Edit, s patch.Section) (done []string, err error) {
 	name, to := s.Path, cmp.Or(s.To, s.Path)
 	switch s.Kind {
@@ -128,7 +128,7 @@ func letter(was fs.FileInfo) string {
 	return "M"
 }
 
-// unfit says why a file cannot be what a section wants it to be.
+// unfit returns the error for a file that a section cannot be applied to.
 func unfit(s patch.Section, name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return &parley.Error{Code: parley.CodeNotFound, Err: err,

@@ -16,8 +16,8 @@ import (
 	"parley/workspace/workspacetest"
 )
 
-// A meddler is a context that has something happen when it is asked for the nth
-// time.
+// A meddler is a context that calls a function when its Err is called for the
+// nth time.
 type meddler struct {
 	context.Context
 	left int
@@ -38,7 +38,7 @@ func (b *bench) putLarge() {
 	}
 }
 
-// TestAllOrNothing ends the context at every point at which it is asked.
+// TestAllOrNothing ends the context at each of the points where it is checked.
 func TestAllOrNothing(t *testing.T) {
 	whole := newBench(t)
 	whole.putLarge()
@@ -71,8 +71,8 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestAFailureInTheMiddleIsUndone has something get in the way of each file at
-// every point. What others did meanwhile stays, everything else is as before.
+// TestAFailureInTheMiddleIsUndone disturbs each file at every point of a patch.
+// Changes that others made in the meantime stay; everything else is as before.
 func TestAFailureInTheMiddleIsUndone(t *testing.T) {
 	undone := 0
 	for _, victim := range []string{"new/deep/n", "over", "a", "dir/b", "dir/moved", "c", "gone"} {
@@ -88,7 +88,7 @@ func TestAFailureInTheMiddleIsUndone(t *testing.T) {
 			}}
 			_, err := b.box.Perform(m, parley.Agent{}, "apply_patch", largePatch.String(), nil)
 			if m.left > 0 {
-				break // it was over before
+				break // the patch had ended before that point
 			}
 			got := tree(t, b.workspace)
 			for name := range got {
@@ -97,7 +97,7 @@ func TestAFailureInTheMiddleIsUndone(t *testing.T) {
 				}
 			}
 			if err == nil {
-				continue // the file had been dealt with
+				continue // the patch had finished with the file
 			}
 			undone++
 			want := newBench(t)
@@ -124,8 +124,8 @@ func TestAFailureInTheMiddleIsUndone(t *testing.T) {
 	}
 }
 
-// TestStagedFilesThatVanishAreNoticed: what somebody takes away before it is in
-// its place leaves everything as it was.
+// TestStagedFilesThatVanishAreNoticed: if a staged file is removed before it is
+// put in place, everything stays as it was.
 func TestStagedFilesThatVanishAreNoticed(t *testing.T) {
 	failed := 0
 	for n := 2; ; n++ {
@@ -136,7 +136,7 @@ func TestStagedFilesThatVanishAreNoticed(t *testing.T) {
 			for _, pattern := range []string{".parley-*", "*/.parley-*"} {
 				staged, err := filepath.Glob(filepath.Join(b.workspace, pattern))
 				for _, name := range staged {
-					// Those with another name are what was there before.
+					// Files with another link are the previous files.
 					if info, statErr := os.Stat(name); statErr == nil && info.Sys().(*syscall.Stat_t).Nlink == 1 &&
 						b.holds(name, "y\n") {
 						err = errors.Join(err, os.Remove(name))
@@ -170,8 +170,8 @@ func (b *bench) holds(file, content string) bool {
 	return err == nil && string(raw) == content
 }
 
-// TestNoOtherFileIsOverwritten: who edits a file while it is patched does not
-// lose what they wrote.
+// TestNoOtherFileIsOverwritten: if a person edits a file while a patch is
+// applied, that edit is not lost.
 func TestNoOtherFileIsOverwritten(t *testing.T) {
 	for n := 2; ; n++ {
 		b := newBench(t)
@@ -192,8 +192,8 @@ func TestNoOtherFileIsOverwritten(t *testing.T) {
 	}
 }
 
-// TestAPatchReplacesHardLinks is T14: another name of the same file, outside,
-// keeps the content.
+// TestAPatchReplacesHardLinks is T14: another hard link of the same file,
+// outside, keeps the content.
 func TestAPatchReplacesHardLinks(t *testing.T) {
 	b := newBench(t)
 	outside := filepath.Join(b.outside, "file")
@@ -233,9 +233,9 @@ func TestAFullDiskChangesNothing(t *testing.T) {
 	b.result("apply_patch", patchOf("*** Delete File: gone", "*** Update File: a", "@@", "-x", "+y"))
 }
 
-// TestAPatchAgainstASwappedDirectory is T14: while a directory is swapped for a
-// link all the time, patches for it change the directory or nothing. It applies
-// 800 patches (80 with -short).
+// TestAPatchAgainstASwappedDirectory is T14: a directory is swapped for a link
+// all the time. Patches for it change the directory or nothing. The test
+// applies 800 patches (80 with -short).
 func TestAPatchAgainstASwappedDirectory(t *testing.T) {
 	patches := 800
 	if testing.Short() {

@@ -15,7 +15,8 @@ import (
 	"parley/workspace"
 )
 
-// tree is everything under a directory: what each thing is and holds.
+// tree describes everything under a directory: the type and content of each
+// entry.
 func tree(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -56,8 +57,8 @@ func patchOf(lines ...string) args {
 	return args{"patch": "*** Begin Patch\n" + strings.Join(lines, "\n") + "\n*** End Patch\n"}
 }
 
-// TestScenarios applies patches that others have written, and looks for the
-// trees that they expect.
+// TestScenarios applies the patches of a public corpus and compares the
+// resulting trees with the expected ones.
 func TestScenarios(t *testing.T) {
 	dir := filepath.Join(cmp.Or(os.Getenv("PARLEY_CORPORA"), filepath.Join("..", "..", "shared", "data")), "patch")
 	scenarios, err := filepath.Glob(filepath.Join(dir, "0*"))
@@ -67,7 +68,7 @@ func TestScenarios(t *testing.T) {
 	if len(scenarios) != 25 {
 		t.Errorf("there are %d scenarios", len(scenarios))
 	}
-	// What is expected is the before-state, for these.
+	// For these, the expected tree is the tree before the patch.
 	refused := []string{"005", "006", "007", "008", "009", "012", "013"}
 	for _, scenario := range scenarios {
 		name := filepath.Base(scenario)
@@ -79,7 +80,7 @@ func TestScenarios(t *testing.T) {
 				}
 			}
 			want := bytesOf(t, filepath.Join(scenario, "expected"))
-			if name == "015_failure_after_partial_success_leaves_changes" { // here it leaves none
+			if name == "015_failure_after_partial_success_leaves_changes" { // Parley leaves no changes
 				want, refused = bytesOf(t, b.workspace), append(refused, "015")
 			}
 			raw, err := os.ReadFile(filepath.Join(scenario, "patch.txt"))
@@ -97,7 +98,7 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// bytesOf is the files of a tree.
+// bytesOf returns the contents of the files in a tree.
 func bytesOf(t *testing.T, dir string) map[string]string {
 	files := map[string]string{}
 	for name, what := range tree(t, dir) {
@@ -150,7 +151,8 @@ func TestAMoveToWhereItIsIsAChange(t *testing.T) {
 	}
 }
 
-// TestAPatchIsShownAndCoveredWhole: what a person allows is what they saw.
+// TestAPatchIsShownAndCoveredWhole: a person sees and approves all of the
+// patch.
 func TestAPatchIsShownAndCoveredWhole(t *testing.T) {
 	b := newBench(t)
 	text := "<<'EOF'\n*** Begin Patch\n*** Add File: a\n+x\n*** End Patch\nEOF"
@@ -158,7 +160,7 @@ func TestAPatchIsShownAndCoveredWhole(t *testing.T) {
 	if first.Kind != parley.VerdictAsk || first.Show != text {
 		t.Errorf("%+v", first)
 	}
-	for i := range text { // any other letter is another patch, or none
+	for i := range text { // with any other letter it is another patch, or none
 		other := text[:i] + "\u00a0" + text[i+1:]
 		if v := b.box.Judge(parley.Agent{}, "apply_patch",
 			args{"patch": other}.String()); v.Kind != parley.VerdictBlock && v.Digest == first.Digest {
@@ -167,7 +169,8 @@ func TestAPatchIsShownAndCoveredWhole(t *testing.T) {
 	}
 }
 
-// TestPathsThatAPatchMayNotName is T13, T15: nothing is even asked.
+// TestPathsThatAPatchMayNotName is T13, T15: such a patch is blocked without
+// asking.
 func TestPathsThatAPatchMayNotName(t *testing.T) {
 	b := newBench(t)
 	b.put("fine", "x\n")
@@ -199,12 +202,12 @@ func TestPathsThatAPatchMayNotName(t *testing.T) {
 	if diff := gocmp.Diff(before, tree(t, filepath.Dir(b.workspace))); diff != "" {
 		t.Error(diff)
 	}
-	// odd, and harmless
+	// odd, but harmless
 	b.result("apply_patch", patchOf("*** Add File: ...", "+x", "*** Add File: žluť…", "+x", "*** Add File: a:b", "+x"))
 }
 
-// TestAPatchThatDoesNotFitChangesNothing: whichever section is the one that does
-// not, those before it have had no effect.
+// TestAPatchThatDoesNotFitChangesNothing: if any section does not fit, the
+// sections before it have no effect.
 func TestAPatchThatDoesNotFitChangesNothing(t *testing.T) {
 	b := newBench(t)
 	outside := filepath.Join(b.outside, "file")
@@ -270,8 +273,9 @@ var largePatch = patchOf("*** Add File: new/deep/n", "+n", "*** Add File: over",
 	"-x", "+y", "*** Update File: dir/b",
 	"@@", "-x", "+y", "*** Update File: c", "*** Move to: dir/moved", "@@", "-x", "+y", "*** Delete File: gone")
 
-// FuzzApplyPatch: whatever a model writes, nothing outside changes, .git does
-// not, and inside either nothing or what the result tells.
+// FuzzApplyPatch: whatever a model writes, nothing changes outside the
+// workspace or in .git. Inside, either nothing changes or exactly what the
+// result reports.
 func FuzzApplyPatch(f *testing.F) {
 	for _, name := range []string{"a", "dir/b", "../outside/x", "out", "outdir/x", ".git/config", "new/n", "indir/b",
 		"dir"} {
@@ -309,7 +313,7 @@ func FuzzApplyPatch(f *testing.F) {
 		for line := range strings.Lines(told) {
 			name := strings.TrimSuffix(line[2:], "\n")
 			if strings.HasPrefix(name, `"`) {
-				return // its quoted form is in no tree
+				return // the tree has no quoted names
 			}
 			if _, is := after[name]; is == (line[0] == 'D') {
 				t.Fatalf("%q is told, and in the tree: %v", line, is)
@@ -317,7 +321,7 @@ func FuzzApplyPatch(f *testing.F) {
 			delete(before, name)
 			delete(after, name)
 		}
-		for name, what := range after { // new directories are not told of
+		for name, what := range after { // the result does not list new directories
 			if before[name] == "" && strings.HasPrefix(what, "d") {
 				delete(after, name)
 			}

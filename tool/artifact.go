@@ -18,19 +18,20 @@ import (
 	"parley/workspace"
 )
 
-// Artifacts are outputs that were too long for a result, whole. They are files
-// of the server's data, in a folder for each tenant. An agent that knows the
-// name of one, which cannot be guessed, may read it with read_file.
+// Artifacts are the complete outputs of calls whose output was too long for the
+// result. They are files in the server's data folder, in one folder per tenant.
+// An agent that knows the name of an artifact, which cannot be guessed, may
+// read it with read_file.
 const (
 	artifactScheme = "artifact://"
-	maxArtifacts   = 256 // files of a tenant; the oldest make room
+	maxArtifacts   = 256 // files of a tenant; the oldest are deleted first
 )
 
-// artifactName begins with the source of the artifact, unless that is the workspace:
-// to read an artifact, in any session, is to read from its source.
+// artifactName matches names of artifacts. A name begins with the source of the artifact, unless that is the workspace.
+// So if any session reads it, the source is still known.
 var artifactName = regexp.MustCompile(`^(?:(network|mcp\.[a-z0-9-]+)\.)?[A-Z2-7]{26}\.txt$`)
 
-// artifactSource is the source of an artifact with a valid name.
+// artifactSource returns the source of an artifact with a valid name.
 func artifactSource(name string) parley.Source {
 	if of := artifactName.FindStringSubmatch(name)[1]; of != "" {
 		return parley.Source(strings.Replace(of, ".", ":", 1))
@@ -38,7 +39,7 @@ func artifactSource(name string) parley.Source {
 	return parley.SourceWorkspace
 }
 
-// spool is where a long output from a source goes, or nil.
+// spool returns the spool for a long output from a source; nil if outputs are not kept.
 func (b *Box) spool(source parley.Source) *spool {
 	if b.artifacts == "" {
 		return nil
@@ -50,8 +51,8 @@ func (b *Box) spool(source parley.Source) *spool {
 	return s
 }
 
-// lookAtArtifact reads an artifact of the tenant. Those that were made without
-// servers of tools are not in a folder of a tenant.
+// lookAtArtifact reads an artifact of the tenant. Artifacts from a time without
+// MCP servers are not in a tenant's folder.
 func (b *Box) lookAtArtifact(ctx context.Context, a action, out io.Writer) error {
 	missing := parley.Errorf(parley.CodeNotFound, "There is no such artifact.")
 	if b.artifacts == "" {
@@ -70,11 +71,11 @@ func (b *Box) lookAtArtifact(ctx context.Context, a action, out io.Writer) error
 	return err
 }
 
-// A spool writes a file once there is too much for a result. A disk in trouble
-// costs the artifact, not the result.
+// A spool writes an output to a file once it is too long for a result. If the
+// disk fails, the artifact is lost, but not the result.
 type spool struct {
 	folder string
-	prefix string // of the name of the file
+	prefix string // of the file's name
 	early  []byte
 	file   *os.File
 	failed bool
@@ -103,7 +104,7 @@ func (s *spool) add(text string) {
 	s.failed = err != nil
 }
 
-// close names the artifact, if there is one.
+// close returns the name of the artifact, if there is one.
 func (s *spool) close() string {
 	if s == nil || s.file == nil {
 		return ""
@@ -136,7 +137,7 @@ func makeRoom(folder string) {
 	}
 }
 
-// RemoveArtifacts deletes artifacts of a tenant by their names, and says how many there were.
+// RemoveArtifacts deletes artifacts of a tenant by their names, and returns how many it deleted.
 func RemoveArtifacts(folder string, tenant parley.TenantID, names map[string]bool) (removed int, err error) {
 	for name := range names {
 		if !artifactName.MatchString(name) {
@@ -154,8 +155,8 @@ func RemoveArtifacts(folder string, tenant parley.TenantID, names map[string]boo
 	return removed, err
 }
 
-// RemoveOldArtifacts deletes artifacts of a tenant that were written before a time, but for some names, and says how
-// many. dry: it only counts them.
+// RemoveOldArtifacts deletes artifacts of a tenant that were written before a time, except the names in keep. It
+// returns how many. If dry is true, it only counts them.
 func RemoveOldArtifacts(folder string, tenant parley.TenantID, before time.Time, keep map[string]bool, dry bool) (
 	removed int, err error) {
 	dir := filepath.Join(folder, string(tenant))

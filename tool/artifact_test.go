@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestOldArtifactsGo but for those that are new or needed, and no other file.
+// TestOldArtifactsGo checks that old artifacts are removed, and that new ones,
+// needed ones and other files are not.
 func TestOldArtifactsGo(t *testing.T) {
 	folder, old := t.TempDir(), time.Now().Add(-time.Hour)
 	const a, b, c = "AAAAAAAAAAAAAAAAAAAAAAAAAA.txt", "BBBBBBBBBBBBBBBBBBBBBBBBBB.txt", "CCCCCCCCCCCCCCCCCCCCCCCCCC.txt"

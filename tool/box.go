@@ -1,11 +1,11 @@
-// Package tool holds the tools an agent may call and says which calls need a
-// person's approval.
+// Package tool implements the tools that agents may call, and decides which
+// calls need a person's approval.
 //
-// A call is first understood, then judged, then performed. Understanding turns
-// the arguments, checked against the very schema the model was given, into an
-// action; it touches nothing. Judging and performing both start from there, so
-// what is performed is what was judged. Every action reaches files through
-// package workspace and answers through one bounded output.
+// A call is first understood, then judged, then performed. Understanding checks
+// the arguments against the same schema that the model was given. It turns them
+// into an action and touches nothing. Judging and performing both start from
+// that action, so the call performed is the call judged. Every action accesses
+// files through package workspace and writes to one bounded output.
 package tool
 
 import (
@@ -23,54 +23,55 @@ import (
 	"parley/workspace"
 )
 
-// A Box is the tools over one workspace. It may be used concurrently.
+// A Box holds the tools over one workspace. It is safe for concurrent use.
 type Box struct {
 	files     *workspace.Workspace
 	artifacts string // folder of long outputs; empty: they are not kept
 	tenant    parley.TenantID
 	sandbox   *sandbox.Sandbox
-	slots     chan struct{}       // taken by commands that run
-	skills    func() []port.Skill // nil: there are none
-	servers   port.TenantToolbox  // whose tools it offers as well; may be nil
+	slots     chan struct{}       // one for each running command
+	skills    func() []port.Skill // nil: there are no skills
+	servers   port.TenantToolbox  // MCP servers, whose tools are offered as well; may be nil
 }
 
 var _ port.Toolbox = (*Box)(nil)
 
-// Options are what the tools of a Box work with.
+// Options are the dependencies of a Box.
 type Options struct {
-	Files *workspace.Workspace // whose rules the tools keep
-	// Sandbox has the box offer shell; nil: it does not. If the sandbox does not
-	// work, commands ask a person, or are refused.
+	Files *workspace.Workspace // with the rules that the tools obey
+	// Sandbox makes the box offer shell; nil: it does not. If the sandbox does
+	// not work, commands ask a person, or are refused.
 	Sandbox *sandbox.Sandbox
-	// Artifacts is the folder in which long outputs are kept, made with the first
-	// of them; empty: they are not kept.
+	// Artifacts is the folder in which long outputs are kept; the first one
+	// creates it. If it is empty, they are not kept.
 	Artifacts string
-	// Skills has the box offer skill while there are any; nil: there are none.
+	// Skills returns the skills. The box offers the tool skill while there are
+	// any; nil: there are none.
 	Skills func() []port.Skill
 	// Servers are the MCP servers whose tools are offered as well; may be nil.
-	// Their results pass the same cap as all others.
+	// Their results have the same limit as all others.
 	Servers port.TenantToolbox
 }
 
-// New offers tools over a workspace.
+// New returns a box with the tools over a workspace.
 func New(o Options) *Box {
 	return &Box{files: o.Files, sandbox: o.Sandbox, slots: make(chan struct{}, maxCommands), artifacts: o.Artifacts,
 		skills: o.Skills, servers: o.Servers}
 }
 
-// The tools, in the order models are told of them.
+// The tools, in the order in which models get them.
 var tools = []tool{reads(listFiles), reads(findFiles), reads(searchFiles), reads(readFile), writeFile, editFile,
 	applyPatch, shell, anywhere(reads(askUser)), anywhere(reads(updatePlan)), reads(skill), anywhere(delegate),
 	anywhere(scheduleFollowUp), anywhere(cancelFollowUps), anywhere(finalizeTask)}
 
-// reads says that a tool changes nothing, whatever its arguments.
+// reads marks a tool that changes nothing, whatever its arguments.
 func reads(t tool) tool {
 	t.ReadOnly = true
 	return t
 }
 
-// anywhere says that a tool touches neither the workspace nor anything else that
-// is there once.
+// anywhere marks a tool that touches neither the workspace nor any other
+// resource of which there is only one.
 func anywhere(t tool) tool {
 	t.Anywhere = true
 	return t
@@ -81,34 +82,35 @@ type tool struct {
 	understand func(arguments string) (action, error)
 }
 
-// An action is a call that was understood.
+// An action is a call whose arguments were understood.
 type action struct {
 	class       parley.ToolClass
-	edits       bool              // files of the workspace
-	path        string            // of the workspace that it is about; empty: none
-	paths       []string          // likewise, where there may be several
-	show        string            // exactly what will be done
-	questions   []parley.Question // to a person, whose answer is the result
-	agent       string            // that the task is for
-	task        string            // for another agent, whose answer is the result
+	edits       bool              // it edits files of the workspace
+	path        string            // the path of the workspace that it is about; empty: none
+	paths       []string          // likewise, if there may be several
+	show        string            // for the person: exactly what the call will do
+	questions   []parley.Question // to a person; the answer is the result
+	agent       string            // that gets the task
+	task        string            // for another agent; its answer is the result
 	plan        *parley.PlanUpdate
 	followUp    *parley.FollowUp
-	command     *command        // to be run
-	skill       *skillArguments // to be read
-	artifact    bool            // it is about those, not about the workspace
-	source      parley.Source   // of its result; empty: the conversation
-	noFollowUps bool            // it cancels them all
-	// rest says how to get lines of a long result that were left out, counted
-	// from 1; nil: in no way.
+	command     *command        // to run
+	skill       *skillArguments // the skill to read
+	artifact    bool            // it reads an artifact, not the workspace
+	source      parley.Source   // of the result; empty: the conversation
+	noFollowUps bool            // it cancels all follow-ups
+	// rest describes how to read the lines that a long result omits. The
+	// numbers start from 1. If rest is nil, there is no way to read them.
 	rest func(from, to int) string
-	// One of the two carries it out; a question has neither.
+	// Either look or perform carries out the action; a question has neither.
 	look func(ctx context.Context, v *workspace.View, out io.Writer) error // it only reads
-	// exact is look for a program, which may write what it has read back.
+	// exact replaces look for agents that are programs, which may write the
+	// text back.
 	exact   func(ctx context.Context, v *workspace.View, out io.Writer) error
 	perform func(ctx context.Context, e *workspace.Edit, out io.Writer) error
 }
 
-// define makes a tool whose arguments are an A.
+// define returns a tool whose arguments have type A.
 func define[A any](name, description, parameters string, understand func(A) (action, error)) tool {
 	s := mustSchema(parameters)
 	spec := parley.ToolSpec{Name: name, Description: strings.TrimSpace(description), Parameters: parameters}
@@ -121,7 +123,7 @@ func define[A any](name, description, parameters string, understand func(A) (act
 	}}
 }
 
-// Specs lists the tools the agent may call.
+// Specs returns the tools that the agent may call.
 func (b *Box) Specs(agent parley.Agent) []parley.ToolSpec {
 	var specs []parley.ToolSpec
 	for _, t := range tools {
@@ -132,10 +134,10 @@ func (b *Box) Specs(agent parley.Agent) []parley.ToolSpec {
 	return specs
 }
 
-// Judge blocks what cannot be understood or is not the agent's to call. Edits
-// ask a person unless the agent's approval mode says that they need not; a mode
-// nobody knows counts as the strictest. Files that make other machines or people's
-// tools run something always ask.
+// Judge blocks calls that cannot be understood or that the agent may not make.
+// Edits ask a person unless the agent's approval mode allows them; an unknown
+// mode counts as the strictest. Edits of files that make other machines or the
+// programs of people run code always ask.
 func (b *Box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 	a, err := b.understand(agent, name, arguments)
 	if err != nil {
@@ -166,8 +168,8 @@ func (b *Box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 	return v
 }
 
-// Perform carries out a call. Its errors are safe to show; what was not
-// understood is CodeInvalid.
+// Perform carries out a call. Its errors are safe to show. If the call was not
+// understood, the error has CodeInvalid.
 func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress port.Progress) (
 	port.ToolResult, error) {
 	a, err := b.understand(agent, name, arguments)
@@ -202,7 +204,7 @@ func (b *Box) Perform(ctx context.Context, agent parley.Agent, name, arguments s
 	return port.ToolResult{Text: out.String()}, nil
 }
 
-// look carries out an action that only reads: the workspace, or an artifact.
+// look carries out an action that only reads the workspace or an artifact.
 func (b *Box) look(ctx context.Context, a action, out io.Writer) error {
 	if a.artifact {
 		return b.lookAtArtifact(ctx, a, out)
@@ -210,8 +212,8 @@ func (b *Box) look(ctx context.Context, a action, out io.Writer) error {
 	return lookIn(ctx, b.files, a, out)
 }
 
-// lookExactly carries out an action whose result is the very bytes of a file, or
-// an error.
+// lookExactly carries out an action whose result is the exact bytes of a file,
+// or an error.
 func (b *Box) lookExactly(ctx context.Context, a action) (port.ToolResult, error) {
 	var out strings.Builder
 	a.look = a.exact
@@ -248,7 +250,7 @@ func (b *Box) understand(agent parley.Agent, name, arguments string) (action, er
 	if err != nil {
 		return action{}, fmt.Errorf("the arguments of %s are not valid: %w", name, err)
 	}
-	if a.skill != nil { // it is part of what agents are told, like their instructions
+	if a.skill != nil { // a skill counts as instructions, so it has no source
 		_, err = b.useSkill(*a.skill)
 		return a, err
 	}

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 }
 
 // A bench is a box over a temporary workspace, with a directory beside it that
-// nothing may touch.
+// tools must not touch.
 type bench struct {
 	t                  testing.TB
 	box                *Box
@@ -46,7 +46,7 @@ func newBench(t testing.TB) *bench {
 	return b
 }
 
-// newBox is a box over a workspace with hidden places in it.
+// newBox returns a box over a workspace with hidden places in it.
 func newBox(t testing.TB, folder string, hidden ...string) *Box {
 	t.Helper()
 	var rules workspace.Rules
@@ -118,7 +118,7 @@ func (b *bench) result(name string, a args) string {
 	return result
 }
 
-// fails performs a call that must fail with words a model can use.
+// fails performs a call that must fail with a message that a model can use.
 func (b *bench) fails(name string, a args, want string) {
 	b.t.Helper()
 	result, err := b.perform(name, a)
@@ -238,8 +238,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestSources: where the results of the tools come from. A tool that is added counts
-// as one that reads the workspace, unless it says that it touches nothing of it.
+// TestSources checks the sources of tool results. A new tool counts as reading the workspace unless it is marked with
+// anywhere.
 func TestSources(t *testing.T) {
 	artifact := args{"path": artifactScheme + strings.Repeat("A", 26) + ".txt"}.String()
 	outside := args{"path": artifactScheme + "network." + strings.Repeat("A", 26) + ".txt"}.String()

@@ -18,8 +18,8 @@ type delegateArguments struct {
 	Task  string `json:"task"`
 }
 
-// delegate is never performed: what the other agent says is its result. What
-// that one does is judged when it does it.
+// delegate is never performed: the answer of the other agent is its result. The
+// calls of that agent are judged when it makes them.
 var delegate = define("delegate", delegateDescription, delegateSchema, func(args delegateArguments) (action, error) {
 	if parley.IsBlank(args.Task) {
 		return action{}, fmt.Errorf("task: it is blank")

@@ -63,17 +63,17 @@ var editFile = define("edit_file", editFileDescription, editFileSchema, func(arg
 	}, nil
 })
 
-const maxPlaces = 100 // that are counted, where there may be one
+const maxPlaces = 100 // limit on counted places if there must be only one
 
-// marked shows a text as lines behind a mark, so that where it ends cannot be
-// mistaken. One that ends with a newline has an empty last line.
+// marked returns a text with a mark before each line, so that its end is
+// unambiguous. A text that ends with a newline gets an empty last line.
 func marked(mark, text string) string {
 	return mark + strings.ReplaceAll(text, "\n", "\n"+mark) + "\n"
 }
 
-// edit replaces the old text, which must be unique unless all are meant, and
-// says on which lines it was. In a file whose lines end in returns, a text
-// without them means those too.
+// edit replaces the old text and returns the lines where it was. The text must
+// be unique unless all places are replaced. In a file with CRLF line endings, a
+// text without them matches those too.
 func edit(content string, args editFileArguments) (string, []int, error) {
 	from, to := args.OldText, args.NewText
 	if !strings.Contains(content, from) && !strings.Contains(from, "\r") && strings.Contains(content, "\r\n") {
@@ -89,7 +89,7 @@ func edit(content string, args editFileArguments) (string, []int, error) {
 		lines = append(lines, line)
 		step := len(from)
 		if !args.ReplaceAll {
-			step = 1 // places that overlap are places too
+			step = 1 // overlapping places count too
 		}
 		line += strings.Count(content[at+i:at+i+step], "\n")
 		at += i + step
@@ -119,7 +119,7 @@ func places(n int) string {
 	return fmt.Sprintf("%d places", n)
 }
 
-// lineList names the first few lines.
+// lineList lists the first few line numbers.
 func lineList(lines []int) string {
 	const most = 20
 	var b strings.Builder

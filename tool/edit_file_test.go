@@ -84,7 +84,7 @@ func TestEditFileLeavesAlone(t *testing.T) {
 	}
 }
 
-// TestAnEditIsShownExactly: from what is shown, the texts can be told.
+// TestAnEditIsShownExactly: the approval shows both texts unambiguously.
 func TestAnEditIsShownExactly(t *testing.T) {
 	b := newBench(t)
 	v := b.box.Judge(parley.Agent{}, "edit_file", args{"path": "a", "old_text": "x\n+y", "new_text": "z\n",

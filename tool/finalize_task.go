@@ -19,7 +19,7 @@ var finalizeTaskDescription string
 //go:embed finalize_task.json
 var finalizeTaskSchema string
 
-// The lists are there even if they are empty: clients show them.
+// The lists are present even if they are empty, because clients show them.
 type finalizeTaskArguments struct {
 	Title              string   `json:"title"`
 	Summary            string   `json:"summary"`
@@ -27,7 +27,7 @@ type finalizeTaskArguments struct {
 	AcceptanceCriteria []string `json:"acceptance_criteria"`
 }
 
-// finalizeTask does nothing but say what was done, in a form that clients know.
+// finalizeTask only reports the finished work, in a form that clients know.
 var finalizeTask = define("finalize_task", finalizeTaskDescription, finalizeTaskSchema,
 	func(args finalizeTaskArguments) (action, error) {
 		switch {
@@ -46,11 +46,11 @@ var finalizeTask = define("finalize_task", finalizeTaskDescription, finalizeTask
 			Type   string                `json:"type"`
 			Packet finalizeTaskArguments `json:"packet"`
 		}{"finalize_task", args})
-		result = bytes.ReplaceAll(result, []byte("\x7f"), []byte(`\u007f`)) // or it would become visible
+		result = bytes.ReplaceAll(result, []byte("\x7f"), []byte(`\u007f`)) // or the output would write it as \x7f
 		switch {
 		case err != nil:
 			return action{}, err
-		case len(result) > outputLimit: // cut, it would be no JSON
+		case len(result) > outputLimit: // cutting it would make it invalid JSON
 			return action{}, fmt.Errorf("expected at most %d bytes altogether", outputLimit)
 		}
 		return action{class: parley.Pure, look: func(_ context.Context, _ *workspace.View, out io.Writer) error {

@@ -24,8 +24,8 @@ type scheduleFollowUpArguments struct {
 	Message string `json:"message"`
 }
 
-// Neither is performed: what they change is in the log, with the call. How many
-// follow-ups there may be is for the session to say.
+// Neither is performed: their effect is in the log, with the call. The session
+// limits how many follow-ups there may be.
 var (
 	scheduleFollowUp = define("schedule_follow_up", scheduleFollowUpDescription, scheduleFollowUpSchema,
 		func(args scheduleFollowUpArguments) (action, error) {
@@ -39,5 +39,6 @@ var (
 		})
 )
 
-// unasked reports whether a tool is for agents only that may come back unasked.
+// unasked reports whether a tool is offered only to agents with autonomy
+// enabled.
 func unasked(name string) bool { return name == scheduleFollowUp.Name || name == cancelFollowUps.Name }

@@ -55,7 +55,8 @@ func TestFollowUpsAreSaidNotPerformed(t *testing.T) {
 	}
 }
 
-// Only agents that may come back are offered the tools, whatever they list.
+// TestWhoMayComeBack: the tools are offered only to agents with autonomy
+// enabled, whatever tools an agent lists.
 func TestWhoMayComeBack(t *testing.T) {
 	b := newBench(t)
 	for _, c := range []struct {

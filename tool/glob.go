@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// A glob is a pattern of paths: * ? and [a-z] within a name, ** for any number of
-// directories, {a,b} for either of both. It is kept as its alternatives, in
-// parts between slashes.
+// A glob is a pattern of paths: * ? and [a-z] within a name, ** for any number
+// of directories, {a,b} for either of both. It is stored as its alternatives,
+// each split at slashes.
 type glob [][]string
 
 const maxAlternatives = 256
 
-// newGlob reads a pattern. One without a slash is of names, in any directory.
+// newGlob parses a pattern. A pattern without a slash matches names in any
+// directory.
 func newGlob(pattern string) (glob, error) {
 	pattern = strings.TrimPrefix(pattern, "./")
 	switch {
@@ -42,8 +43,8 @@ func newGlob(pattern string) (glob, error) {
 	return g, nil
 }
 
-// alternatives writes out the first {a,b} of patterns, until there is none left
-// or there are too many.
+// alternatives expands the first {a,b} of each pattern, until there is none
+// left or there are too many.
 func alternatives(patterns []string) []string {
 	for {
 		var next []string
@@ -68,7 +69,7 @@ func alternatives(patterns []string) []string {
 	}
 }
 
-// braces finds the first {a,b} of a pattern; inner ones are left in the options.
+// braces finds the first {a,b} of a pattern. Nested ones stay in the options.
 func braces(p string) (from, to int, options []string) {
 	from, depth, start := -1, 0, 0
 	for i := 0; i < len(p); i++ {
@@ -104,8 +105,8 @@ func (g glob) match(name string) bool {
 	return false
 }
 
-// matchParts goes back to the last ** only: what an earlier one could take, the
-// last one can take as well.
+// matchParts backtracks only to the last **: it can match everything that an
+// earlier one could.
 func matchParts(pattern, name []string) bool {
 	p, n := 0, 0
 	star, taken := -1, 0

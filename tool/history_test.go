@@ -6,8 +6,8 @@ import (
 	"parley"
 )
 
-// TestHistoryOfProtectedFolders: the policy is told which folders of the workspace
-// are the server's, and where a command is run.
+// TestHistoryOfProtectedFolders: policy learns which folders of the workspace
+// are protected, and where a command runs.
 func TestHistoryOfProtectedFolders(t *testing.T) {
 	b := sandboxed(t, "conf/prompts")
 	for arguments, want := range map[string]parley.VerdictKind{
@@ -20,7 +20,7 @@ func TestHistoryOfProtectedFolders(t *testing.T) {
 		`{"command":["bash","-lc","cat .e*"]}`:                                 parley.VerdictAsk,
 	} {
 		v := b.box.Judge(parley.Agent{Approval: "suggest"}, "shell", arguments)
-		if v.Kind != want || v.Class != parley.Pure { // they only read, and are run so that they only read
+		if v.Kind != want || v.Class != parley.Pure { // all these commands only read, and run read-only
 			t.Errorf("%s: %+v", arguments, v)
 		}
 	}

@@ -7,21 +7,21 @@ import (
 	"parley/workspace"
 )
 
-// An ignoring is what the .gitignore files of a directory and of those around it
-// say, the innermost last.
+// An ignoring holds the rules of the .gitignore files of a directory and of its
+// parents, the innermost last.
 type ignoring []ignoreRule
 
 type ignoreRule struct {
-	base    string // the directory it was found in; empty: the workspace
+	base    string // the directory of its .gitignore; empty: the workspace
 	pattern []string
 	keeps   bool // it began with !
 	folders bool // it ended in /
 }
 
-const maxIgnore = 64 << 10 // bytes of a .gitignore that are read
+const maxIgnore = 64 << 10 // bytes read of a .gitignore
 
-// within is the rules with those of a directory added. A .gitignore that cannot
-// be read ignores nothing.
+// within returns the rules with those of a directory added. A .gitignore that
+// cannot be read ignores nothing.
 func (g ignoring) within(dir *workspace.Dir) ignoring {
 	f, _, err := dir.Open(".gitignore")
 	if err != nil {
@@ -61,7 +61,7 @@ func newIgnoreRule(base, line string) (ignoreRule, bool) {
 	return r, true
 }
 
-// ignores says whether the last rule about a path is one that leaves it out.
+// ignores reports whether the last rule that matches a path excludes it.
 func (g ignoring) ignores(name string, isFolder bool) bool {
 	for i := len(g) - 1; i >= 0; i-- {
 		r := g[i]

@@ -10,8 +10,8 @@ import (
 
 var _ port.TenantToolbox = (*Box)(nil)
 
-// Of is the box of a tenant. Without servers there is only one that has results
-// to keep: the tenant of the workspace.
+// Of returns the toolbox of a tenant. Without MCP servers there is only one
+// box, because only the tenant of the workspace has results to keep.
 func (b *Box) Of(ctx context.Context, ledger port.ToolLedger) port.Toolbox {
 	if b.servers == nil {
 		return b
@@ -23,13 +23,14 @@ func (b *Box) Of(ctx context.Context, ledger port.ToolLedger) port.Toolbox {
 	return &joined{&own, b.servers.Of(ctx, ledger)}
 }
 
-// A joined box is the tools over a workspace, and those of servers.
+// A joined box combines the tools over a workspace and those of MCP servers.
 type joined struct {
 	*Box
 	servers port.Toolbox
 }
 
-// ofServer: no tool over the workspace is called like that.
+// ofServer reports whether a name is that of a server's tool. Names of other
+// tools have no separator.
 func ofServer(name string) bool { return strings.Contains(name, parley.ServerSeparator) }
 
 func (j *joined) Specs(agent parley.Agent) []parley.ToolSpec {

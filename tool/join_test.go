@@ -10,7 +10,7 @@ import (
 	"parley/port"
 )
 
-// far is a toolbox of servers.
+// far is a toolbox of MCP servers.
 type far struct{ said string }
 
 func (f far) Of(context.Context, port.ToolLedger) port.Toolbox { return f }
@@ -28,7 +28,8 @@ func (f far) Perform(_ context.Context, _ parley.Agent, name, _ string, progress
 	return port.ToolResult{Text: f.said, Failed: true}, nil
 }
 
-// What servers say passes the same cap as anything else, and is kept whole.
+// TestJoinedTools: results of MCP servers have the same limit as all others,
+// and are kept in full.
 func TestJoinedTools(t *testing.T) {
 	b := newBox(t, t.TempDir())
 	b.artifacts = t.TempDir()
@@ -66,7 +67,8 @@ func TestJoinedTools(t *testing.T) {
 		nil); err != nil || !strings.Contains(rest.Text, "begin") {
 		t.Errorf("%+v, %v", rest, err)
 	}
-	// Read again, in this session or another, it still comes from the server.
+	// If it is read again, in this session or another, its source is still the
+	// server.
 	again := args{"path": artifactScheme + name}.String()
 	if v := all.Judge(parley.Agent{}, "read_file", again); v.Source != "mcp:far" {
 		t.Errorf("%s comes from %q", name, v.Source)
@@ -84,8 +86,8 @@ type ledgerOf struct {
 
 func (l ledgerOf) Tenant() parley.TenantID { return l.tenant }
 
-// TestArtifactsOfTenants: one tenant's results neither push out another's nor are
-// they read by another.
+// TestArtifactsOfTenants: results of one tenant do not push out those of
+// another, and another tenant cannot read them.
 func TestArtifactsOfTenants(t *testing.T) {
 	b := newBox(t, t.TempDir())
 	b.artifacts = t.TempDir()

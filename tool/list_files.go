@@ -62,11 +62,11 @@ type listing struct {
 	ctx    context.Context
 	out    io.Writer
 	listed int
-	more   bool // there was something beyond maxEntries
+	more   bool // there were more entries than maxEntries
 }
 
 func (l *listing) walk(dir *workspace.Dir, depth int) error {
-	entries, _, err := dir.Entries(l.ctx, maxEntries+1) // one more, to know that there is
+	entries, _, err := dir.Entries(l.ctx, maxEntries+1) // one more, to notice if there are too many
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func mark(e fs.DirEntry) string {
 	return ""
 }
 
-// shown quotes a name that could be taken for something else, such as two names.
+// shown quotes a name that could be misread, for example as two names.
 func shown(name string) string {
 	if q := strconv.Quote(name); q != `"`+name+`"` {
 		return q

@@ -12,38 +12,38 @@ import (
 )
 
 const (
-	outputLimit = 64 << 10 // bytes of one result
-	noteRoom    = 256      // of them for the note about what was left out
+	outputLimit = 64 << 10 // of one result, in bytes
+	noteRoom    = 256      // the part of it that the note about omitted text may use
 )
 
-// An output gathers the result of a call in bounded memory. Beyond the limit it
-// keeps the head and the tail and says how much is missing in between. What is
-// not valid UTF-8, and controls other than tab, newline and return, are written
-// out as \xNN, so that whoever reads the result sees what is there.
+// An output collects the result of a call in bounded memory. Beyond the limit
+// it keeps the head and the tail, and a note tells how much is missing in
+// between. It writes invalid UTF-8, and control characters other than tab,
+// newline and return, as \xNN, so that they are visible in the result.
 type output struct {
 	head, tail []byte
-	size       int                       // of everything written
-	lines      int                       // newlines in it
-	broken     map[parley.Stream][]byte  // the beginning of a character whose rest may follow
-	rest       func(from, to int) string // how to get lines that were left out; may be nil
+	size       int                       // of everything written, in bytes
+	lines      int                       // newlines in everything written
+	broken     map[parley.Stream][]byte  // the beginning of a character whose other bytes may follow
+	rest       func(from, to int) string // describes how to read the omitted lines; may be nil
 
-	live   port.Progress // is told all of it as it comes, up to liveLimit; may be nil
-	shown  int           // what live was told, with switchCost for each change of the stream
-	stream parley.Stream // that live was last told of
-	whole  *spool        // keeps all of it, if it is too long; may be nil
+	live   port.Progress // gets all output as it comes, up to liveLimit; may be nil
+	shown  int           // bytes passed to live, plus switchCost for each change of the stream
+	stream parley.Stream // the stream last passed to live
+	whole  *spool        // keeps the complete output if it is too long; may be nil
 }
 
 const (
-	liveLimit  = 64 << 10 // bytes, which are events of the log
-	switchCost = 64       // bytes: each change of the stream is an event of its own
+	liveLimit  = 64 << 10 // in bytes, as live output becomes events of the log
+	switchCost = 64       // in bytes: each change of the stream is an event of its own
 )
 
 const half = outputLimit / 2
 
-// Write adds what was printed to stdout.
+// Write adds output of stdout.
 func (o *output) Write(p []byte) (int, error) { return o.write(parley.Stdout, p) }
 
-// errors is a writer for stderr. It and o must not be written to at the same time.
+// errors returns a writer for stderr. It and o must not be used concurrently.
 func (o *output) errors() io.Writer { return stderrOf{o} }
 
 type stderrOf struct{ *output }
@@ -93,7 +93,7 @@ func (o *output) add(stream parley.Stream, s string) {
 	}
 }
 
-// String is the result. Nothing may be written after it.
+// String returns the result. There must be no write after it.
 func (o *output) String() string {
 	for _, stream := range []parley.Stream{parley.Stdout, parley.Stderr} {
 		o.add(stream, visible(string(o.broken[stream])))
@@ -111,7 +111,7 @@ func (o *output) String() string {
 	for !utf8.Valid(tail) {
 		tail = tail[1:]
 	}
-	// The lines that are cut count as left out.
+	// Lines that are cut in part count as omitted.
 	from, to := 1+bytes.Count(head, []byte("\n")), 1+o.lines-bytes.Count(tail, []byte("\n"))
 	note := fmt.Sprintf("%d bytes left out, lines %d to %d", o.size-len(head)-len(tail), from, to)
 	switch {
@@ -125,7 +125,7 @@ func (o *output) String() string {
 
 func visible(s string) string {
 	var b strings.Builder
-	rest := 0 // what is not copied yet starts here
+	rest := 0 // start of the text that is not copied yet
 	for i, r := range s {
 		if isText(r) && (r != utf8.RuneError || strings.HasPrefix(s[i:], "\ufffd")) {
 			continue

@@ -36,7 +36,7 @@ func TestOutputBeyondTheLimitKeepsHeadAndTail(t *testing.T) {
 		}
 		whole := text.String()
 		var parts []string
-		for rest := whole; rest != ""; rest = rest[min(777, len(rest)):] { // cuts characters
+		for rest := whole; rest != ""; rest = rest[min(777, len(rest)):] { // also cuts within characters
 			parts = append(parts, rest[:min(777, len(rest))])
 		}
 		got := gather(parts...)
@@ -97,8 +97,8 @@ func TestHowOutputIsCutIntoWritesDoesNotMatter(t *testing.T) {
 	})
 }
 
-// TestLiveOutputIsBounded also where a command changes between its streams all the
-// time: each change is an event of the log.
+// TestLiveOutputIsBounded covers long output, and frequent changes between the
+// streams: each change is an event of the log.
 func TestLiveOutputIsBounded(t *testing.T) {
 	events := 0
 	o := &output{live: func(parley.Stream, string) { events++ }}

@@ -55,8 +55,8 @@ func TestTheServersOwnDataIsNotForTools(t *testing.T) {
 	}
 }
 
-// TestToolsShowNothingHidden: what is hidden is in no result, neither its content
-// nor its name. Skills can be read, and not written.
+// TestToolsShowNothingHidden: results contain neither the content nor the names
+// of hidden files. Tools can read skills, but not write them.
 func TestToolsShowNothingHidden(t *testing.T) {
 	b := newBench(t)
 	for _, name := range []string{"var/parley.db", "agents/coder.md", "parley.yaml", ".env", "sub/.ENV.local"} {
@@ -96,8 +96,9 @@ func TestToolsShowNothingHidden(t *testing.T) {
 	}
 }
 
-// TestToolsWhileNamesAreSwapped: while a folder and a link, and a file and a link,
-// are exchanged all the time, tools show nothing hidden and write nowhere else.
+// TestToolsWhileNamesAreSwapped: while a folder and a link, and a file and a
+// link, are exchanged all the time, tools show nothing hidden and write nowhere
+// else.
 func TestToolsWhileNamesAreSwapped(t *testing.T) {
 	for _, to := range []string{"var", "agents", "skills", "../outside"} {
 		t.Run(filepath.Base(to), func(t *testing.T) {

@@ -25,8 +25,8 @@ var readFileSchema string
 
 type readFileArguments struct {
 	Path   string `json:"path"`
-	Offset int    `json:"offset"` // the first line, from 1
-	Limit  int    `json:"limit"`  // lines; zero: all
+	Offset int    `json:"offset"` // the first line to read, from 1
+	Limit  int    `json:"limit"`  // number of lines; zero: all
 }
 
 var readFile = define("read_file", readFileDescription, readFileSchema, func(args readFileArguments) (action, error) {
@@ -56,8 +56,8 @@ var readFile = define("read_file", readFileDescription, readFileSchema, func(arg
 			return err
 		}
 		defer f.Close()
-		// What is appended while it is read is left for the next reader, so
-		// that reading comes to an end.
+		// Text that is appended meanwhile is left for the next call, so that
+		// reading comes to an end.
 		r := bufio.NewReaderSize(io.LimitReader(f, info.Size()), sniffed)
 		start, _ := r.Peek(sniffed)
 		if what := notText(start); what != "" {
@@ -77,10 +77,11 @@ var readFile = define("read_file", readFileDescription, readFileSchema, func(arg
 	return about, nil
 })
 
-// maxExact is the largest part of a file that is read exactly, in bytes.
+// maxExact limits how much of a file is read exactly, in bytes.
 const maxExact = 512 << 10
 
-// copyExactly copies limit lines of a file from the first on, and nothing else.
+// copyExactly copies limit lines of a file, starting at line first, without any
+// notes.
 func copyExactly(v *workspace.View, name string, first, limit int, out io.Writer) error {
 	f, info, err := v.Open(name)
 	if err != nil {
@@ -112,9 +113,10 @@ func copyExactly(v *workspace.View, name string, first, limit int, out io.Writer
 	return err
 }
 
-const sniffed = 8 << 10 // bytes looked at to tell a binary file
+const sniffed = 8 << 10 // bytes examined to recognize a binary file
 
-// notText says what a file is that begins like this, if it is not text.
+// notText describes a file that is not text, judged by its beginning. It
+// returns "" for text.
 func notText(start []byte) string {
 	if what, ok := strings.CutPrefix(http.DetectContentType(start), "image/"); ok {
 		return "an image (" + what + ")"
@@ -125,8 +127,8 @@ func notText(start []byte) string {
 	return ""
 }
 
-// copyLines copies limit lines from the first on, and says so when there is
-// more or nothing. A line may be longer than fits into memory.
+// copyLines copies limit lines, starting at line first. It adds a note if there
+// are more lines, or none. A line may be too long for memory.
 func copyLines(ctx context.Context, out io.Writer, r *bufio.Reader, first, limit int) error {
 	line, copied := 1, false
 	for ended := false; !ended; {

@@ -82,7 +82,8 @@ func TestReadFileStaysInside(t *testing.T) {
 	b.fails("read_file", args{"path": "absent"}, `There is no "absent" in the workspace.`)
 }
 
-// TestWhatIsLeftOutCanBeRead: the note about it says how.
+// TestWhatIsLeftOutCanBeRead: the note about omitted lines describes how to
+// read them.
 func TestWhatIsLeftOutCanBeRead(t *testing.T) {
 	b := newBench(t)
 	var whole strings.Builder
@@ -104,7 +105,7 @@ func TestWhatIsLeftOutCanBeRead(t *testing.T) {
 		if !strings.HasPrefix(part, fmt.Sprintf("line %d\n", offset)) {
 			t.Fatalf("%d begins with %.20q", offset, part)
 		}
-		head = head[:strings.LastIndex(head, "\n")+1] + part // the line that was cut is read again
+		head = head[:strings.LastIndex(head, "\n")+1] + part // drop the line that was cut, as it is read again
 	}
 	_, tail, _ = strings.Cut(tail, "\n")
 	if want := whole.String(); !strings.HasSuffix(want, head+tail) || !strings.HasPrefix(head, "line 11\n") {
@@ -117,7 +118,7 @@ func TestWhatIsLeftOutCanBeRead(t *testing.T) {
 	}
 }
 
-// endless ends the context after some reading and never ends itself.
+// endless is a reader that never ends. It ends the context after a while.
 type endless struct {
 	cancel func()
 	left   int

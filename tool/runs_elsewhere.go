@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// runsElsewhere finds files that, once written, have something run outside the
-// sandbox without a person asking for it: by a build server when they are pushed,
-// by git, an editor, a shell, a package manager or another agent when a person
-// works in the folder. Files that run only when a person builds or tests, such as
-// a Makefile, are ordinary.
+// runsElsewhere reports whether writing a file can make code run outside the
+// sandbox although no person starts it. A build server may run it after a push.
+// Git, an editor, a shell, a package manager or another agent may run it when a
+// person works in the folder. Files that run only when a person builds or
+// tests, such as a Makefile, are ordinary.
 func runsElsewhere(name string) bool {
 	name = strings.ToLower(path.Clean(name))
 	base := path.Base(name)

@@ -8,8 +8,8 @@ import (
 	"parley"
 )
 
-// TestFilesThatRunElsewhereAsk in every mode and by every tool that writes; files
-// that a project is made of do not.
+// TestFilesThatRunElsewhereAsk checks that such files ask, in every mode and
+// with every tool that writes. Ordinary project files do not.
 func TestFilesThatRunElsewhereAsk(t *testing.T) {
 	box := newBox(t, t.TempDir())
 	for name, asks := range map[string]bool{

@@ -14,8 +14,8 @@ import (
 	"parley/strictjson"
 )
 
-// A schema is the part of JSON Schema that the tools use. A bound of zero is no
-// bound. Objects never take keys beyond their properties.
+// A schema is the part of JSON Schema that the tools use. A bound of zero means
+// no bound. Objects never accept keys other than their properties.
 type schema struct {
 	Type                 string             `json:"type"`
 	Description          string             `json:"description"`
@@ -32,8 +32,8 @@ type schema struct {
 	Maximum              int64              `json:"maximum"`
 }
 
-// mustSchema refuses keywords it does not know: a model must not be told a rule
-// that is not enforced.
+// mustSchema refuses unknown keywords: a model must not be told a rule that is
+// not enforced.
 func mustSchema(raw string) *schema {
 	var s schema
 	if err := strictjson.DecodeKnown([]byte(raw), &s); err != nil {
@@ -42,11 +42,11 @@ func mustSchema(raw string) *schema {
 	return &s
 }
 
-const maxArguments = 8 << 20 // bytes: escaped JSON is at most six times its content
+const maxArguments = 8 << 20 // in bytes; escaped JSON is at most six times its content
 
-// decode reads arguments into a struct, if they keep the schema to the letter.
-// What is wrong is said for the model to read. Some models send nothing at all
-// instead of an empty object.
+// decode decodes arguments into a struct if they match the schema exactly. Its
+// errors are for the model to read. An empty string counts as an empty object,
+// because some models send nothing at all.
 func (s *schema) decode(arguments string, into any) error {
 	switch {
 	case arguments == "":
@@ -56,7 +56,7 @@ func (s *schema) decode(arguments string, into any) error {
 	case !utf8.ValidString(arguments):
 		return errors.New("they are not valid UTF-8")
 	}
-	// A decoder would not notice what stands behind the end.
+	// A decoder would not notice text after the end.
 	var whole json.RawMessage
 	if err := json.Unmarshal([]byte(arguments), &whole); err != nil {
 		return fmt.Errorf("they are not valid JSON: %w", err)
@@ -76,7 +76,8 @@ func (s *schema) decode(arguments string, into any) error {
 	return json.Unmarshal([]byte(arguments), into)
 }
 
-// check reports how v breaks the schema, if it does. at is where v was found.
+// check returns how v breaks the schema, or nil. at is the path of v in the
+// arguments.
 func (s *schema) check(at string, v any) error {
 	switch v := v.(type) {
 	case map[string]any:

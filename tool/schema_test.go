@@ -113,7 +113,7 @@ func TestContentOfExactlyTheLimitIsTaken(t *testing.T) {
 	}
 }
 
-// What a model is told must be what holds.
+// TestSchemasAreClosed: every rule that a model is told must be enforced.
 func TestSchemasAreClosed(t *testing.T) {
 	var closed func(at string, s *schema)
 	closed = func(at string, s *schema) {

@@ -31,11 +31,11 @@ type searchFilesArguments struct {
 }
 
 const (
-	maxMatches    = 500       // lines that are shown
+	maxMatches    = 500       // shown lines
 	maxSearched   = 8 << 20   // bytes of one file
 	maxSearchRead = 256 << 20 // bytes of all files
-	maxLine       = 16 << 10  // bytes of a line that are looked at
-	maxShown      = 300       // bytes of a line that are shown
+	maxLine       = 16 << 10  // searched bytes of a line
+	maxShown      = 300       // shown bytes of a line
 	maxProgram    = 5000      // instructions of an expression
 )
 
@@ -68,7 +68,7 @@ var searchFiles = define("search_files", searchFilesDescription, searchFilesSche
 		}}, nil
 	})
 
-// compile refuses expressions that would make a single line take seconds.
+// compile refuses expressions that could take seconds for a single line.
 func compile(pattern string) (*regexp.Regexp, error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -88,7 +88,7 @@ type search struct {
 	out        io.Writer
 
 	matches, read   int
-	large, long     int // files that are not searched, lines that are not searched to their end
+	large, long     int // files not searched, and lines not searched to their end
 	enough, tooMuch bool
 }
 
@@ -118,7 +118,7 @@ func (s *search) visit(dir *workspace.Dir, name string, e fs.DirEntry) error {
 	}
 	f, info, err := dir.Open(path.Base(name))
 	if err != nil {
-		return nil // gone or changed meanwhile
+		return nil // removed or changed in the meantime
 	}
 	defer f.Close()
 	return s.file(f, name, info.Size())
@@ -165,7 +165,7 @@ func (s *search) file(f *os.File, name string, size int64) error {
 	return nil
 }
 
-// around is the part of a line that is shown: its beginning, or what is around
+// around returns the part of a line to show: its beginning, or the part around
 // the match.
 func around(line []byte, at int) string {
 	if len(line) <= maxShown {

@@ -16,7 +16,7 @@ import (
 	"parley"
 )
 
-// forest is a workspace with everything that a walk must know about.
+// forest returns a workspace with every case that a walk must handle.
 func forest(t *testing.T) *bench {
 	b := newBench(t)
 	for name, content := range map[string]string{
@@ -101,7 +101,7 @@ func TestGlobsAreLinear(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.match(strings.Repeat("a/", 2000) + "c") { // backtracking further would not come to an end
+	if g.match(strings.Repeat("a/", 2000) + "c") { // full backtracking would not end
 		t.Error("it matches")
 	}
 }
@@ -119,7 +119,7 @@ func TestSearchFiles(t *testing.T) {
 		{args{"pattern": "needle", "path": "src"}, []string{"src/a.go:1: needle here", "src/deep/b.ts:1: needle",
 			"src/dist/in.js:1: needle"}},
 		{args{"pattern": "needle", "path": "src", "glob": "src/**/*.ts"}, []string{"src/deep/b.ts:1: needle"}},
-		{args{"pattern": "needle", "path": "dist"}, []string{"dist/out.js:1: needle"}}, // asked for by name
+		{args{"pattern": "needle", "path": "dist"}, []string{"dist/out.js:1: needle"}}, // named by the call
 		{args{"pattern": "needle", "path": "a.log"}, []string{"a.log:1: needle"}},
 		{args{"pattern": "here$", "path": "alias.go"}, []string{"alias.go:1: needle here"}},
 		{args{"pattern": "nothing like it"}, []string{"Nothing matches."}},
@@ -185,8 +185,8 @@ func TestSearchFilesEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// TestReadingAgainstASwappedLink: a link that leads somewhere harmless when it is
-// judged, and to the server's data when it is opened, shows nothing of them.
+// TestReadingAgainstASwappedLink: a link leads to a harmless file when it is
+// judged, and to the server's data when it is opened. No tool shows that data.
 func TestReadingAgainstASwappedLink(t *testing.T) {
 	b := newBench(t)
 	b.put("dir/parley.db", "harmless")

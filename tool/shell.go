@@ -33,7 +33,7 @@ type shellArguments struct {
 
 const defaultTimeout = 120 * time.Second
 
-// A command is what a call of shell asks for.
+// A command is the request of a shell call.
 type command struct {
 	argv    []string
 	dir     string // relative to the workspace
@@ -63,10 +63,10 @@ var shell = define("shell", shellDescription, shellSchema, func(args shellArgume
 	return action{class: parley.Effectful, path: c.dir, command: &c}, nil
 })
 
-const maxCommands = 32 // at the same time; further ones wait
+const maxCommands = 32 // running at the same time; further ones wait
 
-// judgeCommand fills in what a verdict says about a command. What only reads
-// can be run again after a crash; the sandbox sees to it that it only reads.
+// judgeCommand completes the verdict on a command. A command that only reads
+// can be repeated after a crash; the sandbox ensures that it only reads.
 func (b *Box) judgeCommand(agent parley.Agent, c *command, v *parley.Verdict) {
 	missing := b.sandbox.Missing()
 	j := b.judged(c)
@@ -87,7 +87,7 @@ func (b *Box) judgeCommand(agent parley.Agent, c *command, v *parley.Verdict) {
 	}
 	place := "sandbox"
 	if missing != nil {
-		place = "bare" // what was allowed inside is not allowed outside
+		place = "bare" // an approval for the sandbox is not one for running outside
 	}
 	v.Digest = port.Digest("shell", v.Digest, place)
 	v.Source = sourceOfCommand(j, missing)
@@ -96,8 +96,9 @@ func (b *Box) judgeCommand(agent parley.Agent, c *command, v *parley.Verdict) {
 	}
 }
 
-// sourceOfCommand is where the output of a command comes from. The sandbox has no
-// network; without one, only a command that is known to read files stays offline.
+// sourceOfCommand returns the source of a command's output. The sandbox has no
+// network. Without a sandbox, only a command that is known to read files stays
+// offline.
 func sourceOfCommand(j policy.Judgement, missing error) parley.Source {
 	if missing != nil && !j.Reads {
 		return parley.SourceNetwork
@@ -105,8 +106,9 @@ func sourceOfCommand(j policy.Judgement, missing error) parley.Source {
 	return parley.SourceWorkspace
 }
 
-// similar is the rule that covers a command and others like it. Without a sandbox
-// there is none: outside, arguments can reach every file of the server.
+// similar returns the rule that covers a command and similar ones. Without a
+// sandbox there is no rule: outside, arguments can reach every file of the
+// server.
 func (b *Box) similar(c *command, missing error) (rule parley.SimilarRule) {
 	found := policy.Similar(c.argv, b.place(c))
 	if found.Name == "" || missing != nil {
@@ -120,11 +122,11 @@ func (b *Box) similar(c *command, missing error) (rule parley.SimilarRule) {
 	return rule
 }
 
-// judged is what policy says of a command.
+// judged returns the judgement of policy on a command.
 func (b *Box) judged(c *command) policy.Judgement { return policy.Judge(c.argv, b.place(c)) }
 
-// place is where a command is to run. Folders that tools must not write to hold more
-// than a project's own files, also in its history.
+// place returns where a command would run. Folders that tools must not write to contain more than a project's own
+// files, also in their history.
 func (b *Box) place(c *command) policy.Place {
 	at := policy.Place{Workspace: b.files.Root(), Dir: c.dir}
 	for _, p := range b.files.Protected() {
@@ -133,7 +135,7 @@ func (b *Box) place(c *command) policy.Place {
 	return at
 }
 
-// show is the command to the letter, and what a person should know about it.
+// show returns the exact command for the approval, and remarks about it.
 func (c *command) show(j policy.Judgement, why string) string {
 	var b strings.Builder
 	b.WriteString("Run in the workspace")
@@ -156,7 +158,7 @@ func (c *command) show(j policy.Judgement, why string) string {
 	return b.String()
 }
 
-// quoted writes out words so that none can pass for several, or for nothing.
+// quoted quotes words so that a word cannot look like several, or like none.
 func quoted(words []string) string {
 	all := make([]string, len(words))
 	for i, w := range words {
@@ -170,8 +172,8 @@ func quoted(words []string) string {
 	return strings.Join(all, " ")
 }
 
-// run carries out a command that was judged, and maybe approved. It returns
-// when nothing of it is left.
+// run carries out a command that was judged, and approved if necessary. It
+// returns when all its processes are gone.
 func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress port.Progress) (port.ToolResult,
 	error) {
 	missing := b.sandbox.Missing()
@@ -217,8 +219,8 @@ func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress 
 	return port.ToolResult{Text: parley.ExitLine(ended.Exit) + text, Exit: &ended.Exit, Failed: ended.Exit != 0}, nil
 }
 
-// forbidden are the words of programs that were refused something, which do not
-// say by whom.
+// forbidden lists phrases of programs to which access was denied. They do not
+// tell what denied it.
 var forbidden = []string{
 	"permission denied", "operation not permitted", "read-only file system", "device or resource busy",
 	"network is unreachable",
@@ -226,8 +228,8 @@ var forbidden = []string{
 	"erofs", "ebusy", "exdev",
 }
 
-// looksForbidden reports whether the end of what a command wrote may be about
-// a rule of the sandbox.
+// looksForbidden reports whether the end of a command's output may be about a
+// rule of the sandbox.
 func looksForbidden(text string) bool {
 	const tail = 4096
 	text = strings.ToLower(text[max(0, len(text)-tail):])

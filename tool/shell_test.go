@@ -16,7 +16,7 @@ import (
 	"parley/workspace"
 )
 
-// newShellBench is a bench that runs commands, with folders they must not see.
+// newShellBench returns a bench that runs commands, with folders they must not see.
 func newShellBench(t testing.TB, hidden ...string) *bench {
 	t.Helper()
 	b := newBench(t)
@@ -45,11 +45,11 @@ func sandboxed(t testing.TB, hidden ...string) *bench {
 	return b
 }
 
-// bared is a bench on a machine where no sandbox works.
+// bared returns a bench on a machine where no sandbox works.
 func bared(t testing.TB) *bench {
 	t.Helper()
 	b := newShellBench(t)
-	s, err := sandbox.New(sandbox.Options{Workspace: "/"}) // for which there is none
+	s, err := sandbox.New(sandbox.Options{Workspace: "/"}) // which has no sandbox
 	if err != nil || s.Missing() == nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestShell(t *testing.T) {
 	if got := b.exit(0, "cat", "file"); got != "one\ntwo\n" {
 		t.Errorf("%q", got)
 	}
-	// What goes to one stream stays in order; the other may come before or after it.
+	// Each stream stays in order; stderr may come before or after stdout.
 	if got := b.exit(7, "bash", "-c", "echo out; echo err >&2; printf 'bin\\x00\\xff'; exit 7"); !slices.Contains(
 		[]string{"out\nerr\nbin\\x00\\xff", "err\nout\nbin\\x00\\xff", "out\nbin\\x00\\xfferr\n"}, got) {
 		t.Errorf("%q", got)
@@ -94,17 +94,17 @@ func TestShell(t *testing.T) {
 	b.fails("shell", args{"command": []string{"ls"}, "workdir": "absent"}, "Running it failed: the folder")
 }
 
-// TestShellOnlyReadsWhatItIsSaidToRead: were policy wrong about a command, the
-// sandbox would still keep it from writing.
+// TestShellOnlyReadsWhatItIsSaidToRead: even if policy were wrong about a
+// command, the sandbox would keep it from writing.
 func TestShellOnlyReadsWhatItIsSaidToRead(t *testing.T) {
 	b := sandboxed(t)
 	b.exit(0, "git", "init", "-q", ".")
 	b.exit(0, "bash", "-c", `echo 'file diff=evil' > .gitattributes && git add file && echo three >> file &&
 		git config core.fsmonitor 'touch run; false' && git config diff.evil.textconv 'touch run; cat'`)
-	if out := b.exit(0, "git", "status", "--short"); !strings.Contains(out, "AM file") { // which would run the one
+	if out := b.exit(0, "git", "status", "--short"); !strings.Contains(out, "AM file") { // which would run fsmonitor
 		t.Errorf("%q", out)
 	}
-	b.box.Perform(t.Context(), parley.Agent{}, "shell", `{"command":["git","diff"]}`, nil) // which runs the other
+	b.box.Perform(t.Context(), parley.Agent{}, "shell", `{"command":["git","diff"]}`, nil) // which would run textconv
 	for _, name := range []string{"run", ".git/run"} {
 		if _, err := os.Stat(filepath.Join(b.workspace, name)); err == nil {
 			t.Errorf("%s was made by a command that only reads", name)
@@ -178,7 +178,7 @@ func TestWhatShellAsks(t *testing.T) {
 	}
 }
 
-// TestFullAutoWithoutASandbox: what Judge blocks, Perform does not run either.
+// TestFullAutoWithoutASandbox: Perform refuses commands that Judge blocks.
 func TestFullAutoWithoutASandbox(t *testing.T) {
 	b := bared(t)
 	_, err := b.box.Perform(t.Context(), parley.Agent{Approval: parley.ApprovalFullAuto}, "shell",
@@ -195,8 +195,8 @@ func TestFullAutoWithoutASandbox(t *testing.T) {
 	}
 }
 
-// TestAnApprovalIsForOnePlace: what was allowed inside a sandbox is not thereby
-// allowed outside of one, nor in another folder.
+// TestAnApprovalIsForOnePlace: an approval for a command in the sandbox does
+// not cover it outside of one, nor in another folder.
 func TestAnApprovalIsForOnePlace(t *testing.T) {
 	b := sandboxed(t)
 	digests := map[string]string{}
@@ -222,8 +222,8 @@ func TestAnApprovalIsForOnePlace(t *testing.T) {
 	judge("outside", `{"command":["make"]}`)
 }
 
-// TestSimilarCommandsOfShell: a rule is for one folder of one workspace, and for
-// commands in the sandbox.
+// TestSimilarCommandsOfShell: a rule is for one folder of one workspace, and
+// for commands in the sandbox.
 func TestSimilarCommandsOfShell(t *testing.T) {
 	b := sandboxed(t)
 	judge := func(arguments string) parley.SimilarRule {
@@ -293,7 +293,7 @@ func TestShellStops(t *testing.T) {
 	}
 }
 
-// TestCommandsTakeTurns: one that runs takes a slot, and without one none runs.
+// TestCommandsTakeTurns: a running command holds a slot, and no command runs without one.
 func TestCommandsTakeTurns(t *testing.T) {
 	b := sandboxed(t)
 	taken := 0
@@ -331,7 +331,7 @@ func TestShellIsWatched(t *testing.T) {
 		t.Errorf("%d bytes: %.20q … %q", len(all), all, all[max(0, len(all)-50):])
 	}
 
-	// The whole can be read in parts.
+	// The complete output can be read in parts.
 	if !strings.HasSuffix(result.Text, "xxx\nthe end\n") || len(result.Text) > outputLimit+100 {
 		t.Errorf("%d bytes", len(result.Text))
 	}
@@ -379,8 +379,8 @@ func TestArtifactsMakeRoom(t *testing.T) {
 	}
 }
 
-// TestShellTellsTheStream: live output says where it was printed, also where a
-// character comes in two parts; the model is told both together.
+// TestShellTellsTheStream: live output names its stream, even if a character
+// arrives in two parts. The model gets both streams together.
 func TestShellTellsTheStream(t *testing.T) {
 	b := sandboxed(t)
 	live := map[parley.Stream]string{}

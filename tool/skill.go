@@ -21,13 +21,13 @@ type skillArguments struct {
 	Arguments string `json:"arguments"`
 }
 
-// skill reads: its result is a text, and what that leads to is judged when it is
-// done.
+// skill only reads: its result is a text. The calls that an agent makes because
+// of it are judged as usual.
 var skill = define("skill", skillDescription, skillSchema, func(args skillArguments) (action, error) {
 	return action{class: parley.Pure, skill: &args}, nil
 })
 
-// callable are the skills that models may call.
+// callable returns the skills that models may call.
 func (b *Box) callable() []port.Skill {
 	if b.skills == nil {
 		return nil
@@ -35,7 +35,7 @@ func (b *Box) callable() []port.Skill {
 	return slices.DeleteFunc(slices.Clone(b.skills()), func(s port.Skill) bool { return !s.Models })
 }
 
-// useSkill is the text of a skill.
+// useSkill returns the text of a skill.
 func (b *Box) useSkill(args skillArguments) (string, error) {
 	var names []string
 	for _, s := range b.callable() {

@@ -18,7 +18,7 @@ type updatePlanArguments struct {
 	Items   []parley.PlanItem `json:"items"`
 }
 
-// updatePlan is never performed: what it says goes into the log with the call.
+// updatePlan is never performed: the plan goes into the log with the call.
 var updatePlan = define("update_plan", updatePlanDescription, updatePlanSchema,
 	func(args updatePlanArguments) (action, error) {
 		u := parley.PlanUpdate{Summary: parley.CleanText(args.Summary)}
@@ -28,7 +28,7 @@ var updatePlan = define("update_plan", updatePlanDescription, updatePlanSchema,
 			switch {
 			case parley.IsBlank(item.Title):
 				return action{}, fmt.Errorf("items[%d].title: it is blank", i)
-			case seen[item.Title]: // later updates name items by title
+			case seen[item.Title]: // later updates refer to items by title
 				return action{}, fmt.Errorf("items[%d].title: %q is given twice", i, item.Title)
 			}
 			seen[item.Title] = true

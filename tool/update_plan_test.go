@@ -36,7 +36,8 @@ func TestAPlanIsSaidNotPerformed(t *testing.T) {
 	}
 }
 
-// TestWhatReadsIsSaid: a run that plans is offered exactly these.
+// TestWhatReadsIsSaid checks the read-only tools, which are the only ones
+// offered to a run that plans.
 func TestWhatReadsIsSaid(t *testing.T) {
 	var reading []string
 	for _, s := range newBench(t).box.Specs(parley.Agent{}) {

@@ -13,26 +13,26 @@ import (
 	"parley/workspace"
 )
 
-// A walk visits the files of a directory and of those in it, in order of their
-// names. It follows no symbolic link and leaves out .git, node_modules, what
-// .gitignore files ignore, and what is not for agents.
+// A walk visits the files of a directory and its subdirectories, sorted by
+// name. It follows no symbolic link. It skips .git, node_modules, files that
+// .gitignore excludes, and files that agents must not read.
 type walk struct {
 	view  *workspace.View
 	visit func(dir *workspace.Dir, name string, e fs.DirEntry) error
 	seen  int
-	cut   bool // there was more than may be visited
+	cut   bool // there were more entries than the limit
 }
 
 const (
 	maxWalked = 200_000 // entries
-	maxDepth  = 64      // directories within each other, each of them held open
+	maxDepth  = 64      // nesting of directories, each of which is held open
 )
 
 // errEnough ends a walk early.
 var errEnough = errors.New("enough")
 
-// from walks a directory. Those around it may ignore what is in it, but not
-// itself: it was asked for.
+// from walks a directory. The .gitignore files of its parents apply to its
+// contents, but not to the directory itself, because the call names it.
 func (w *walk) from(ctx context.Context, name string) error {
 	dir, err := w.view.Dir(".")
 	if err != nil {
@@ -86,8 +86,8 @@ func (w *walk) dir(ctx context.Context, dir *workspace.Dir, rules ignoring, dept
 	return nil
 }
 
-// enter walks a directory of a directory. One that cannot be entered, or was
-// swapped for something else, is passed over.
+// enter walks a subdirectory. It skips a directory that cannot be entered or
+// has been replaced.
 func (w *walk) enter(ctx context.Context, parent *workspace.Dir, base string, rules ignoring, depth int) error {
 	if depth > maxDepth {
 		w.cut = true
@@ -105,7 +105,7 @@ func (w *walk) enter(ctx context.Context, parent *workspace.Dir, base string, ru
 	return err
 }
 
-// note says that something was left out.
+// note adds a note if entries were skipped because of a limit.
 func (w *walk) note(out io.Writer) {
 	if w.cut {
 		fmt.Fprintf(out, "[the workspace is too large or too deep: only %d entries were looked at]\n",

@@ -21,7 +21,7 @@ type writeFileArguments struct {
 	Content string `json:"content"`
 }
 
-const maxWritten = 1 << 20 // bytes
+const maxWritten = 1 << 20 // in bytes
 
 var writeFile = define("write_file", writeFileDescription, writeFileSchema,
 	func(args writeFileArguments) (action, error) {
@@ -48,8 +48,8 @@ var writeFile = define("write_file", writeFileDescription, writeFileSchema,
 		}, nil
 	})
 
-// write has a file hold a content. Whoever looks sees the old one or the whole
-// new one, also after a crash.
+// write sets the content of a file. A reader sees either the old content or all
+// of the new one, even after a crash.
 func write(ctx context.Context, e *workspace.Edit, name, content string) error {
 	was, err := e.Look(name)
 	if err != nil {

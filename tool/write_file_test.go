@@ -63,7 +63,7 @@ func TestWriteFileReplacesAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.result("write_file", args{"path": "file", "content": "new"})
-	if raw, _ := os.ReadFile(old); string(raw) != "old" { // written in place, it would show here
+	if raw, _ := os.ReadFile(old); string(raw) != "old" { // writing in place would change the old file too
 		t.Errorf("the old file now holds %q", raw)
 	}
 }
@@ -108,7 +108,7 @@ func TestWriteFileLeavesAlone(t *testing.T) {
 	}
 }
 
-// A late context is alive when first asked and ended ever after.
+// A late context is alive at the first check and ended at all later ones.
 type late struct {
 	context.Context
 	asked bool
@@ -133,8 +133,9 @@ func TestWriteFileEndsWithTheContext(t *testing.T) {
 	b.untouched(b.workspace, "file")
 }
 
-// While a directory is swapped for a link all the time, writing into it either
-// writes into the directory or fails. It writes 3000 times (300 with -short).
+// TestWriteFileAgainstASwappedDirectory: while a directory is swapped for a
+// link all the time, writing into it either writes into the directory or fails.
+// The test writes 3000 times (300 with -short).
 func TestWriteFileAgainstASwappedDirectory(t *testing.T) {
 	writes := 3000
 	if testing.Short() {
@@ -151,7 +152,7 @@ func TestWriteFileAgainstASwappedDirectory(t *testing.T) {
 			b.link(target, "link")
 			stop := workspacetest.Swap(t, filepath.Join(b.workspace, "dir"), filepath.Join(b.workspace, "link"))
 			wrote, failed := 0, map[string]int{}
-			// As long as it takes for the race to be run at all, within reason.
+			// Continue until the race has happened both ways, up to a limit.
 			for i := 0; i < writes || (wrote == 0 || len(failed) == 0) && i < 50*writes; i++ {
 				_, err := b.perform("write_file", args{"path": fmt.Sprintf("dir/sub/%d", i%7), "content": "x"})
 				if err == nil {
@@ -173,11 +174,11 @@ func TestWriteFileAgainstASwappedDirectory(t *testing.T) {
 	}
 }
 
-// TestAgentsAreNotForAgentsToWrite: whoever could write there could give itself
-// everything at the next start.
+// TestAgentsAreNotForAgentsToWrite: an agent that could write agents could give
+// itself every right at the next start.
 func TestAgentsAreNotForAgentsToWrite(t *testing.T) {
 	dir := t.TempDir()
-	b := newBox(t, dir, "agents") // it is not there yet
+	b := newBox(t, dir, "agents") // the folder does not exist yet
 	if err := os.Symlink(filepath.Join(dir, "agents"), filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
