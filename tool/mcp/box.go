@@ -11,15 +11,15 @@ import (
 	"parley/port"
 )
 
-// A box is the tools that servers offer one tenant, for as long as ctx lasts.
+// A box holds the tools that servers offer one tenant, until ctx ends.
 type box struct {
 	ctx     context.Context
 	servers *Servers
 	ledger  port.ToolLedger
 }
 
-// may reports whether an agent is meant to call a tool; an empty tool stands for
-// any of the server.
+// may reports whether an agent may call a tool. An empty tool stands for any
+// tool of the server.
 func may(agent parley.Agent, server, tool string) bool {
 	if agent.Tools == nil {
 		return true
@@ -30,10 +30,11 @@ func may(agent parley.Agent, server, tool string) bool {
 	})
 }
 
-// Specs lists the tools an agent may call. A server that was never met is given
-// two seconds, so that the first thing somebody says can use it; one that takes
-// longer is on offer from a later turn on. Whoever was met is not waited for:
-// what it listed last stands until it lists something else.
+// Specs returns the tools an agent may call. It waits up to two seconds for a
+// server that has never connected, so that the first message of a user can use
+// its tools. The tools of a slower server are offered from a later turn on.
+// Specs does not wait for servers that have connected before: the last list of
+// their tools is valid until they send another.
 func (b *box) Specs(agent parley.Agent) []parley.ToolSpec {
 	ctx, cancel := context.WithTimeout(b.ctx, firstWait)
 	defer cancel()
@@ -63,8 +64,8 @@ func (b *box) Specs(agent parley.Agent) []parley.ToolSpec {
 	return specs
 }
 
-// accept is what the tenant has accepted of a server. If that is nothing at all,
-// what it offers now is, but for what somebody had better look at.
+// accept returns the digests that the tenant has accepted of a server. If there
+// are none, it accepts the current tools, except unusable and suspicious ones.
 func (b *box) accept(l *link, tools []offered) map[string]string {
 	all, err := b.ledger.Accepted(b.ctx)
 	if accepted := all[l.server.Name]; err == nil && accepted == nil {
@@ -78,7 +79,7 @@ func (b *box) accept(l *link, tools []offered) map[string]string {
 			return nil
 		}
 		if err = b.ledger.AcceptFirst(b.ctx, l.server.Name, first); err == nil {
-			all, err = b.ledger.Accepted(b.ctx) // maybe somebody else's were first
+			all, err = b.ledger.Accepted(b.ctx) // another session may have been the first
 		}
 	}
 	if err != nil {
@@ -88,7 +89,7 @@ func (b *box) accept(l *link, tools []offered) map[string]string {
 	return all[l.server.Name]
 }
 
-// find is a tool as it is known now, if it may be called.
+// find returns a tool as currently known, if the agent may call it.
 func (b *box) find(agent parley.Agent, name string) (*link, offered, error) {
 	server, tool, _ := strings.Cut(name, parley.ServerSeparator)
 	s, ok := b.servers.find(b.ledger.Tenant(), server)
@@ -100,7 +101,8 @@ func (b *box) find(agent parley.Agent, name string) (*link, offered, error) {
 	return l, t, err
 }
 
-// current is a tool as its server last listed it, if that was accepted.
+// current returns a tool as its server last listed it, if that version was
+// accepted.
 func (b *box) current(l *link, tool string) (offered, error) {
 	tools := l.known()
 	i := slices.IndexFunc(tools, func(t offered) bool { return t.name == tool })
@@ -118,8 +120,8 @@ func (b *box) current(l *link, tool string) (offered, error) {
 	return tools[i], nil
 }
 
-// Judge lets nothing of a server run unasked but under full-auto. What an
-// approval covers is the call to the byte, and the tool as it is.
+// Judge lets calls of server tools run without asking only under full-auto. An
+// approval covers the exact call, and the tool in its current version.
 func (b *box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 	l, t, err := b.find(agent, name)
 	if err == nil {
@@ -138,7 +140,7 @@ func (b *box) Judge(agent parley.Agent, name, arguments string) parley.Verdict {
 	return v
 }
 
-// object checks that arguments can be those of a call.
+// object checks that the arguments are a JSON object.
 func object(arguments string) (string, error) {
 	arguments = strings.TrimSpace(arguments)
 	if arguments == "" {
@@ -150,7 +152,7 @@ func object(arguments string) (string, error) {
 	return arguments, nil
 }
 
-// Perform carries out a call. It starts the server if that is not running.
+// Perform carries out a call. It starts the server if it is not running.
 func (b *box) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress port.Progress) (
 	port.ToolResult, error) {
 	server, tool, _ := strings.Cut(name, parley.ServerSeparator)
@@ -170,7 +172,7 @@ func (b *box) Perform(ctx context.Context, agent parley.Agent, name, arguments s
 		if err != nil {
 			return port.ToolResult{}, unlessEnded(ctx, err)
 		}
-		// Who starts a server may have been told of other tools than before.
+		// A server that was just started may have listed other tools.
 		t, err := b.current(l, tool)
 		if err != nil {
 			l.release()
@@ -185,7 +187,7 @@ func (b *box) Perform(ctx context.Context, agent parley.Agent, name, arguments s
 		case ctx.Err() != nil:
 			return port.ToolResult{}, ctx.Err()
 		case answered:
-			if isRefused(err) { // what is refused over HTTP ends the session
+			if isRefused(err) { // a refusal over HTTP ends the session
 				l.lost(c)
 			}
 			return port.ToolResult{}, parley.Errorf(parley.CodeInvalid, "The server %s did not take the call: %s",
@@ -196,7 +198,7 @@ func (b *box) Perform(ctx context.Context, agent parley.Agent, name, arguments s
 					s.Name, s.Timeout))
 		}
 		l.lost(c)
-		if isForgotten(err) && attempt == 0 { // it was restarted, and did nothing of this
+		if isForgotten(err) && attempt == 0 { // the server was restarted and has not carried out the call
 			continue
 		}
 		return port.ToolResult{},
@@ -211,8 +213,8 @@ func unlessEnded(ctx context.Context, err error) error {
 	return err
 }
 
-// fate is the end of a call that was sent and not answered: what has effects may
-// have had them.
+// fate returns the error of a call that was sent but not answered: a call with
+// effects may have had them.
 func fate(err error, class parley.ToolClass, message string) error {
 	if class == parley.Effectful {
 		return &parley.Error{Code: parley.CodeInterrupted, Message: message + " Nobody knows whether it happened.",

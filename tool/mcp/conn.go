@@ -23,9 +23,9 @@ type conn struct {
 	stop    context.CancelFunc
 	wire    wire
 
-	gone     chan struct{} // closed when the session has ended, whoever ended it
-	changed  chan struct{} // the server has other tools; has room for one
-	unwanted chan struct{} // closed when nobody wants it any more
+	gone     chan struct{} // closed when the session has ended, whichever side ended it
+	changed  chan struct{} // the server's tools have changed; has room for one
+	unwanted chan struct{} // closed when the connection is to end
 	drop     sync.Once
 	wg       sync.WaitGroup
 
@@ -34,26 +34,28 @@ type conn struct {
 	calls map[string]chan string
 }
 
-// A wire is what a connection runs over.
+// A wire is the transport of a connection.
 type wire interface {
 	sdk.Transport
-	// end returns when nothing of it is left. After a while it stops being
-	// polite; closed is closed once the session has taken leave.
+	// end ends the wire and returns when its processes and requests are gone.
+	// After a grace period it uses force. The session closes closed after it
+	// has said goodbye.
 	end(closed <-chan struct{})
-	// kill ends it at once.
+	// kill ends the wire at once.
 	kill()
-	// why it ended.
+	// why returns why the wire has ended.
 	why() error
 }
 
-// olderProtocol is the last that begins with initialize. A server that knows
-// nothing newer should say so, and then gets it; some only keep silent.
+// olderProtocol is the last version whose sessions begin with initialize. A
+// server that knows no newer one should say so, and Parley then uses this one.
+// Some servers never answer instead.
 const olderProtocol = "2025-11-25"
 
-// grace is how long a server that is told to end may take.
+// grace is how long a server may take to end.
 const grace = 2 * time.Second
 
-// connect connects to the server and lists its tools, within a time.
+// connect connects to the server and lists its tools, within startWithin.
 func (l *link) connect() (*conn, []offered, error) {
 	c := &conn{gone: make(chan struct{}), changed: make(chan struct{}, 1), unwanted: make(chan struct{}),
 		calls: map[string]chan string{}}
@@ -88,13 +90,13 @@ func (l *link) connect() (*conn, []offered, error) {
 		return nil, nil, startProblem(err, wire.why(), late)
 	}
 	c.wg.Go(func() {
-		_ = c.session.Wait() // wire.why knows more
+		_ = c.session.Wait() // wire.why has the better reason
 		close(c.gone)
 	})
 	return c, tools, nil
 }
 
-// startProblem is what is told of a server that did not start.
+// startProblem returns the error to show for a server that did not start.
 func startProblem(err, wire error, late bool) error {
 	if e, ok := errors.AsType[*parley.Error](wire); ok {
 		return e
@@ -106,8 +108,9 @@ func startProblem(err, wire error, late bool) error {
 	return &parley.Error{Code: parley.CodeUnavailable, Message: message, Err: errors.Join(err, wire)}
 }
 
-// client offers the server nothing: what it asks of us (a model, a question to
-// a person, folders) is refused, and it may go on without.
+// client returns a client without capabilities. If the server asks for a model,
+// an answer of a person, or folders, the client refuses, and the server may
+// continue without.
 func (c *conn) client() *sdk.Client {
 	return sdk.NewClient(&sdk.Implementation{Name: "parley", Version: "1"}, &sdk.ClientOptions{
 		Capabilities:   &sdk.ClientCapabilities{},
@@ -115,7 +118,7 @@ func (c *conn) client() *sdk.Client {
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 			select {
 			case c.changed <- struct{}{}:
-			default: // one is waiting to be looked at
+			default: // a change is already waiting
 			}
 		},
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
@@ -125,14 +128,14 @@ func (c *conn) client() *sdk.Client {
 	})
 }
 
-// heard passes progress on to who waits for it, and drops it if that one is too
-// slow: it says nothing that the result does not.
+// heard passes progress on to the call that waits for it. If the call is too
+// slow, the progress is dropped: the result does not depend on it.
 func (c *conn) heard(p *sdk.ProgressNotificationParams) {
 	token, _ := p.ProgressToken.(string)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
-	case c.calls[token] <- progressText(p): // nil, of a call that is over: never
+	case c.calls[token] <- progressText(p): // if the call is over, the channel is nil and never ready
 	default:
 	}
 }
@@ -148,8 +151,8 @@ func progressText(p *sdk.ProgressNotificationParams) string {
 	return text + "\n"
 }
 
-// call has the server carry out a call. When ctx ends the server is told, and
-// one that cannot even be told is ended.
+// call makes the server carry out a call. When ctx ends, the server is told to
+// stop. If it does not even read that, the connection is ended.
 func (c *conn) call(ctx context.Context, tool, arguments string, progress port.Progress) (port.ToolResult, error) {
 	token := "call-" + strconv.FormatInt(c.last.Add(1), 10)
 	heard := make(chan string, 16)
@@ -169,7 +172,7 @@ func (c *conn) call(ctx context.Context, tool, arguments string, progress port.P
 	}
 	answered := make(chan answer, 1)
 	refused := &refusals{}
-	go func() { // is waited for below
+	go func() { // the loop below waits for it
 		result, err := c.session.CallTool(withRefusals(ctx, refused), params)
 		answered <- answer{result, err}
 	}()
@@ -184,7 +187,7 @@ func (c *conn) call(ctx context.Context, tool, arguments string, progress port.P
 			timer := time.NewTimer(grace)
 			defer timer.Stop()
 			late = timer.C
-		case <-late: // it does not read what it is sent
+		case <-late: // the server does not read its messages
 			c.dropped()
 			c.wire.kill()
 		case a := <-answered:
@@ -204,7 +207,7 @@ func (c *conn) call(ctx context.Context, tool, arguments string, progress port.P
 	}
 }
 
-// dropped has the connection end.
+// dropped makes the connection end.
 func (c *conn) dropped() { c.drop.Do(func() { close(c.unwanted) }) }
 
 func (c *conn) isGone() bool {
@@ -223,7 +226,8 @@ func (c *conn) why() error {
 	return parley.Errorf(parley.CodeUnavailable, "The connection ended.")
 }
 
-// close ends the connection and returns when nothing of it is left.
+// close ends the connection and returns when its process and goroutines are
+// gone.
 func (c *conn) close() {
 	closed := make(chan struct{})
 	c.wg.Go(func() {
@@ -237,7 +241,7 @@ func (c *conn) close() {
 	c.wg.Wait()
 }
 
-// line is a text of a server on one line, and not too long.
+// line returns a server's text as one line of limited length.
 func line(text string, most int) string {
 	text = strings.Join(strings.Fields(parley.CleanText(text)), " ")
 	if len(text) > most {

@@ -17,8 +17,8 @@ import (
 	"parley/port"
 )
 
-// A call whose process dies in the middle is unknown, unless it only reads; the
-// next call starts the server again.
+// TestAProcessThatDies: if the process dies during a call, the fate of the call
+// is unknown, unless it only reads. The next call starts the server again.
 func TestAProcessThatDies(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Servers[0].Trust = true })
 	r.meet()
@@ -40,7 +40,8 @@ func TestAProcessThatDies(t *testing.T) {
 	}
 }
 
-// A server that does not start says why, is not called, and is tried again.
+// TestAServerThatDoesNotStart: a server that does not start reports why, is not
+// called, and is tried again.
 func TestAServerThatDoesNotStart(t *testing.T) {
 	r := newRig(t)
 	broken := filepath.Join(r.folder, "broken")
@@ -67,7 +68,7 @@ func TestAServerThatDoesNotStart(t *testing.T) {
 	}
 }
 
-// The pauses between attempts grow.
+// TestBackoff checks that the pauses between attempts grow.
 func TestBackoff(t *testing.T) {
 	l := newLink(newRig(t, func(o *Options) { o.Backoff = time.Second }).Servers, "acme", Server{Name: "test"})
 	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
@@ -102,7 +103,8 @@ func TestCancelReachesTheServer(t *testing.T) {
 	}
 }
 
-// A call that takes too long is told to stop, and its fate is not known.
+// TestACallThatTakesTooLong: the server is told to stop such a call, and the
+// fate of the call is unknown.
 func TestACallThatTakesTooLong(t *testing.T) {
 	r := newRig(t)
 	r.meet()
@@ -115,7 +117,8 @@ func TestACallThatTakesTooLong(t *testing.T) {
 	r.logged("it was cancelled")
 }
 
-// One that stopped in its tracks holds up nobody: not a cancel, not the end.
+// TestAServerThatListensNoMore: a server that no longer reads its input does
+// not delay a cancelled call or Close.
 func TestAServerThatListensNoMore(t *testing.T) {
 	r := newRig(t)
 	r.meet()
@@ -131,7 +134,7 @@ func TestAServerThatListensNoMore(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	// More than its pipe holds.
+	// More than the pipe holds.
 	ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := r.call(ctx, "echo", strings.Repeat("x", 1<<20)); !errors.Is(err, context.DeadlineExceeded) {
@@ -139,7 +142,8 @@ func TestAServerThatListensNoMore(t *testing.T) {
 	}
 }
 
-// A server nobody uses is stopped, its tools stay known, and it comes back.
+// TestIdle: an idle server is stopped, its tools stay known, and a call starts
+// it again.
 func TestIdle(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Servers[0].Idle = 50 * time.Millisecond })
 	r.meet()
@@ -161,7 +165,7 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// Close ends what runs, also in the middle of a call.
+// TestClose: Close ends all connections, also during a call.
 func TestClose(t *testing.T) {
 	r := newRig(t)
 	r.meet()
@@ -186,7 +190,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// Every tenant has a process of its own, and only those that may.
+// TestTenants: every tenant that may use a server has a process of its own.
 func TestTenants(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Servers[0].Tenants = []parley.TenantID{"acme", "rival"} })
 	r.meet()
@@ -197,7 +201,7 @@ func TestTenants(t *testing.T) {
 	}
 	r.connect(rival)
 	started := func() int { return strings.Count(r.log.String(), "a server of tools is connected") }
-	for started() < 2 { // it is logged after it is known
+	for started() < 2 { // the start is logged after the tools are known
 		time.Sleep(time.Millisecond)
 	}
 	if specs := r.Of(t.Context(), rival).Specs(parley.Agent{}); len(specs) == 0 || started() != 2 {
@@ -213,7 +217,8 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// It is told what it is given and nothing else, and writes where it may.
+// TestItsSurroundings: a server gets only the configured variables, and writes
+// only where it may.
 func TestItsSurroundings(t *testing.T) {
 	t.Setenv("PARLEY_TEST_SECRET", "very secret")
 	r := newRig(t)
@@ -247,7 +252,7 @@ func TestWhatIsMissing(t *testing.T) {
 	}
 }
 
-// overHTTP is a rig whose server is reached over HTTP.
+// overHTTP returns a rig whose server is reached over HTTP.
 func overHTTP(t *testing.T, handle http.Handler) (*rig, *httptest.Server) {
 	web := httptest.NewServer(handle)
 	t.Cleanup(web.Close)
@@ -289,8 +294,9 @@ func TestHTTP(t *testing.T) {
 	_ = r.Close(t.Context())
 }
 
-// A refusal is an answer: nothing happened. A connection that breaks is none. A
-// server that was restarted has done nothing either, and is asked again.
+// TestHTTPThatBreaks: after a refusal the call is known not to have happened;
+// after a broken connection it is not. A restarted server has not carried out
+// the call either, and is asked again.
 func TestHTTPThatBreaks(t *testing.T) {
 	for mode, check := range map[string]func(*testing.T, error){
 		"refuse": func(t *testing.T, err error) {
@@ -340,7 +346,8 @@ func TestHTTPThatBreaks(t *testing.T) {
 	}
 }
 
-// A redirection is not followed: the headers are for the server that was named.
+// TestHeadersStay: a redirection is not followed, because the headers are for
+// the configured server.
 func TestHeadersStay(t *testing.T) {
 	leaked := make(chan string, 10)
 	thief := httptest.NewServer(

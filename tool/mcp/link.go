@@ -10,27 +10,27 @@ import (
 	"parley"
 )
 
-// A link is what is between a tenant and a server: at most one connection at a
-// time, and what is known of the server when there is none.
+// A link connects a tenant and a server. It has at most one connection at a
+// time, and keeps what is known of the server when there is none.
 type link struct {
 	servers *Servers
 	tenant  parley.TenantID
 	server  Server
 	log     *slog.Logger
-	tried   chan struct{} // closed when the first attempt to connect is over
-	retired chan struct{} // closed when the server is gone, or another one has its name
-	tail    *tail         // keeps what its process writes to stderr; nil: that is only logged
+	tried   chan struct{} // closed when the first attempt to connect has ended
+	retired chan struct{} // closed when the server was removed, or its configuration changed
+	tail    *tail         // keeps the stderr of the process; nil: stderr is only logged
 
-	mu       sync.Mutex    // guards the following; leaf
+	mu       sync.Mutex    // guards the following; Servers.mu may be taken under it
 	conn     *conn         // nil: not connected
-	starting chan struct{} // closed when the attempt under way is over; nil: there is none
-	tools    []offered     // as they were last listed
+	starting chan struct{} // closed when the current attempt ends; nil: there is none
+	tools    []offered     // as last listed
 	problem  error         // of the last attempt, or why the last connection broke
-	old      bool          // it did not answer in time: it may know the older greeting only
+	old      bool          // the server did not answer in time, so it may know only the older protocol
 	failures int           // in a row
-	next     time.Time     // not to be tried before
-	users    int           // calls under way
-	used     time.Time     // when the last one ended
+	next     time.Time     // time before which there is no attempt
+	users    int           // number of running calls
+	used     time.Time     // when the last call ended
 }
 
 func newLink(s *Servers, tenant parley.TenantID, server Server) *link {
@@ -60,7 +60,7 @@ func (l *link) status() (status, problem string, tools []offered) {
 	return status, problem, l.tools
 }
 
-// rouse connects in the background, if nothing was ever listed.
+// rouse connects in the background if the tools have never been listed.
 func (l *link) rouse() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,8 +69,8 @@ func (l *link) rouse() {
 	}
 }
 
-// begin starts to connect, unless that is under way or would be too soon. It
-// needs l.mu.
+// begin starts to connect, unless an attempt is running or it is too soon. The
+// caller holds l.mu.
 func (l *link) begin() {
 	select {
 	case <-l.retired:
@@ -87,7 +87,7 @@ func (l *link) begin() {
 	}
 }
 
-// over ends an attempt. It needs l.mu.
+// over ends an attempt. The caller holds l.mu.
 func (l *link) over(err error) {
 	close(l.starting)
 	l.starting, l.problem = nil, err
@@ -98,7 +98,7 @@ func (l *link) over(err error) {
 	}
 }
 
-// broke puts off the next attempt. It needs l.mu.
+// broke postpones the next attempt. The caller holds l.mu.
 func (l *link) broke(err error) {
 	l.problem = err
 	pause := min(l.servers.Backoff<<min(l.failures, 16), maxBackoff)
@@ -106,14 +106,14 @@ func (l *link) broke(err error) {
 	l.next = time.Now().Add(pause)
 }
 
-// acquire is a connection for one call; release it. It waits for a pause to end
-// and then tries once.
+// acquire returns a connection for one call; the caller must release it. If
+// there is a pause, it waits for its end and then tries once.
 func (l *link) acquire(ctx context.Context) (*conn, error) {
 	attempted := false
 	for {
 		l.mu.Lock()
 		if l.conn != nil && l.conn.isGone() {
-			l.conn = nil // its keeper is about to notice
+			l.conn = nil // the keeper will notice soon
 		}
 		l.begin()
 		c, starting, problem, pause := l.conn, l.starting, l.problem, time.Until(l.next)
@@ -155,15 +155,16 @@ func (l *link) release() {
 	l.used = time.Now()
 }
 
-// retire ends the connection, and no other is made. It is for once.
+// retire ends the connection and prevents new ones. It must be called only
+// once.
 func (l *link) retire() {
 	l.mu.Lock()
 	close(l.retired)
-	l.conn = nil // nobody gets it any more
+	l.conn = nil // no call gets it from now on
 	l.mu.Unlock()
 }
 
-// lost lets nobody use a connection any more that was found to be of no use.
+// lost takes a useless connection out of use and makes it end.
 func (l *link) lost(c *conn) {
 	l.mu.Lock()
 	if l.conn == c {
@@ -173,7 +174,7 @@ func (l *link) lost(c *conn) {
 	c.dropped()
 }
 
-// keep makes a connection and stays with it until its end.
+// keep makes a connection and attends to it until it ends.
 func (l *link) keep() {
 	started := time.Now()
 	c, tools, err := l.connect()
@@ -211,7 +212,8 @@ func (l *link) keep() {
 	}
 }
 
-// attend returns nil when the connection is to end, or with what ended it.
+// attend returns nil when the connection should end, or the error that ended
+// it.
 func (l *link) attend(c *conn) error {
 	idle := time.NewTimer(l.server.Idle)
 	defer idle.Stop()
@@ -222,7 +224,7 @@ func (l *link) attend(c *conn) error {
 		case <-l.retired:
 			return nil
 		case <-c.unwanted:
-			return c.wire.why() // nil, if it was still there
+			return c.wire.why() // nil if the wire still works
 		case <-c.gone:
 			return c.why()
 		case <-c.changed:
@@ -244,7 +246,7 @@ func (l *link) attend(c *conn) error {
 				rest = l.server.Idle
 			}
 			if rest <= 0 {
-				l.conn = nil // nobody gets it any more
+				l.conn = nil // no call gets it from now on
 			}
 			l.mu.Unlock()
 			if rest <= 0 {

@@ -1,17 +1,18 @@
-// Package mcp offers the tools of servers outside Parley, which speak the Model
-// Context Protocol over the pipes of a process or over HTTP.
+// Package mcp offers the tools of MCP servers. It speaks the Model Context
+// Protocol over the pipes of a process or over HTTP.
 //
-// Every tenant has a connection of its own to every server, which is made when
-// an agent first has a use for it, ends when nobody had one for a while, and is
-// made again, after longer and longer pauses, when it breaks. What a server says
-// of its tools is not believed twice: the tenant's session knows what was
-// accepted, and a tool that says something else now is not offered until a
-// person accepts that.
+// Every tenant has its own connection to every server. The connection is made
+// when an agent first needs it, and ends when it has been idle for a while. If
+// it breaks, it is made again, after growing pauses. Descriptions of tools are
+// not trusted after they change: the tenant's session records the accepted
+// digests. A tool whose description differs now is not offered until a person
+// accepts the new one.
 //
-// Goroutines: one keeper per connection and one per process, and one per call;
-// Close and Perform wait for them. Locks: Servers.mu guards the links, link.mu
-// one of them, conn.mu the calls that hear of progress; all are leaves and never
-// held across I/O.
+// Each connection has a goroutine that keeps it and one that waits for the
+// session to end. Each process and each call has one more. Close and Perform
+// wait for them. Servers.mu guards the links, link.mu guards one link, and
+// conn.mu guards the calls that receive progress. Servers.mu may be taken under
+// link.mu, never the reverse. No lock is held across I/O.
 package mcp
 
 import (
@@ -31,30 +32,30 @@ import (
 	"parley/sandbox"
 )
 
-// A Server is what an operator says of one. It has a Command or a URL.
+// A Server is an MCP server as configured. It has a Command or a URL.
 type Server struct {
 	Name     string            // parley.ValidServerName
-	Tenants  []parley.TenantID // that may use it; nil: the home tenant alone
+	Tenants  []parley.TenantID // tenants that may use it; nil: the home tenant alone
 	Everyone bool              // every tenant may use it
-	// Trust believes what its tools say of whether they only read, or may be
-	// repeated. It does not make them run unasked.
+	// Trust makes Parley believe the server's hints that a tool only reads or
+	// may be repeated. Its tools still ask before they run.
 	Trust   bool
 	Timeout time.Duration // of a call; default two minutes
-	Idle    time.Duration // after which the connection ends; default ten minutes
-	// Missing are variables that it needs and that are not set: it is not
-	// started.
+	Idle    time.Duration // time without calls after which the connection ends; default ten minutes
+	// Missing lists variables that the server needs but that are not set. If
+	// there are any, it is not started.
 	Missing []string
 
 	Command     []string
-	Env         []string // NAME=VALUE, in addition to what every command has
-	Writes      bool     // it may change the workspace
-	Read, Write []string // more folders
+	Env         []string // NAME=VALUE, in addition to the variables of every command
+	Writes      bool     // the process may change the workspace
+	Read, Write []string // additional folders
 	Network     bool
 	Bare        bool // without a sandbox
 
 	URL     string
 	Headers map[string]string
-	// Guarded: it is reached by Options.Dial, because somebody other than the operator has named its address.
+	// Guarded servers are reached by Options.Dial, because a person other than the operator chose the address.
 	Guarded bool
 }
 
@@ -65,29 +66,29 @@ func (s Server) transport() string {
 	return "stdio"
 }
 
-// Options are what servers are run with.
+// Options configure Servers.
 type Options struct {
 	Servers   []Server
-	Workspace string           // absolute; where processes of the home tenant are started
-	Home      parley.TenantID  // whose the workspace is; processes of other tenants have none
-	Sandbox   *sandbox.Sandbox // in which they are
-	Barred    []uint16         // ports that no process of a server reaches: our own
-	Screen    port.Screen      // looks at what servers say of their tools; may be nil
+	Workspace string           // absolute; the folder in which processes of the home tenant start
+	Home      parley.TenantID  // the owner of the workspace; processes of other tenants have no workspace
+	Sandbox   *sandbox.Sandbox // in which the processes run
+	Barred    []uint16         // ports of this server, which no process of an MCP server may reach
+	Screen    port.Screen      // scans descriptions of tools; may be nil
 	Log       *slog.Logger
-	// Dial connects to an address of a guarded server, or refuses to.
+	// Dial returns a function that connects to the address of a guarded server, or refuses to.
 	Dial    func(to *url.URL) func(ctx context.Context, network, address string) (net.Conn, error)
-	Backoff time.Duration // before a server that broke is tried again; doubled each time; default 1 s
+	Backoff time.Duration // pause before a broken server is tried again; doubled each time; default 1 s
 }
 
 const (
-	firstWait   = 2 * time.Second  // for tools of a server that was never met
-	startWithin = 30 * time.Second // until it has listed its tools
+	firstWait   = 2 * time.Second  // how long to wait for the tools of a server that has never connected
+	startWithin = 30 * time.Second // time for connecting and listing the tools
 	maxOpen     = 64               // connections of all tenants
 	maxBackoff  = time.Minute
-	steady      = time.Minute // one that ran for so long did not break at once
+	steady      = time.Minute // a connection that lasted this long did not break at once
 )
 
-// Servers is a port.TenantToolbox.
+// Servers implements port.TenantToolbox.
 type Servers struct {
 	Options
 	ctx    context.Context // ends with Close
@@ -96,8 +97,8 @@ type Servers struct {
 
 	mu     sync.Mutex // guards the following; leaf
 	links  map[key]*link
-	added  map[parley.TenantID][]Server // by Set
-	open   int                          // connections, and those on their way
+	added  map[parley.TenantID][]Server // set by Set
+	open   int                          // number of connections, including those being made
 	closed bool
 }
 
@@ -108,7 +109,7 @@ type key struct {
 
 var _ port.TenantToolbox = (*Servers)(nil)
 
-// New starts nothing yet.
+// New returns Servers. It does not start any server yet.
 func New(o Options) *Servers {
 	o.Backoff = cmp.Or(o.Backoff, time.Second)
 	o.Servers = slices.Clone(o.Servers)
@@ -127,9 +128,8 @@ func (s Server) complete() Server {
 	return s
 }
 
-// Set gives a tenant servers of its own besides those of the options, in place of those of the last call. A server with
-// the name of one of the options is left out. Connections to servers that are gone or have changed end; a call that
-// runs is lost.
+// Set replaces the servers that a tenant has in addition to those of the options. It skips a server with the name of
+// one in the options. Connections to removed or changed servers end, and calls that run on them are lost.
 func (s *Servers) Set(tenant parley.TenantID, servers []Server) {
 	var list []Server
 	for _, one := range servers {
@@ -153,7 +153,7 @@ func (s *Servers) Set(tenant parley.TenantID, servers []Server) {
 	}
 }
 
-// of lists the servers that a tenant may use, by name.
+// of returns the servers that a tenant may use, sorted by name.
 func (s *Servers) of(tenant parley.TenantID) (list []Server) {
 	for _, server := range s.Servers {
 		if server.Everyone || slices.Contains(server.Tenants, tenant) || server.Tenants == nil && tenant == s.Home {
@@ -167,8 +167,8 @@ func (s *Servers) of(tenant parley.TenantID) (list []Server) {
 	return list
 }
 
-// Try starts a server, lists its tools and ends it. What its process writes to stderr is returned, and not logged: the
-// secrets that it was given are not known to the screen yet.
+// Try starts a server, lists its tools and ends it. It returns what the process writes to stderr and does not log it:
+// the screen does not know the secrets of the server yet.
 func (s *Servers) Try(tenant parley.TenantID, server Server) (trial port.ServerTrial) {
 	l := newLink(s, tenant, server.complete())
 	l.log, l.tail = slog.New(slog.DiscardHandler), &tail{}
@@ -190,7 +190,7 @@ func (s *Servers) Try(tenant parley.TenantID, server Server) (trial port.ServerT
 		trial.Reason = parley.MessageOf(err)
 		return trial
 	}
-	<-done // within startWithin and grace
+	<-done // takes at most startWithin plus grace
 	for _, t := range tools {
 		trial.Tools = append(trial.Tools, t.info(server.Name, nil))
 	}
@@ -210,7 +210,7 @@ func (s *Servers) Close(context.Context) error {
 	return nil
 }
 
-// enter takes a place for a connection, whose keeper is then s.wg's.
+// enter reserves a place for a connection and starts its keeper as a goroutine of s.wg.
 func (s *Servers) enter(keep func()) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,7 +232,7 @@ func (s *Servers) enter(keep func()) error {
 	return nil
 }
 
-// find is the server of that name, if the tenant may use it.
+// find returns the server with that name, if the tenant may use it.
 func (s *Servers) find(tenant parley.TenantID, name string) (Server, bool) {
 	list := s.of(tenant)
 	i := slices.IndexFunc(list, func(server Server) bool { return server.Name == name })
@@ -242,7 +242,7 @@ func (s *Servers) find(tenant parley.TenantID, name string) (Server, bool) {
 	return list[i], true
 }
 
-// link is what is between a tenant and a server that it may use.
+// link returns the link between a tenant and a server, and makes it if there is none.
 func (s *Servers) link(tenant parley.TenantID, server Server) *link {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,14 +253,14 @@ func (s *Servers) link(tenant parley.TenantID, server Server) *link {
 	return s.links[k]
 }
 
-// met is the same for who only looks.
+// met returns the link if there is one. It never makes one.
 func (s *Servers) met(tenant parley.TenantID, server string) *link {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.links[key{tenant, server}]
 }
 
-// Names lists the servers that there are.
+// Names returns the names of the servers in the options.
 func (s *Servers) Names() []string {
 	var names []string
 	for _, server := range s.Servers {
@@ -269,7 +269,7 @@ func (s *Servers) Names() []string {
 	return names
 }
 
-// List says how the servers of a tenant are, given what it has accepted.
+// List describes the servers of a tenant and the state of their tools, given the accepted digests.
 func (s *Servers) List(tenant parley.TenantID, accepted map[string]map[string]string) []port.ToolServer {
 	list := []port.ToolServer{}
 	for _, server := range s.of(tenant) {
@@ -287,7 +287,7 @@ func (s *Servers) List(tenant parley.TenantID, accepted map[string]map[string]st
 	return list
 }
 
-// The tools that all tenants have are none.
+// Specs returns no tools, because no tool is common to all tenants.
 func (s *Servers) Specs(parley.Agent) []parley.ToolSpec { return nil }
 
 func (s *Servers) Judge(_ parley.Agent, name, _ string) parley.Verdict {
@@ -303,7 +303,7 @@ func noTool(name string) error {
 	return parley.Errorf(parley.CodeInvalid, "There is no tool %.80q for this agent right now.", name)
 }
 
-// Of is what the servers offer a tenant.
+// Of returns the toolbox of a tenant.
 func (s *Servers) Of(ctx context.Context, ledger port.ToolLedger) port.Toolbox {
 	return &box{ctx, s, ledger}
 }

@@ -61,7 +61,7 @@ func (b *book) accept(server, tool, digest string) {
 	b.all[server][tool] = digest
 }
 
-// A rig is a server of tools, named test, in the hands of a test.
+// A rig is a set of MCP servers with one server, named test, and its test.
 type rig struct {
 	*Servers
 	t      *testing.T
@@ -70,11 +70,11 @@ type rig struct {
 	log    *lockedBuffer
 }
 
-// A lockedBuffer is a log that one can wait for.
+// A lockedBuffer is a log whose contents a test can wait for.
 type lockedBuffer struct {
 	mu sync.Mutex
 	bytes.Buffer
-	more chan struct{} // closed with the next write
+	more chan struct{} // closed by the next write
 }
 
 func (b *lockedBuffer) Write(p []byte) (int, error) {
@@ -132,7 +132,7 @@ func newRig(t *testing.T, change ...func(*Options)) *rig {
 	return r
 }
 
-// processes lists the command lines of what the test has started.
+// processes lists the command lines of the processes that the test has started.
 func (r *rig) processes() (list []string) {
 	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, name := range names {
@@ -153,8 +153,8 @@ func (r *rig) names(agent parley.Agent) (names []string) {
 	return names
 }
 
-// meet has the tools on offer: on a busy machine it takes longer than Specs
-// waits.
+// meet waits until the tools are offered. On a busy machine, that takes longer
+// than Specs waits.
 func (r *rig) meet() {
 	r.t.Helper()
 	r.connect(r.book)
@@ -172,7 +172,7 @@ func (r *rig) connect(b *book) {
 	l.release()
 }
 
-// logged waits until the log has some words.
+// logged waits until the log contains a text.
 func (r *rig) logged(words string) {
 	r.t.Helper()
 	late := time.After(patience)
@@ -262,7 +262,8 @@ func TestWhatAServerAnswers(t *testing.T) {
 	}
 }
 
-// What a server asks of us is refused, and it goes on without.
+// TestAServerAsksForNothing: requests of a server are refused, and it continues
+// without.
 func TestAServerAsksForNothing(t *testing.T) {
 	r := newRig(t)
 	r.meet()
@@ -300,7 +301,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// Hints are believed of who is trusted, and even then ask.
+// TestHints: hints of a trusted server are believed. Its tools still ask.
 func TestHints(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Servers[0].Trust = true })
 	r.meet()
@@ -316,7 +317,8 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// changes has the server become another, and waits until that is known.
+// changes makes the server change its tools, and waits until the change is
+// known.
 func (r *rig) changes() {
 	r.t.Helper()
 	if _, err := r.call(r.t.Context(), "change", ""); err != nil {
@@ -328,8 +330,9 @@ func (r *rig) changes() {
 	}
 }
 
-// A tool that changes after it was accepted is not there until that is accepted,
-// by digest; one that is new likewise; the rest stays.
+// TestARugPull: a tool that changes after it was accepted is not offered until
+// the new version is accepted, by digest. The same goes for a new tool. Other
+// tools stay available.
 func TestARugPull(t *testing.T) {
 	r := newRig(t)
 	r.meet()
@@ -348,7 +351,7 @@ func TestARugPull(t *testing.T) {
 			t.Errorf("%s was called, and answered %+v", name, got)
 		}
 	}
-	r.book.accept("test", "echo", strings.Repeat("0", 64)) // something else than is shown
+	r.book.accept("test", "echo", strings.Repeat("0", 64)) // a digest other than the listed one
 	if _, err := r.call(t.Context(), "echo", "x"); err == nil {
 		t.Error("it was called though something else was accepted")
 	}
@@ -361,8 +364,8 @@ func TestARugPull(t *testing.T) {
 	}
 }
 
-// What is not on record as accepted, because it could not be written, is not
-// offered.
+// TestNothingIsOfferedOffTheRecord: if the acceptance cannot be written, the
+// tools are not offered.
 func TestNothingIsOfferedOffTheRecord(t *testing.T) {
 	r := newRig(t)
 	r.meet()
@@ -377,7 +380,7 @@ func TestNothingIsOfferedOffTheRecord(t *testing.T) {
 	}
 }
 
-// suspicious flags what speaks of repeating.
+// suspicious is a screen that flags texts which mention repeating.
 type suspicious struct{ port.Screen }
 
 func (suspicious) Scan(_ []string, text string) (f parley.Finding) {
@@ -398,7 +401,8 @@ func (secrets) Write(piece string) string {
 }
 func (secrets) Close() string { return "" }
 
-// What looks like instructions is not accepted without a person, even at first.
+// TestWhatToolsSayIsScreened: a description that looks like instructions is
+// accepted only by a person, even at first.
 func TestWhatToolsSayIsScreened(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Screen = suspicious{} })
 	r.meet()

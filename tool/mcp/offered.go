@@ -13,26 +13,26 @@ import (
 	"parley/port"
 )
 
-// An offered tool is what a server says of one.
+// An offered tool is a tool as its server describes it.
 type offered struct {
 	name        string
 	description string
-	schema      string // of the arguments; JSON with sorted keys
-	reads       bool   // or so it says
-	repeats     bool   // likewise: any number of times has one effect
-	digest      string // of all of it
+	schema      string // JSON schema of the arguments, with sorted keys
+	reads       bool   // hint: it only reads
+	repeats     bool   // hint: repeating a call has no further effect
+	digest      string // of the whole description
 
-	unusable string // why no model can be told of it
-	suspect  string // why a person had better look at it first
+	unusable string // why the tool cannot be offered to any model
+	suspect  string // why a person should look at it first
 }
 
 const (
-	maxDescription = 4 << 10 // bytes that a model is told
+	maxDescription = 4 << 10 // bytes that a model gets
 	maxSchema      = 64 << 10
-	maxPages       = 64 // of a list
+	maxPages       = 64 // of a list of tools
 )
 
-// list asks a server for its tools. Those beyond a limit are not made use of.
+// list asks a server for its tools. It ignores tools beyond the limit.
 func list(ctx context.Context, session *sdk.ClientSession, server string, screen port.Screen) ([]offered, error) {
 	if caps := session.InitializeResult().Capabilities; caps != nil && caps.Tools == nil {
 		return nil, nil
@@ -90,7 +90,7 @@ func offer(t *sdk.Tool, server string, screen port.Screen) offered {
 
 func (t offered) full(server string) string { return server + parley.ServerSeparator + t.name }
 
-// shown is what a model is told.
+// shown returns the description that a model gets.
 func (t offered) shown() string {
 	text := parley.CleanText(t.description)
 	if len(text) > maxDescription {
@@ -103,8 +103,8 @@ func (t offered) shown() string {
 	return text
 }
 
-// class is what a crash in the middle of a call means. Whoever is not trusted
-// may say what it likes.
+// class returns what a crash during a call means. Hints of a server that is not
+// trusted are ignored.
 func (t offered) class(trusted bool) parley.ToolClass {
 	switch {
 	case trusted && t.reads:
@@ -119,7 +119,7 @@ func (t offered) availableAs(accepted map[string]string) bool {
 	return t.unusable == "" && accepted[t.name] == t.digest
 }
 
-// why it is not available.
+// why returns why the tool is not available.
 func (t offered) why(accepted map[string]string) string {
 	const who = "somebody who may write agents has to accept it first"
 	switch {

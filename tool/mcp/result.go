@@ -15,8 +15,8 @@ import (
 
 func raw(arguments string) json.RawMessage { return json.RawMessage(arguments) }
 
-// result is what a model is told of what a server answered. It is text; of the
-// rest the model is told that it is there.
+// result converts the answer of a server for the model. Text is passed on;
+// other content is only described.
 func result(r *sdk.CallToolResult) port.ToolResult {
 	if r.NeedsInput() {
 		return port.ToolResult{Text: "The server wants to ask something back, which it cannot do here. It did not " +
@@ -58,7 +58,8 @@ func described(c sdk.Content) string {
 	return "[something that is not text]"
 }
 
-// refusal is what a server said instead of carrying out a call.
+// refusal returns the error message that a server sent instead of carrying out
+// a call.
 func refusal(err error) (string, bool) {
 	if e, ok := errors.AsType[*refusedError](err); ok {
 		return e.Error(), true
@@ -69,8 +70,8 @@ func refusal(err error) (string, bool) {
 	return "", false
 }
 
-// ownCodes are those that the SDK gives to errors which no server sent: the
-// client is closing, the server is, the transport failed.
+// ownCodes are the codes of errors that the SDK makes itself: the client is
+// closing, the server is closing, the transport failed.
 var ownCodes = []int64{-32003, -32004, -32005}
 
 func isRefused(err error) bool {
@@ -78,6 +79,6 @@ func isRefused(err error) bool {
 	return ok
 }
 
-// isForgotten: the server does not know the session any more, so it has done
-// nothing.
+// isForgotten reports whether the server no longer knows the session. It has
+// not carried out the call then.
 func isForgotten(err error) bool { return errors.Is(err, sdk.ErrSessionMissing) }

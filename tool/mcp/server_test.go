@@ -16,8 +16,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// newServer is a server for tests, whose tools are named for what they do. What
-// happens to it, it notes.
+// newServer returns a server for tests, whose tools are named for what they do.
+// It reports events to note.
 func newServer(note func(string)) *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	type arguments struct {
@@ -66,7 +66,7 @@ func newServer(note func(string)) *sdk.Server {
 		*sdk.CallToolResult, error) {
 		note("it is deaf")
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		select {} // that takes a moment
+		select {} // blocks until the process ends
 	})
 	add("rich", "Answers with all there is.", nil, func(context.Context, *sdk.CallToolRequest, arguments) (
 		*sdk.CallToolResult, error) {
@@ -123,8 +123,7 @@ func newServer(note func(string)) *sdk.Server {
 	return s
 }
 
-// serve is what this program is when it is started as a server. It lets the test
-// know of every start.
+// serve runs this program as a server. It records every start for the test.
 func serve(folder string) {
 	f, err := os.OpenFile(filepath.Join(folder, "starts"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err == nil {
@@ -135,13 +134,13 @@ func serve(folder string) {
 	if _, err := os.Stat(filepath.Join(folder, "broken")); err == nil {
 		os.Exit(3)
 	}
-	// ends with its input
+	// ends when its input ends
 	_ = newServer(func(text string) { fmt.Fprintln(os.Stderr, text) }).Run(context.Background(), &sdk.StdioTransport{})
 	os.Exit(0)
 }
 
-// handler is a server that is reached over HTTP. What clients leave behind ends
-// with the test.
+// handler returns a server that is reached over HTTP. Its open sessions are
+// closed at the end of the test.
 func handler(t *testing.T, note func(string)) http.Handler {
 	var mu sync.Mutex
 	var made []*sdk.Server

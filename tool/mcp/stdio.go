@@ -36,21 +36,21 @@ func (l *link) dial(ctx context.Context) (wire, error) {
 	return l.launch(ctx)
 }
 
-// A child is a server that is a process of ours. The sandbox sees to it that it
-// is alone in its session, and that nothing of it outlives it.
+// A child is the process of a server. The sandbox gives it a session of its
+// own, and ends all its processes with it.
 type child struct {
 	sdk.IOTransport
 	stop   context.CancelFunc
-	exited chan struct{} // closed when nothing of it is left
-	ended  sandbox.Ended // after that
+	exited chan struct{} // closed when all its processes are gone
+	ended  sandbox.Ended // valid after exited is closed
 	err    error         // likewise
 	killed atomic.Bool
 }
 
-// command is what the sandbox is told to run. A process of a tenant that does not
-// own the workspace gets none of it. One that is given variables or runs without
-// a sandbox starts in a folder of its own: launchers such as npx would otherwise
-// look for its code in the workspace first, where agents can put some.
+// command returns the command for the sandbox. A process of a tenant that does
+// not own the workspace has no workspace. A process with variables or without a
+// sandbox starts in a folder of its own: launchers such as npx would otherwise
+// first look for code in the workspace, where agents can put some.
 func (l *link) command() sandbox.Command {
 	s := l.server
 	c := sandbox.Command{Argv: s.Command, Dir: l.servers.Workspace, ReadOnly: !s.Writes, Env: s.Env, Read: s.Read,
@@ -81,7 +81,7 @@ func (l *link) launch(ctx context.Context) (wire, error) {
 		in.Close()
 		return nil, err
 	}
-	run, stop := context.WithCancel(context.WithoutCancel(ctx)) // its end is not to be sudden
+	run, stop := context.WithCancel(context.WithoutCancel(ctx)) // the process gets time to end after ctx does
 	c := &child{IOTransport: sdk.IOTransport{Reader: out, Writer: in}, stop: stop, exited: make(chan struct{})}
 	said := &notes{log: func(text string, args ...any) { l.log.Info(text, args...) }, redact: l.servers.Screen,
 		tail: l.tail, tenant: l.tenant}
@@ -89,8 +89,8 @@ func (l *link) launch(ctx context.Context) (wire, error) {
 	l.servers.wg.Go(func() {
 		c.ended, c.err = box.Run(run, command)
 		said.close()
-		close(c.exited) // first, so that whoever notices the end knows why
-		theirIn.Close() // who waits to write is told
+		close(c.exited) // first, so that the reader of a closed pipe finds out why
+		theirIn.Close() // unblocks a pending write
 		theirOut.Close()
 		stop()
 	})
@@ -102,7 +102,7 @@ func (c *child) kill() {
 	c.stop()
 }
 
-// end closes what it reads, which is how a server is told to end.
+// end closes the stdin of the server, which tells it to end.
 func (c *child) end(<-chan struct{}) {
 	c.Writer.Close()
 	timer := time.NewTimer(grace)
@@ -120,7 +120,7 @@ func (c *child) why() error {
 	select {
 	case <-c.exited:
 	default:
-		return nil // it lives
+		return nil // the process is running
 	}
 	switch {
 	case c.err != nil:
@@ -136,12 +136,12 @@ func (c *child) why() error {
 		c.ended.Exit)
 }
 
-// notes puts what a process writes to stderr into the log: so many lines of so
-// many bytes a minute.
+// notes logs the stderr of a process, up to a number of lines per minute and of
+// bytes per line.
 type notes struct {
 	log    func(string, ...any)
 	redact port.Screen
-	tail   *tail // nil: none is kept
+	tail   *tail // nil: not kept
 	tenant parley.TenantID
 
 	mu    sync.Mutex // guards the following; leaf
@@ -172,7 +172,7 @@ func (n *notes) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// admit says how many lines may still be told. It needs n.mu.
+// admit returns the lines that may still be logged. The caller holds n.mu.
 func (n *notes) admit(whole []string) (told []string, full bool) {
 	if now := time.Now(); now.Sub(n.since) >= time.Minute {
 		n.since, n.lines = now, 0

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// A tail keeps the last lines that a process wrote.
+// A tail keeps the last lines of a process's output.
 type tail struct {
 	mu    sync.Mutex
 	lines []string

@@ -11,19 +11,19 @@ import (
 	"parley/port"
 )
 
-// as has another tenant call a tool.
+// as calls a tool for another tenant.
 func (r *rig) as(tenant parley.TenantID, name, text string) (port.ToolResult, error) {
 	r.t.Helper()
 	b := &book{tenant: tenant, all: map[string]map[string]string{}}
 	box := r.Of(r.t.Context(), b)
 	r.connect(b)
-	box.Specs(parley.Agent{}) // accepts what it offers
+	box.Specs(parley.Agent{}) // accepts the tools that it lists
 	return box.Perform(r.t.Context(), parley.Agent{}, "test__"+name, `{"text":"`+text+`"}`,
 		func(parley.Stream, string) {})
 }
 
-// TestOtherTenantsHaveNoWorkspace: the process that serves a tenant which does not
-// own the workspace finds nothing of it and cannot write there.
+// TestOtherTenantsHaveNoWorkspace: if a tenant does not own the workspace, its
+// server process cannot see the workspace or write there.
 func TestOtherTenantsHaveNoWorkspace(t *testing.T) {
 	for name, change := range map[string]func(*Server){
 		"by name":     func(s *Server) { s.Tenants = []parley.TenantID{"acme", "rival"} },
@@ -58,8 +58,8 @@ func TestOtherTenantsHaveNoWorkspace(t *testing.T) {
 	}
 }
 
-// TestNobodyElseByDefault: without tenants, a server is for the tenant of the
-// workspace.
+// TestNobodyElseByDefault: without Tenants, only the tenant of the workspace
+// may use a server.
 func TestNobodyElseByDefault(t *testing.T) {
 	r := newRig(t)
 	rival := &book{tenant: "rival", all: map[string]map[string]string{}}
@@ -75,11 +75,11 @@ func TestNobodyElseByDefault(t *testing.T) {
 	if r.starts() != 0 {
 		t.Error("a process was started")
 	}
-	r.meet() // its own tenant
+	r.meet() // the home tenant
 }
 
-// TestNoSandboxNoOtherTenant: outside of the sandbox nothing keeps the workspace
-// from a process.
+// TestNoSandboxNoOtherTenant: a server without a sandbox is not started for
+// other tenants, because it could read the workspace.
 func TestNoSandboxNoOtherTenant(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Servers[0].Everyone, o.Servers[0].Bare = true, true })
 	_, err := r.link("rival", r.Servers.Servers[0]).acquire(t.Context())
@@ -90,7 +90,8 @@ func TestNoSandboxNoOtherTenant(t *testing.T) {
 }
 
 // TestSecretsAreNotGivenInTheWorkspace: a process with variables, or without a
-// sandbox, does not start where agents can put code that launchers look for.
+// sandbox, does not start in a folder where agents can put code that launchers
+// look for.
 func TestSecretsAreNotGivenInTheWorkspace(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Server)

@@ -14,25 +14,26 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A web is the wire to a server that is reached over HTTP.
+// A web is the wire to a server over HTTP.
 type web struct {
 	*sdk.StreamableClientTransport
 	transport *http.Transport
 	cancel    context.CancelFunc
 }
 
-const maxMessage = 16 << 20 // bytes of one; a process may send as many
+const maxMessage = 16 << 20 // size of one message; a process may send messages of any number
 
 func newWeb(s Server, dial func(context.Context, string, string) (net.Conn, error)) *web {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	if dial != nil {
-		transport.Proxy, transport.DialContext = nil, dial // a proxy would be dialled in place of the server
+		transport.Proxy, transport.DialContext = nil, dial // through a proxy, dial would get the address of the proxy
 	}
-	transport.ResponseHeaderTimeout = s.Timeout + grace // a call that is answered at once, or by a stream
+	transport.ResponseHeaderTimeout = s.Timeout + grace // for a call that is answered at once, or by a stream
 	ctx, cancel := context.WithCancel(context.Background())
 	client := &http.Client{
 		Transport: &polite{transport, s.Headers, ctx},
-		// The headers are for this server, not for where it would like them sent.
+		// The headers are only for this server, not for the target of a
+		// redirection.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return &web{&sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client, MaxEventSize: maxMessage},
@@ -56,8 +57,8 @@ func (w *web) kill() { w.cancel() }
 
 func (w *web) why() error { return nil }
 
-// A polite transport adds headers, bounds answers, ends with its connection, and
-// notes it when a server refuses to do what it is asked.
+// A polite transport adds headers, limits answers, and ends with its
+// connection. It records when a server refuses a request.
 type polite struct {
 	*http.Transport
 	headers map[string]string
@@ -74,7 +75,7 @@ func (p *polite) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := p.Transport.RoundTrip(r)
 	refused, _ := ctx.Value(refusalsKey{}).(*refusals)
 	if r.Method != http.MethodPost {
-		refused = nil // it asks for the rest of what was begun
+		refused = nil // the request only asks for the rest of an answer
 	}
 	if err != nil {
 		stop()
@@ -92,8 +93,8 @@ func (p *polite) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// A bounded body is not read beyond a limit; a stream of events may go on, and
-// whoever reads it bounds each.
+// A bounded body fails beyond a limit. A stream of events may continue; its
+// reader limits each event.
 type bounded struct {
 	io.ReadCloser
 	done   func()
@@ -114,7 +115,7 @@ func (b *bounded) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// refusals are of the requests of one call.
+// refusals records the refused requests of one call.
 type refusals struct{ said atomic.Pointer[string] }
 
 type refusalsKey struct{}
@@ -125,7 +126,8 @@ func withRefusals(ctx context.Context, r *refusals) context.Context {
 
 func (r *refusals) note(text string) { r.said.Store(&text) }
 
-// explain makes an error say that the server has not done what it was asked.
+// explain marks an error if the server is known not to have carried out the
+// call.
 func (r *refusals) explain(err error) error {
 	if said := r.said.Load(); said != nil {
 		return &refusedError{*said, err}

@@ -18,8 +18,8 @@ var (
 	unified  = regexp.MustCompile(`^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@`)
 )
 
-// Parse reads a patch. A wrapping here-document is taken off, and the end marker
-// may be missing: what is there is complete, or it would not be valid JSON.
+// Parse parses a patch. It removes a wrapping here-document. The end marker may
+// be missing: a truncated patch would not have been valid JSON.
 func Parse(text string) (Patch, error) {
 	p := parser{lines: strings.Split(text, "\n"), first: 1}
 	p.unwrap()
@@ -29,7 +29,7 @@ func Parse(text string) (Patch, error) {
 	if strings.TrimSpace(p.lines[0]) != begin {
 		return nil, wrong(p.first, "Patch must start with %s", begin)
 	}
-	if strings.HasSuffix(p.lines[0], "\r") { // so is the whole patch written
+	if strings.HasSuffix(p.lines[0], "\r") { // the whole patch has CRLF line endings
 		for i, l := range p.lines {
 			p.lines[i] = strings.TrimSuffix(l, "\r")
 		}
@@ -61,7 +61,7 @@ func Parse(text string) (Patch, error) {
 
 type parser struct {
 	lines []string
-	at    int // in lines
+	at    int // index in lines
 	first int // the number of lines[0]
 }
 
@@ -69,7 +69,7 @@ func (p *parser) more() bool   { return p.at < len(p.lines) }
 func (p *parser) line() string { return p.lines[p.at] }
 func (p *parser) number() int  { return p.first + p.at }
 
-// unwrap takes off blank lines around the patch and the here-document it is in.
+// unwrap removes blank lines around the patch, and the here-document around it.
 func (p *parser) unwrap() {
 	p.trim()
 	if len(p.lines) == 0 {
@@ -155,8 +155,8 @@ func (p *parser) update(s *Section) error {
 	return nil
 }
 
-// skipBlanks skips the blank lines before a hunk's header or a marker. Before
-// anything else they are lines of a hunk that has no header.
+// skipBlanks skips blank lines before a hunk's header or a marker. Other blank
+// lines belong to a hunk without a header.
 func (p *parser) skipBlanks() {
 	at := p.at
 	for at < len(p.lines) && strings.TrimSpace(p.lines[at]) == "" {
@@ -174,7 +174,7 @@ func (p *parser) hunk() (Hunk, error) {
 	for ; p.more() && strings.HasPrefix(p.line(), "@@"); p.at++ {
 		header := strings.TrimSuffix(p.line(), "\r")
 		if unified.MatchString(header) {
-			continue // the numbers of a model are not to be relied on
+			continue // line numbers of a model are unreliable
 		}
 		if context := strings.TrimPrefix(header[2:], " "); strings.TrimSpace(context) != "" {
 			h.Contexts = append(h.Contexts, context)
@@ -193,7 +193,7 @@ func (p *parser) hunk() (Hunk, error) {
 			return h, h.check()
 		case strings.HasPrefix(line, "@@"), strings.HasPrefix(line, "***"):
 			return h, h.check()
-		case strings.HasPrefix(line, `\ No newline`): // unified diffs say so
+		case strings.HasPrefix(line, `\ No newline`): // as in unified diffs
 		default:
 			return h, wrong(p.number(), "Unknown Line: %.200s", line)
 		}

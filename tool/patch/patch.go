@@ -1,5 +1,5 @@
-// Package patch reads patches in the V4A format and says what a file becomes by
-// one. It computes, and nothing else: who calls it reads and writes the files.
+// Package patch parses patches in the V4A format and computes the resulting
+// file contents. It does no I/O; the caller reads and writes the files.
 package patch
 
 import (
@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// A Patch is its sections, in order. No path is named twice.
+// A Patch is a list of sections, in order. No path is named twice.
 type Patch []Section
 
-// A Section says what is to become of one file.
+// A Section describes the change of one file.
 type Section struct {
 	Kind  Kind
-	Path  string // as it was written
-	To    string // where an updated file moves to; empty: it stays
+	Path  string // as written in the patch
+	To    string // new path of an updated file; empty: it stays
 	Line  int    // of the patch
 	Added string // the content of an added file
-	Hunks []Hunk // of an updated file; only one that moves may have none
+	Hunks []Hunk // of an updated file; may be empty only if the file moves
 }
 
 type Kind string
@@ -33,9 +33,9 @@ const (
 type Hunk struct {
 	Number   int      // in its section, from 1
 	Line     int      // of the patch
-	Contexts []string // lines that stand, in this order, somewhere before the place
+	Contexts []string // lines that come before the place, in this order
 	Lines    []Line
-	AtEnd    bool // the place is likely to be the file's end
+	AtEnd    bool // the place is probably the end of the file
 }
 
 // A Line of a hunk is kept, removed or added.
@@ -44,7 +44,7 @@ type Line struct {
 	Text string
 }
 
-// Paths lists every path that the patch is about, as it was written.
+// Paths returns every path in the patch, as written.
 func (p Patch) Paths() []string {
 	var paths []string
 	for _, s := range p {
@@ -56,7 +56,7 @@ func (p Patch) Paths() []string {
 	return paths
 }
 
-// An Error says what is wrong with a patch, for who wrote it to read.
+// An Error describes what is wrong with a patch, for the author of the patch.
 type Error struct {
 	Line int // of the patch
 	Text string
@@ -70,8 +70,8 @@ func wrong(line int, format string, args ...any) error {
 	return &Error{line, fmt.Sprintf(format, args...)}
 }
 
-// once refuses paths that are named twice: which of two changes comes first
-// would be a matter of taste.
+// once refuses paths that are named twice, because the order of their changes
+// would be ambiguous.
 func (p Patch) once() error {
 	seen := map[string]bool{}
 	for _, s := range p {
@@ -89,7 +89,7 @@ func (p Patch) once() error {
 	return nil
 }
 
-// old is what the hunk expects to find, as lines.
+// old returns the lines that the hunk expects to find.
 func (h Hunk) old() []string {
 	var old []string
 	for _, l := range h.Lines {
@@ -100,8 +100,8 @@ func (h Hunk) old() []string {
 	return old
 }
 
-// withoutBlankEnd leaves out blank lines that end the hunk and are to be kept:
-// people and models put them between sections.
+// withoutBlankEnd removes kept blank lines from the end of the hunk. People and
+// models often put blank lines between sections.
 func (h Hunk) withoutBlankEnd() Hunk {
 	n := len(h.Lines)
 	for n > 0 && h.Lines[n-1].Op == ' ' && strings.TrimSpace(h.Lines[n-1].Text) == "" {

@@ -14,7 +14,7 @@ func TestParse(t *testing.T) {
 	update := func(hunks ...Hunk) Patch { return Patch{{Kind: Update, Path: "a", Line: 2, Hunks: hunks}} }
 	removed, added := Line{'-', "x"}, Line{'+', "y"}
 	plain := update(Hunk{Number: 1, Line: 3, Lines: []Line{removed, added}})
-	at := func(line int, p Patch) Patch { // the same, lower in the text
+	at := func(line int, p Patch) Patch { // the same, later in the text
 		s := p[0]
 		s.Line += line
 		h := s.Hunks[0]
@@ -170,7 +170,7 @@ func TestUpdateSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestAPatchIsGivenUpInTime: without a bound this would compare 10^12 lines.
+// TestAPatchIsGivenUpInTime: without a limit, this would compare 10^12 lines.
 func TestAPatchIsGivenUpInTime(t *testing.T) {
 	_, err := updated(t, strings.Repeat("a\n", 2_000_000), "@@\n"+strings.Repeat("-a\n", 500_000)+"-b")
 	if err == nil || !strings.Contains(err.Error(), errWork.Error()) {
@@ -178,8 +178,8 @@ func TestAPatchIsGivenUpInTime(t *testing.T) {
 	}
 }
 
-// TestAnyChangeCanBeSaid: two texts, one hunk for all of the first, and the
-// second comes out; without its last newline where it had none, as new lines end.
+// TestAnyChangeCanBeSaid: one hunk that spans the whole text can replace any range of its lines
+// by any others, with LF and with CRLF endings.
 func TestAnyChangeCanBeSaid(t *testing.T) {
 	line := rapid.SampledFrom([]string{"", "a", "b", " a", "a ", "\ta", "–", "-", "+", "@@", "*** End Patch",
 		"*** End of File", "žluť"})
@@ -220,8 +220,8 @@ func TestAnyChangeCanBeSaid(t *testing.T) {
 	})
 }
 
-// FuzzPatch: whatever a model writes, nothing panics, what parses keeps the
-// promises of a Patch, and what a hunk does not name stays.
+// FuzzPatch: whatever a model writes, nothing panics. A parsed patch satisfies
+// the contract of Patch, and lines that no hunk names stay.
 func FuzzPatch(f *testing.F) {
 	f.Add("*** Begin Patch\n*** Update File: a\n@@ -1,3 +1,4 @@\n-x\n+y\n*** End of File\n*** End Patch", "x\r\ny\rz")
 	f.Add("<<'EOF'\n*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@ c\n@@ d\n k\n\n*** Add File: n\n+x\nEOF",

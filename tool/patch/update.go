@@ -10,14 +10,14 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Update is what a file becomes by a section that updates it. Lines that are not
-// touched keep every byte, their ending included; new ones end as most lines of
-// the file do.
+// Update returns the content of a file after an update section. Untouched lines
+// keep every byte, including their ending. New lines get the ending of most
+// lines of the file.
 func (s Section) Update(content string) (string, error) {
 	work := maxWork
 	updated, err := s.update(split(content, false), &work)
 	if err != nil && work > 0 && strings.Contains(strings.ReplaceAll(content, "\r\n", ""), "\r") {
-		// A return within a line may be meant to end it.
+		// A return within a line may be meant as a line ending.
 		if again, err := s.update(split(content, true), &work); err == nil {
 			return again, nil
 		}
@@ -25,14 +25,14 @@ func (s Section) Update(content string) (string, error) {
 	return updated, err
 }
 
-// maxWork is how many lines are compared before a patch is given up: a file of
-// equal lines and a patch of them could keep a server busy for days.
+// maxWork limits how many lines are compared before a patch is refused. A file
+// and a patch with many equal lines could keep a server busy for days.
 const maxWork = 20_000_000
 
 var errWork = errors.New("too many lines are alike")
 
-// A fileLine is a line with what ends it, which is nothing where a file stops
-// without a newline.
+// A fileLine is a line with its ending, which is empty if the file ends without
+// a newline.
 type fileLine struct{ text, ending string }
 
 func split(content string, returns bool) []fileLine {
@@ -56,7 +56,7 @@ func split(content string, returns bool) []fileLine {
 	return lines
 }
 
-// usual is the ending that most lines have; among equals, the first.
+// usual returns the most frequent line ending; in a tie, the first.
 func usual(lines []fileLine) string {
 	count := map[string]int{}
 	for _, l := range lines {
@@ -71,9 +71,9 @@ func usual(lines []fileLine) string {
 	return best
 }
 
-// An edit is a hunk that found its place.
+// An edit is a hunk with its place in the file.
 type edit struct {
-	at int // the line before which it begins
+	at int // index of the line before which it begins
 	Hunk
 }
 
@@ -117,7 +117,7 @@ func (s Section) update(lines []fileLine, work *int) (string, error) {
 
 func render(lines []fileLine, edits []edit) string {
 	var b strings.Builder
-	usual, open := usual(lines), false // the last line has no ending yet
+	usual, open := usual(lines), false // open: the last line has no ending yet
 	put := func(l fileLine) {
 		if open {
 			b.WriteString(usual)
@@ -149,15 +149,14 @@ func render(lines []fileLine, edits []edit) string {
 	return b.String()
 }
 
-// A finder finds lines of a file, at first as they are, then less and less
-// strictly.
+// A finder finds lines of a file, first exactly, then less and less strictly.
 type finder struct {
 	lines []fileLine
-	forms [len(strictness)][]string // what each way of looking sees
-	work  *int                      // how much may still be compared
+	forms [len(strictness)][]string // the lines in the form of each level of strictness
+	work  *int                      // how many comparisons are left
 }
 
-// strictness is how lines may differ, the least first.
+// strictness lists the forms in which lines are compared, the strictest first.
 var strictness = [...]func(string) string{
 	func(s string) string { return s },
 	fold,
@@ -167,7 +166,7 @@ var strictness = [...]func(string) string{
 
 var errNowhere = errors.New("these lines are not found")
 
-// find is where lines begin that look like these, from a line on.
+// find returns where the wanted lines begin, searching from a line on.
 func (f *finder) find(want []string, from int, atEnd bool) (int, error) {
 	for i, form := range strictness {
 		if f.forms[i] == nil {
@@ -206,7 +205,8 @@ func (f *finder) same(lines, want []string) bool {
 	return true
 }
 
-// earlier says where lines are that stand before they were looked for.
+// earlier returns a hint if the lines are found only before the start of the
+// search.
 func (f *finder) earlier(want []string, from int) string {
 	if at, err := f.find(want, 0, false); err == nil && at < from {
 		return ", but before it; hunks come in the order of the file"
@@ -214,7 +214,7 @@ func (f *finder) earlier(want []string, from int) string {
 	return ""
 }
 
-// excerpt is enough of some lines to know them by.
+// excerpt returns enough of some lines to recognize them.
 func excerpt(lines []string) string {
 	const most = 12
 	more := ""
@@ -234,9 +234,9 @@ func excerpt(lines []string) string {
 	return b.String() + more
 }
 
-// fold writes the dashes, quotes and spaces of typographers as keyboards have
-// them, and composes characters. What is not UTF-8 stays as it is: its bytes
-// would all look alike.
+// fold replaces typographic dashes, quotes and spaces by those of a keyboard,
+// and composes characters. It returns text that is not UTF-8 unchanged, because
+// all its invalid bytes would become equal.
 func fold(s string) string {
 	if isASCII(s) || !utf8.ValidString(s) {
 		return s
