@@ -1,14 +1,15 @@
-// Package changes finds out, with git, what a run has done to the files of the
-// workspace. It writes nothing there. If the workspace has a repository, neither
-// its index nor its refs nor its objects are changed.
+// Package changes finds out, with git, how a run has changed the files of the
+// workspace. It writes nothing there. If the workspace has a repository,
+// neither its index nor its refs nor its objects are changed.
 //
-// The files are noted as a tree of git's, in a repository of this package's own:
-// it borrows the objects of the workspace's and begins with a copy of its index,
-// so that only what is not committed is read. If the workspace has no repository,
-// it begins empty and every file is read. What the workspace's configuration
-// would have git run (filters, monitors, diff programs, hooks) is not run, for it
-// is not read; and a run that commits, stages or checks out something is
-// understood like any other.
+// A note records the files as a git tree, in a scratch repository of this
+// package. The scratch repository borrows the objects of the workspace's
+// repository and starts with a copy of its index, so that only uncommitted
+// files are read. If the workspace has no repository, it starts empty and every
+// file is read. Programs that the workspace's configuration names (filters,
+// monitors, diff programs, hooks) do not run, because the configuration is not
+// read. A run that commits, stages or checks out files needs no special
+// treatment.
 package changes
 
 import (
@@ -34,45 +35,46 @@ import (
 )
 
 const (
-	within     = 10 * time.Second // each of Note and Since
-	maxNotes   = 32               // the oldest make room
+	within     = 10 * time.Second // time limit of Note and of Since
+	maxNotes   = 32               // the oldest are deleted first
 	maxFile    = 1 << 20          // bytes of a file whose contents are compared
-	maxFiles   = 5000             // such files, if they are not committed
-	maxTotal   = 32 << 20         // and their bytes
-	maxListing = 64 << 20         // bytes of what git lists
+	maxFiles   = 5000             // uncommitted files that are read
+	maxTotal   = 32 << 20         // bytes of these files together
+	maxListing = 64 << 20         // bytes of git's output
 	maxModes   = 5000             // files whose permissions are noted
 
-	// lookAgain is how long a folder without a repository is left alone after its
-	// files could not be noted: finding out again may take as long as within.
+	// lookAgain is how long a folder without a repository is not tried again
+	// after noting its files failed: another attempt may take as long as
+	// within.
 	lookAgain = 10 * time.Minute
 )
 
-// limits are of the files that are not committed.
+// limits apply to the uncommitted files.
 type limits struct {
-	files int // whose contents are compared
-	bytes int // of them
-	modes int // of all files: whose permissions are noted
+	files int // files whose contents are compared
+	bytes int // bytes of these files
+	modes int // of all files: files whose permissions are noted
 }
 
-// Git is a port.Changes. It may be used concurrently.
+// Git implements port.Changes. It is safe for concurrent use.
 type Git struct {
 	program string
 	files   *workspace.Workspace
-	folder  string // of notes
+	folder  string // folder of the notes
 	log     *slog.Logger
 	most    limits
 
 	mu   sync.Mutex               // guards the following; leaf
-	busy map[string]chan struct{} // notes being made; closed when they are
-	// Why the files of a folder without a repository could not be noted, and until when that counts.
+	busy map[string]chan struct{} // notes being made, by name; closed when done
+	// Why the last attempt to note a folder without a repository failed, and until when it is not repeated.
 	refusal string
 	until   time.Time
 }
 
 var _ port.Changes = (*Git)(nil)
 
-// New fails if there is no git. Notes are kept in a folder, which is made when
-// there is the first. Files that people must not see are not reported.
+// New returns an error if git is not installed. The first note creates the
+// folder of notes. Files that people must not see are not reported.
 func New(files *workspace.Workspace, folder string, log *slog.Logger) (*Git, error) {
 	program, err := exec.LookPath("git")
 	if err != nil {
@@ -83,27 +85,27 @@ func New(files *workspace.Workspace, folder string, log *slog.Logger) (*Git, err
 		busy: map[string]chan struct{}{}}, err
 }
 
-// A note says what the files were like.
+// A note records the state of the files.
 type note struct {
 	Repository repository
 	Tree       string
-	// Large are the files whose contents were not read, with what they look
-	// like from outside.
+	// Large maps the files whose contents were not read to the result of
+	// looksOf.
 	Large map[string]string
-	// Read are the files whose contents were read; the others were as git has them.
+	// Read lists the files whose contents were read. All others were as in git's index.
 	Read []string
-	// Modes are the permissions of files that have others than 0644 and 0755, of which git knows.
+	// Modes holds the permissions of files known to git whose permissions are neither 0644 nor 0755.
 	Modes   map[string]fs.FileMode
-	NoModes bool // there were too many files to look
+	NoModes bool // there were too many files to read permissions
 }
 
 const (
 	noteFile = "note.json"
-	partial  = ".part" // ends the name of what is not complete
+	partial  = ".part" // suffix of incomplete notes
 )
 
-// Note is of port.Changes. Files are noted once, also if that fails: a later
-// attempt would take for the beginning what the run has done already.
+// Note implements port.Changes. It notes the files only once, even if that
+// fails: a later attempt would record changes that the run has already made.
 func (g *Git) Note(ctx context.Context, name string) error {
 	done, err := g.enter(ctx, name)
 	if err != nil {
@@ -115,7 +117,7 @@ func (g *Git) Note(ctx context.Context, name string) error {
 		return nil
 	}
 	g.makeRoom(name)
-	part := place + partial // one that a crash left is of before the first call
+	part := place + partial // if a crash left one, no call had been made yet
 	err = os.RemoveAll(part)
 	if err == nil {
 		err = os.MkdirAll(part, 0o700)
@@ -127,7 +129,7 @@ func (g *Git) Note(ctx context.Context, name string) error {
 	defer cancel()
 	err = g.note(limited, part)
 	if ctx.Err() != nil {
-		os.RemoveAll(part) // nothing was called, so there is nothing to be missed
+		os.RemoveAll(part) // the call was not made, so there is nothing to compare
 		return ctx.Err()
 	}
 	if err != nil {
@@ -136,7 +138,7 @@ func (g *Git) Note(ctx context.Context, name string) error {
 	return errors.Join(err, os.Rename(part, place))
 }
 
-// enter waits until nobody else makes the same note.
+// enter waits until no other goroutine is making the same note.
 func (g *Git) enter(ctx context.Context, name string) (done func(), err error) {
 	mine := make(chan struct{})
 	for {
@@ -162,8 +164,9 @@ func (g *Git) enter(ctx context.Context, name string) (done func(), err error) {
 	}
 }
 
-// makeRoom forgets what was noted for earlier runs of the same session, which
-// has one at a time, and the oldest of what is too much.
+// makeRoom removes the notes of earlier runs of the same session, because a
+// session has one run at a time. It also removes the oldest notes beyond the
+// limit.
 func (g *Git) makeRoom(name string) {
 	entries, _ := os.ReadDir(g.folder)
 	session := name[:strings.LastIndex(name, ".")+1]
@@ -207,7 +210,7 @@ func (g *Git) note(ctx context.Context, part string) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("the folder has no git repository, and noting its files takes longer than %s", within)
 	}
-	os.RemoveAll(filepath.Join(part, "git")) // it may be large, and nothing is compared with it
+	os.RemoveAll(filepath.Join(part, "git")) // it may be large, and is of no use now
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	said := g.refusal == err.Error()
@@ -245,7 +248,7 @@ func (g *Git) noteIn(ctx context.Context, r repository, part string) error {
 	return os.WriteFile(filepath.Join(part, noteFile), raw, 0o600)
 }
 
-// Since is of port.Changes.
+// Since implements port.Changes.
 func (g *Git) Since(ctx context.Context, name string) (parley.FilesChanged, error) {
 	var none parley.FilesChanged
 	place := filepath.Join(g.folder, name)
@@ -281,7 +284,7 @@ func (g *Git) Since(ctx context.Context, name string) (parley.FilesChanged, erro
 		return none, err
 	}
 	if len(found) > 0 {
-		// If it fails, an undo is refused; the report is not lost for that.
+		// If this fails, an undo is refused, but the report is still made.
 		if err := at.save(ctx, name, was, now, found); err != nil && !errors.Is(err, context.Canceled) {
 			g.log.Warn("the changes of a run will not be undone: what its files held before could not be kept", "note", name,
 				"error", err)
@@ -290,10 +293,10 @@ func (g *Git) Since(ctx context.Context, name string) (parley.FilesChanged, erro
 	return at.report(ctx, was.Tree, now.tree, found)
 }
 
-// A change is what became of a path.
+// A change is what happened to a path.
 type change struct {
 	summary string
-	from    string // what a renamed one was called
+	from    string // previous path of a renamed file
 	large   bool   // there is no diff
 }
 
@@ -305,11 +308,11 @@ const (
 	renamed   = "Renamed"
 )
 
-// compare lists what is different, by path.
+// compare returns the differences, by path.
 func (d desk) compare(ctx context.Context, was note, now sight) (map[string]change, error) {
 	list := []string{"diff-tree", "-r", "-z", "--name-status", "--relative"}
 	out, err := d.run(ctx, nil, append(list, "-M", was.Tree, now.tree)...)
-	if err != nil { // contents that are not here cannot be compared
+	if err != nil { // renames are found by contents, and some contents are missing
 		out, err = d.run(ctx, nil, append(list, "--no-renames", was.Tree, now.tree)...)
 	}
 	if err != nil {
@@ -319,7 +322,7 @@ func (d desk) compare(ctx context.Context, was note, now sight) (map[string]chan
 	words := strings.Split(string(out), "\x00")
 	for i := 0; i+1 < len(words); i += 2 {
 		status, path := words[i], words[i+1]
-		large := was.Large[path] != "" // the tree has another content of it, or none
+		large := was.Large[path] != "" // the old tree has another version of the file, or none
 		switch status[:1] {
 		case "A":
 			found[path] = change{summary: added}
@@ -359,7 +362,7 @@ func (d desk) compare(ctx context.Context, was note, now sight) (map[string]chan
 		case errors.Is(err, fs.ErrNotExist):
 			found[path] = change{summary: deleted, large: true}
 		case err == nil && found[path] == change{} && looksOf(info) != was.Large[path]:
-			// It has the content of the tree now, so git sees no change.
+			// Its content now equals that in the tree, so git sees no change.
 			found[path] = change{summary: modified, large: true}
 		}
 	}
@@ -371,7 +374,7 @@ const (
 	cut      = "\n... (truncated)"
 )
 
-// report makes of changes what people are shown.
+// report turns changes into the report for people.
 func (d desk) report(ctx context.Context, before, after string, found map[string]change) (parley.FilesChanged, error) {
 	var all parley.FilesChanged
 	paths := slices.Sorted(maps.Keys(found))
@@ -397,7 +400,7 @@ func (d desk) report(ctx context.Context, before, after string, found map[string
 	return all, nil
 }
 
-// staged finds those of paths that the workspace's own index has.
+// staged returns which of the paths are in the workspace's own index.
 func (d desk) staged(ctx context.Context, paths []string) map[string]bool {
 	has := map[string]bool{}
 	if d.Dir == "" {
@@ -405,7 +408,7 @@ func (d desk) staged(ctx context.Context, paths []string) map[string]bool {
 	}
 	own := d
 	own.index = filepath.Join(d.Dir, "index")
-	out, _ := own.run(ctx, nil, append([]string{"ls-files", "-z", "--"}, paths...)...) // not told: not staged
+	out, _ := own.run(ctx, nil, append([]string{"ls-files", "-z", "--"}, paths...)...) // on error: none
 	for _, path := range strings.Split(string(out), "\x00") {
 		has[path] = true
 	}

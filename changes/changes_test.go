@@ -23,7 +23,7 @@ import (
 type project struct {
 	t     *testing.T
 	dir   string
-	plain bool // it is no repository
+	plain bool // it has no repository
 	said  bytes.Buffer
 	*Git
 }
@@ -46,7 +46,7 @@ func newProject(t *testing.T, init ...string) *project {
 	return p
 }
 
-// newFolder is a folder with the same files that has no repository.
+// newFolder returns a folder with the same files but without a repository.
 func newFolder(t *testing.T) *project {
 	p := &project{t: t, dir: t.TempDir(), plain: true}
 	for name, text := range committed {
@@ -56,7 +56,7 @@ func newFolder(t *testing.T) *project {
 	return p
 }
 
-// use has changes found in a folder of the project.
+// use makes the project track changes in this folder.
 func (p *project) use(folder string) {
 	p.t.Helper()
 	hidden := []workspace.Place{{Path: filepath.Join(p.dir, "data"), Setting: "--data"},
@@ -136,7 +136,7 @@ func brief(c parley.FilesChanged) (list []string) {
 	return list
 }
 
-// footprint is everything in the repository that git may write.
+// footprint returns every file in the repository that git may write.
 func (p *project) footprint() map[string]string {
 	all := map[string]string{}
 	if p.plain {
@@ -152,7 +152,7 @@ func (p *project) footprint() map[string]string {
 		raw, err := os.ReadFile(path)
 		all[path] = string(raw)
 		if info, _ := d.Info(); !strings.Contains(path, "/objects/") {
-			// git makes those younger that it would have written
+			// to notice if git writes them again
 			all[path] += fmt.Sprint(info.ModTime())
 		}
 		return err
@@ -169,7 +169,7 @@ func TestWhatARunChanged(t *testing.T) {
 		name          string
 		before, after func(*project)
 		want          []string
-		diffs         map[string]string // that must be in the diff of a path; a ! in front: must not
+		diffs         map[string]string // required parts of the diff of a path; a leading ! means forbidden
 	}{
 		{"nothing", nil, func(*project) {}, nil, nil},
 		{"modified", nil, func(p *project) { p.write("main.go", "package main\n\nfunc main() { run() }\n") },
@@ -202,7 +202,7 @@ func TestWhatARunChanged(t *testing.T) {
 			[]string{"Modified mine.txt"}, map[string]string{"mine.txt": " one\n+two\n"}},
 		{"deleted before", func(p *project) { p.remove("README.md") },
 			func(p *project) { p.write("README.md", "again\n") },
-			[]string{"Added README.md"}, nil}, // it never left the index
+			[]string{"Added README.md"}, nil}, // it is still in the index
 		{"ignored", nil, func(p *project) { p.write("x.log", "x"); p.write("build/y", "y") }, nil, nil},
 		{"hidden folders and secrets", nil, func(p *project) {
 			for _, name := range []string{"data/key", "agents/a.md", ".env", "sub/.ENV.local", "sub/.env/x"} {
@@ -289,7 +289,7 @@ func TestWhatARunChanged(t *testing.T) {
 		})
 		t.Run(c.name+", without a repository", func(t *testing.T) {
 			t.Parallel()
-			var want []string // what is tracked nowhere is not called untracked
+			var want []string // without a repository, no file is called untracked
 			for _, line := range c.want {
 				want = append(want, strings.Replace(line, "Added (untracked)", "Added", 1))
 			}
@@ -298,8 +298,9 @@ func TestWhatARunChanged(t *testing.T) {
 	}
 }
 
-// TestAFolderThatIsTooLarge is not reported. That is said once, and found out
-// once in a while.
+// TestAFolderThatIsTooLarge: the changes of a folder that is too large are not
+// reported. The error is returned once, and the folder is tried again after a
+// while.
 func TestAFolderThatIsTooLarge(t *testing.T) {
 	for name, fill := range map[string]func(*project){
 		"files": func(p *project) {
@@ -332,11 +333,11 @@ func TestAFolderThatIsTooLarge(t *testing.T) {
 			if err := p.Note(t.Context(), later); err != nil {
 				t.Errorf("said again: %v", err)
 			}
-			p.until = time.Time{} // a while later
+			p.until = time.Time{} // as if a while had passed
 			if err := p.Note(t.Context(), "acme.session.11"); err != nil || !p.until.After(time.Now()) {
 				t.Errorf("said again, or not tried again: %v", err)
 			}
-			// As its own files ask for.
+			// Ignore files, as the error suggests.
 			p.write(".gitignore", "many/\nmuch\n")
 			p.until = time.Time{}
 			if err := p.Note(t.Context(), "acme.session.13"); err != nil {
@@ -350,12 +351,12 @@ func TestAFolderThatIsTooLarge(t *testing.T) {
 	}
 }
 
-// TestOnlyTheFirstNoteCounts: what a run has done is compared with what there was
-// before its first call, however many follow, and after a restart.
+// TestOnlyTheFirstNoteCounts: a run's changes are compared with the files
+// before its first call, however many calls follow, and also after a restart.
 func TestOnlyTheFirstNoteCounts(t *testing.T) {
 	p := newProject(t)
 	done := make(chan error)
-	for range 4 { // calls that start together
+	for range 4 { // concurrent calls
 		go func() { done <- p.Note(context.Background(), run) }()
 	}
 	for range 4 {
@@ -366,14 +367,15 @@ func TestOnlyTheFirstNoteCounts(t *testing.T) {
 	p.write("main.go", "1\n")
 	p.note()
 	folder := p.folder
-	p.use(p.dir) // another process
+	p.use(p.dir) // as another process
 	p.folder = folder
 	p.note()
 	p.write("README.md", "2\n")
 	if got := brief(p.since()); !slices.Equal(got, []string{"Modified README.md", "Modified main.go"}) {
 		t.Errorf("%q", got)
 	}
-	// The next run of the session begins anew, and the last one is forgotten.
+	// The next run of the session starts with a new note, and the old note is
+	// removed.
 	if err := p.Note(context.Background(), "acme.session.9"); err != nil {
 		t.Fatal(err)
 	}
@@ -395,7 +397,8 @@ func TestACrashWhileNoting(t *testing.T) {
 	if got := brief(p.since()); len(got) != 1 {
 		t.Errorf("%q", got)
 	}
-	// A call that is stopped before it began leaves nothing to be compared with.
+	// If a call is cancelled before it starts, there is no note to compare
+	// with.
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := p.Note(ctx, "acme.session.9"); err == nil {
@@ -424,8 +427,8 @@ func TestManyFilesAndLongDiffs(t *testing.T) {
 	}
 }
 
-// TestAHostileRepository: whatever a repository's configuration and attributes
-// would have git run, nothing is.
+// TestAHostileRepository: no program runs that a repository's configuration or
+// attributes name.
 func TestAHostileRepository(t *testing.T) {
 	p := newProject(t)
 	witness := filepath.Join(t.TempDir(), "witness")
@@ -441,7 +444,8 @@ func TestAHostileRepository(t *testing.T) {
 	inner.commit()
 	p.git("submodule", "--quiet", "add", sub, "module")
 	p.commit()
-	// All of it is in place before anything is noted, and again for what follows.
+	// The programs are configured before the note, and again before the
+	// comparison.
 	for _, dir := range []string{".git", ".git/modules/module"} {
 		q := &project{t: t, dir: filepath.Join(p.dir, dir)}
 		for _, key := range []string{"core.fsmonitor", "diff.external", "diff.evil.textconv", "diff.evil.command",
@@ -461,7 +465,7 @@ func TestAHostileRepository(t *testing.T) {
 			}
 		}
 	}
-	// Times in the past: nothing may be taken for unchanged without a look.
+	// Set old times, so that git cannot rely on them to see changes.
 	touch := func() {
 		for name := range committed {
 			_ = os.Chtimes(filepath.Join(p.dir, name), time.Unix(1e9, 0), time.Unix(1e9, 0))
@@ -481,15 +485,15 @@ func TestAHostileRepository(t *testing.T) {
 	if !slices.Equal(got, []string{"Modified main.go", "Added (untracked) new.txt"}) {
 		t.Errorf("%q", got)
 	}
-	// The witness would have been there: an ordinary look leaves it.
+	// An ordinary git status does run the program.
 	_ = exec.Command("git", "-C", p.dir, "status").Run()
 	if _, err := os.Stat(witness); err != nil {
 		t.Error("the repository is not hostile enough: git status ran nothing")
 	}
 }
 
-// gitAt writes a setting into the configuration of the repository whose folder
-// this is, without git reading it.
+// gitAt writes a setting into the configuration in the project's folder, as if
+// it were a .git folder. git does not read that configuration.
 func (p *project) gitAt(key, value string) {
 	p.t.Helper()
 	if out, err := exec.Command("git", "config", "--file", filepath.Join(p.dir, "config"), key,
@@ -615,7 +619,7 @@ func TestOtherPlaces(t *testing.T) {
 	})
 }
 
-// TestNotesMakeRoom: what runs leave behind is bounded.
+// TestNotesMakeRoom checks that the number of notes is limited.
 func TestNotesMakeRoom(t *testing.T) {
 	p := &project{t: t, dir: t.TempDir()}
 	p.use(p.dir)
@@ -630,7 +634,7 @@ func TestNotesMakeRoom(t *testing.T) {
 }
 
 // TestAReportWhileNamesAreSwapped: while a folder and a file are exchanged with
-// links to hidden ones, no report has anything of those.
+// links to hidden ones, no report contains hidden content.
 func TestAReportWhileNamesAreSwapped(t *testing.T) {
 	p := newProject(t)
 	p.write("data/deep.txt", "secret")

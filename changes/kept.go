@@ -12,13 +12,13 @@ import (
 	"parley/port"
 )
 
-// Kept is a port.KeptChanges: the folders of notes below a data folder. They are named "changes", or "changes-" and the
-// id of a project.
+// Kept implements port.KeptChanges for the folders of notes in a data folder. They are named "changes", or "changes-"
+// and the id of a project.
 type Kept struct{ Data string }
 
 var _ port.KeptChanges = Kept{}
 
-// Names is of port.KeptChanges.
+// Names implements port.KeptChanges.
 func (k Kept) Names() ([]string, error) {
 	folders, err := k.folders()
 	if err != nil {
@@ -39,7 +39,7 @@ func (k Kept) Names() ([]string, error) {
 	return slices.Sorted(maps.Keys(names)), nil
 }
 
-// Forget is of port.KeptChanges.
+// Forget implements port.KeptChanges.
 func (k Kept) Forget(name string) error {
 	if name == "." || name == undoFolder || !filepath.IsLocal(name) || filepath.Base(name) != name {
 		return errors.New("this is no name of a note: " + name)
@@ -52,7 +52,7 @@ func (k Kept) Forget(name string) error {
 	return err
 }
 
-// folders are those of notes, each followed by that of saved contents in it.
+// folders returns the folders of notes, each followed by its subfolder of saved contents.
 func (k Kept) folders() (list []string, err error) {
 	entries, err := os.ReadDir(k.Data)
 	if errors.Is(err, fs.ErrNotExist) {

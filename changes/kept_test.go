@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestKept: what is kept of a session is found and removed in the folder of every project, complete or not.
+// TestKept: the notes of a session are found and removed in the folder of every project, complete or not.
 func TestKept(t *testing.T) {
 	k := Kept{t.TempDir()}
 	if names, err := k.Names(); err != nil || len(names) > 0 {

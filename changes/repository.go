@@ -25,18 +25,18 @@ import (
 	"parley/workspace"
 )
 
-// A repository is the one that the workspace is in. If there is none, it stands
-// for the workspace alone: Dir and Common are empty.
+// A repository is the one that contains the workspace. If there is none, Dir
+// and Common are empty, and it stands for the workspace alone.
 type repository struct {
-	Top    string // its topmost folder of files
-	Prefix string // of the workspace's files in it; empty, or ends with a slash
-	Dir    string // where its index is
-	Common string // where its objects are
-	Format string // of its objects' names
+	Top    string // root of its working tree
+	Prefix string // of the workspace in it; empty, or ends with a slash
+	Dir    string // folder of its index
+	Common string // folder of its objects
+	Format string // hash of its object names
 }
 
-// find looks for a repository. git is asked where things are, and nothing else:
-// that runs nothing, whosever the repository is.
+// find looks for a repository. It only asks git for paths. That runs no
+// program, whatever the repository is configured to run.
 func (g *Git) find(ctx context.Context) (repository, error) {
 	out, err := g.call(ctx, nil, maxPath, g.environment(), "-c", "safe.directory=*", "rev-parse",
 		"--path-format=absolute",
@@ -45,7 +45,7 @@ func (g *Git) find(ctx context.Context) (repository, error) {
 		return repository{Top: g.files.Root(), Format: "sha1"}, nil
 	}
 	lines := strings.Split(string(out), "\n")
-	if err != nil || len(lines) != 6 || slices.Contains(lines[:4], "") { // a newline in a name is nobody's intention
+	if err != nil || len(lines) != 6 || slices.Contains(lines[:4], "") { // refuse names with newlines
 		return repository{}, cmp.Or(err, errors.New("git gave no usable path of the repository"))
 	}
 	return repository{Top: lines[0], Dir: lines[1], Common: lines[2], Format: lines[3], Prefix: lines[4]}, nil
@@ -53,8 +53,8 @@ func (g *Git) find(ctx context.Context) (repository, error) {
 
 const maxPath = 64 << 10
 
-// prepare makes a repository in the folder part that has everything of r but
-// what is not committed, and its configuration.
+// prepare makes a scratch repository in the folder part. It has everything of r
+// except uncommitted files and the configuration.
 func (r repository) prepare(ctx context.Context, g *Git, part string) error {
 	own := filepath.Join(part, "git")
 	version := "0\n"
@@ -82,10 +82,10 @@ func (r repository) prepare(ctx context.Context, g *Git, part string) error {
 	copies := map[string]string{
 		filepath.Join(r.Dir, "index"):              filepath.Join(part, "index"),
 		filepath.Join(r.Common, "info", "exclude"): filepath.Join(own, "info", "exclude"),
-		// They take part in how contents are written, and run nothing: the configuration names no program.
+		// Attributes affect how contents are written. They run nothing, as the configuration names no program.
 		filepath.Join(r.Common, "info", "attributes"): filepath.Join(own, "info", "attributes"),
 	}
-	shared, _ := filepath.Glob(filepath.Join(r.Dir, "sharedindex.*")) // of an index that is split
+	shared, _ := filepath.Glob(filepath.Join(r.Dir, "sharedindex.*")) // of a split index
 	for _, path := range shared {
 		copies[path] = filepath.Join(own, filepath.Base(path))
 	}
@@ -97,8 +97,8 @@ func (r repository) prepare(ctx context.Context, g *Git, part string) error {
 	return nil
 }
 
-// manners are the lines of the workspace's configuration that say how files
-// become contents. None of them runs anything.
+// manners returns the lines of the workspace's configuration that control how
+// files become contents. None of them runs a program.
 func (r repository) manners(ctx context.Context, g *Git) string {
 	out, err := g.call(ctx, nil, maxPath, g.environment(), "config", "--file", filepath.Join(r.Common, "config"),
 		"--no-includes",
@@ -117,8 +117,8 @@ func (r repository) manners(ctx context.Context, g *Git) string {
 
 var word = regexp.MustCompile(`^[a-zA-Z]+$`)
 
-// copyFile keeps the time of the file: git tells by that of its index which
-// files it cannot trust to look changed if they are.
+// copyFile keeps the modification time of the file. git uses that of its index
+// to tell which files it must not trust to be unchanged.
 func copyFile(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -140,7 +140,7 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Close(), os.Chtimes(to, info.ModTime(), info.ModTime()))
 }
 
-// A desk is a repository of our own, and an index to work with.
+// A desk is a scratch repository and an index to work with.
 type desk struct {
 	*Git
 	repository
@@ -148,17 +148,17 @@ type desk struct {
 	index string
 }
 
-// A sight is what the files are like.
+// A sight is the current state of the files.
 type sight struct {
 	tree   string
-	large  map[string]string // by path, what they look like from outside
-	others map[string]bool   // paths that the index did not have
+	large  map[string]string // by path: the result of looksOf
+	others map[string]bool   // paths not in the index
 	read   []string          // paths whose contents were read
-	full   bool              // there were more files, or bytes of them, than are read
+	full   bool              // there were more files, or bytes, than the limits
 }
 
-// look brings the index up to date with the files. Those that were noted as
-// large and look the same are left alone.
+// look updates the index from the files. It does not read large files that
+// still look as in known.
 func (d desk) look(ctx context.Context, known map[string]string) (sight, error) {
 	s := sight{large: map[string]string{}, others: map[string]bool{}}
 	dirty, err := d.list(ctx, "--modified", "--deleted")
@@ -184,7 +184,7 @@ func (d desk) look(ctx context.Context, known map[string]string) (sight, error) 
 			return s, ctx.Err()
 		}
 		if strings.HasSuffix(path, "/") || d.files.Check(path, workspace.PersonReads) != nil {
-			continue // a repository of its own, or not for people
+			continue // a nested repository, or hidden from people
 		}
 		info, err := at.lstat(path)
 		switch {
@@ -217,14 +217,15 @@ func (d desk) look(ctx context.Context, known map[string]string) (sight, error) 
 		s.read = append(s.read, path)
 		fmt.Fprintf(&here, "%s %s\t%s%s\x00", mode, id, d.Prefix, path)
 	}
-	if gone.Len()+here.Len() > 0 { // first what goes: a file may have become a folder
+	if gone.Len()+here.Len() > 0 { // removals first: a file may have become a folder
 		if _, err := d.run(ctx, io.MultiReader(&gone, &here), "update-index", "-z", "--index-info"); err != nil {
 			return s, err
 		}
 	}
 	if modules.Len() > 0 {
-		// One that has no commit says nothing. If one is replaced by a file
-		// meanwhile, git must not keep the content, which was not judged.
+		// A nested repository without a commit adds nothing. If one is replaced
+		// by a file in the meantime, git must not store the content, which was
+		// not judged.
 		_, _ = d.run(ctx, &modules, "update-index", "-z", "--info-only", "--stdin")
 	}
 	out, err := d.run(ctx, nil, "write-tree", "--missing-ok")
@@ -232,12 +233,13 @@ func (d desk) look(ctx context.Context, known map[string]string) (sight, error) 
 	return s, err
 }
 
-// looksOf is what a file looks like from outside.
+// looksOf describes a file by its metadata: mode, size and time.
 func looksOf(info fs.FileInfo) string {
 	return fmt.Sprintf("%s %d %s", info.Mode(), info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano))
 }
 
-// modes are the permissions of the files in the index that have others than 0644 and 0755; nil: there are too many files.
+// modes returns the permissions of the files in the index that are neither 0644 nor 0755; nil: there are too many
+// files.
 func (d desk) modes(ctx context.Context) (map[string]fs.FileMode, error) {
 	names, err := d.list(ctx, "--cached")
 	if err != nil || len(names) > d.most.modes {
@@ -264,7 +266,7 @@ func (d desk) modes(ctx context.Context) (map[string]fs.FileMode, error) {
 	return modes, nil
 }
 
-// list asks for files of the workspace, each once.
+// list lists files of the workspace, each once.
 func (d desk) list(ctx context.Context, which ...string) ([]string, error) {
 	out, err := d.run(ctx, nil, append([]string{"ls-files", "-z"}, which...)...)
 	paths := strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 })
@@ -272,11 +274,11 @@ func (d desk) list(ctx context.Context, which ...string) ([]string, error) {
 	return slices.Compact(paths), err
 }
 
-// A cursor looks at files of the workspace as people may see them, one folder
-// after another. It follows no link.
+// A cursor reads files of the workspace that people may see, one folder after
+// another. It follows no link.
 type cursor struct {
 	view *workspace.View
-	dir  *workspace.Dir // the folder of the last path; nil: none
+	dir  *workspace.Dir // folder of the last path; nil: none
 }
 
 func newCursor(files *workspace.Workspace) (*cursor, error) {
@@ -291,7 +293,7 @@ func (c *cursor) close() {
 	c.view.Close()
 }
 
-// in is the folder of a path, opened again whenever it is another one.
+// in returns the folder of a path. It opens it unless it is that of the last path.
 func (c *cursor) in(name string) (*workspace.Dir, error) {
 	folder := path.Dir(name)
 	if c.dir != nil && c.dir.Name() == folder {
@@ -316,7 +318,7 @@ func (c *cursor) lstat(name string) (fs.FileInfo, error) {
 	return dir.Lstat(path.Base(name))
 }
 
-// read reads a file that looked like info, and does not wait for anything else.
+// read reads a file described by info. It does not block on other kinds of files.
 func (c *cursor) read(name string, info fs.FileInfo) (mode string, content []byte, err error) {
 	dir, err := c.in(name)
 	if err != nil {
@@ -352,8 +354,8 @@ func (r repository) hash() func() hash.Hash {
 	return sha1.New
 }
 
-// keep stores a content as git does, and gives it its name. No filter of the
-// repository has a say in it.
+// keep stores a content as a git object and returns its name. Filters of the
+// repository are not applied.
 func (d desk) keep(content []byte) (string, error) {
 	h := d.hash()()
 	head := fmt.Appendf(nil, "blob %d\x00", len(content))
@@ -368,14 +370,14 @@ func (d desk) keep(content []byte) (string, error) {
 		return "", err
 	}
 	var packed bytes.Buffer
-	z, _ := zlib.NewWriterLevel(&packed, zlib.BestSpeed) // a level that there is
+	z, _ := zlib.NewWriterLevel(&packed, zlib.BestSpeed) // a valid level gives no error
 	z.Write(head)
 	z.Write(content)
-	z.Close() // into memory: none of these fails
+	z.Close() // writing to memory does not fail
 	return id, os.WriteFile(path, packed.Bytes(), 0o600)
 }
 
-// run runs git at the desk.
+// run runs git in the scratch repository.
 func (d desk) run(ctx context.Context, in io.Reader, args ...string) ([]byte, error) {
 	return d.output(ctx, in, maxListing, args...)
 }
@@ -385,8 +387,9 @@ func (d desk) output(ctx context.Context, in io.Reader, most int, args ...string
 	return d.call(ctx, in, most, env, args...)
 }
 
-// environment is all that git is told: nothing of the server's own, no
-// configuration but that of the repository, and paths that mean themselves.
+// environment returns the environment of git. It contains no variables of the
+// server except PATH and HOME. It excludes all configuration except that of the
+// repository, and takes paths literally.
 func (g *Git) environment() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_CONFIG_GLOBAL=" + os.DevNull,
@@ -413,7 +416,7 @@ func (g *Git) call(ctx context.Context, in io.Reader, most int, env []string, ar
 	return out.text, nil
 }
 
-// limited takes so many bytes and then no more.
+// limited accepts up to most bytes and refuses more.
 type limited struct {
 	text []byte
 	most int

@@ -23,37 +23,37 @@ import (
 )
 
 const (
-	undoFolder = "undo"    // in the folder of notes: a file for each run that changed files
-	maxUndos   = 64        // such files; the oldest make room
-	maxSaved   = 128 << 20 // and their bytes
+	undoFolder = "undo"    // subfolder of the notes: one file per run that changed files
+	maxUndos   = 64        // number of such files; the oldest are deleted first
+	maxSaved   = 128 << 20 // bytes of these files together
 
-	unknownMode fs.FileMode = 0o600 // of a file whose permissions are not known
+	unknownMode fs.FileMode = 0o600 // for a file whose permissions are not known
 )
 
-// A saved report is what it takes to undo the changes of a run.
+// A saved report holds the data needed to undo the changes of a run.
 type saved struct {
-	Why   string // that cannot be done, as a sentence; empty: it can
+	Why   string // why they cannot be undone, as a sentence; empty: they can
 	Files []savedFile
 }
 
 type savedFile struct {
 	Path   string
 	Before state
-	After  state // without content
+	After  state // without Content
 }
 
-// A state is that of a regular file; the zero state is that of none.
+// A state is the state of a regular file. The zero state means that there is no file.
 type state struct {
-	Mode    string      // of git: 100644 or 100755
-	Perm    fs.FileMode // permissions; zero: they are not known
-	ID      string      // what git calls the content
+	Mode    string      // as in git: 100644 or 100755
+	Perm    fs.FileMode // permissions; zero: not known
+	ID      string      // git's name of the content
 	Content []byte
 }
 
 const notKept = "The content of %q before the run was not kept, because it, or all uncommitted files together, were " +
 	"too large."
 
-// save writes what it takes to give files the state of a note again. It fails only if that cannot be written.
+// save writes the data needed to restore the files of a note. It fails only if the data cannot be written.
 func (d desk) save(ctx context.Context, name string, was note, now sight, found map[string]change) error {
 	record := saved{}
 	for path, c := range found {
@@ -87,7 +87,7 @@ func (d desk) save(ctx context.Context, name string, was note, now sight, found 
 	return os.Rename(part, filepath.Join(folder, name))
 }
 
-// forget makes room for a file of so many bytes.
+// forget deletes the oldest files, to make room for a file of this size.
 func (g *Git) forget(folder string, size int) {
 	entries, _ := os.ReadDir(folder)
 	var files []fs.FileInfo
@@ -107,8 +107,8 @@ func (g *Git) forget(folder string, size int) {
 	}
 }
 
-// before reads the contents of the changed files as they were noted, or says why they cannot be restored. index is the
-// one that the note was made with.
+// before reads the contents that the changed files had in the note, or returns why they cannot be restored. index is
+// the index of the note.
 func (d desk) before(ctx context.Context, index string, was note, now sight) (files []savedFile, why string, err error) {
 	out, err := d.run(ctx, nil, "diff-tree", "-r", "-z", "--no-renames", "--relative", was.Tree, now.tree)
 	if err != nil {
@@ -116,7 +116,7 @@ func (d desk) before(ctx context.Context, index string, was note, now sight) (fi
 	}
 	total := 0
 	words := strings.Split(string(out), "\x00")
-	var attributes []string // files of attributes that the run changed
+	var attributes []string // .gitattributes files that the run changed
 	for i := 1; i < len(words); i += 2 {
 		if strings.EqualFold(path.Base(words[i]), ".gitattributes") {
 			attributes = append(attributes, words[i])
@@ -161,7 +161,7 @@ func (d desk) before(ctx context.Context, index string, was note, now sight) (fi
 	return files, why, err
 }
 
-// perm is what the permissions of a file were when it was noted, with a mode of git's; zero: they are not known.
+// perm returns the permissions that a file had in the note, given its git mode. Zero means that they are not known.
 func (n note) perm(name, mode string) fs.FileMode {
 	perm, other := n.Modes[name]
 	switch {
@@ -175,8 +175,8 @@ func (n note) perm(name, mode string) fs.FileMode {
 	return 0o644
 }
 
-// after adds the permissions that the run left. It says which file is a folder after the run, or the reverse, because
-// files and folders cannot change places in one Edit.
+// after adds the permissions that the run left. If the run replaced a file by a folder, or a folder by a file, it
+// returns why the run cannot be undone: one Edit cannot swap files and folders.
 func (d desk) after(files []savedFile) (why string, err error) {
 	at, err := newCursor(d.files)
 	if err != nil {
@@ -193,7 +193,7 @@ func (d desk) after(files []savedFile) (why string, err error) {
 		for name := f.Path; name != "."; name = path.Dir(name) {
 			info, err := at.lstat(name)
 			switch {
-			case err != nil: // there is nothing, or it is in a file
+			case err != nil: // nothing is there, or a file is in place of its folder
 			case name == f.Path && info.IsDir():
 				return fmt.Sprintf("The run replaced the file %q by a folder.", name), nil
 			case name != f.Path && !info.IsDir():
@@ -204,11 +204,12 @@ func (d desk) after(files []savedFile) (why string, err error) {
 	return "", nil
 }
 
-// content is what a file held on the disk when it was noted. Of a file that was
-// not read then, because it was as git has it, that is what git writes when it
-// checks the file out. Programs that would take part in that are never run. git
-// goes by the attributes that the workspace has now. If they may have been others
-// when the file was noted, there is no content.
+// content returns what a file contained on the disk when it was noted. If the
+// file was not read then, because git had the same version, content is what git
+// writes when it checks the file out. It never runs programs to get it. git
+// uses the attributes that the workspace has now. If these may have been
+// different when the file was noted, content returns why the file cannot be
+// restored.
 func (d desk) content(ctx context.Context, index string, was note, name, id string, attributes []string) (content []byte,
 	why string, err error) {
 	if d.Dir == "" || slices.Contains(was.Read, name) {
@@ -249,7 +250,7 @@ func (d desk) content(ctx context.Context, index string, was note, name, id stri
 
 var debugSize = regexp.MustCompile(`\n  size: ([0-9]+)\tflags: `)
 
-// noted is the size of a file on the disk by an index; zero: the index does not have it.
+// noted returns the size that a file had on the disk, from an index. Zero means that the file is not in the index.
 func (d desk) noted(ctx context.Context, index, name string) (int, error) {
 	d.index = index
 	out, err := d.run(ctx, nil, "ls-files", "--debug", "--", name)
@@ -263,12 +264,12 @@ func (d desk) noted(ctx context.Context, index, name string) (int, error) {
 	return strconv.Atoi(string(found[1]))
 }
 
-// MayUndo is of port.Changes.
+// MayUndo implements port.Changes.
 func (g *Git) MayUndo(_ context.Context, name string) error {
 	return g.restoring(name, false, func(*workspace.Edit, []parley.UndoneFile) error { return nil })
 }
 
-// Undo is of port.Changes.
+// Undo implements port.Changes.
 func (g *Git) Undo(ctx context.Context, name string) (done []parley.UndoneFile, err error) {
 	err = g.restoring(name, true, func(edit *workspace.Edit, files []parley.UndoneFile) error {
 		done = files
@@ -280,9 +281,10 @@ func (g *Git) Undo(ctx context.Context, name string) (done []parley.UndoneFile, 
 	return done, nil
 }
 
-// restoring hands over an edit that would restore the files of a saved report.
-// again: files that have their earlier state already are in order, and what an
-// attempt that was killed has left beside them is removed.
+// restoring calls do with an edit that would restore the files of a saved
+// report. If again is true, an attempt may have been killed before: files that
+// already have their earlier state are accepted, and temporary files of that
+// attempt are removed.
 func (g *Git) restoring(name string, again bool, do func(*workspace.Edit, []parley.UndoneFile) error) error {
 	record, err := g.recall(name)
 	if err != nil {
@@ -324,7 +326,7 @@ func (g *Git) restoring(name string, again bool, do func(*workspace.Edit, []parl
 var errForgotten = parley.Errorf(parley.CodeClosed, "The changes of this run cannot be undone: it changed no files, "+
 	"or this server no longer keeps what they were before.")
 
-// recall reads a saved report that can be undone.
+// recall reads a saved report. It returns an error if the report cannot be undone.
 func (g *Git) recall(name string) (record saved, err error) {
 	raw, err := os.ReadFile(filepath.Join(g.folder, undoFolder, name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -339,7 +341,7 @@ func (g *Git) recall(name string) (record saved, err error) {
 	return record, err
 }
 
-// look is the present state of a file.
+// look returns the current state of a file.
 func look(edit *workspace.Edit, f savedFile) (state, fs.FileInfo, error) {
 	info, err := edit.Look(f.Path)
 	if err == nil && info == nil {
@@ -351,7 +353,7 @@ func look(edit *workspace.Edit, f savedFile) (state, fs.FileInfo, error) {
 	}
 	switch parley.CodeOf(err) {
 	case parley.CodeInvalid, parley.CodeTooLarge:
-		return state{Mode: "another"}, nil, nil // it is no file any more, or grew
+		return state{Mode: "another"}, nil, nil // it is not a file any more, or it is too large
 	}
 	now := state{Mode: "100644", Content: []byte(content)}
 	if err == nil && info.Mode()&0o100 != 0 {
@@ -360,7 +362,7 @@ func look(edit *workspace.Edit, f savedFile) (state, fs.FileInfo, error) {
 	return now, info, err
 }
 
-// is compares a file on the disk with what was saved.
+// is reports whether a file on the disk has a saved state.
 func (s state) is(saved state) bool {
 	switch {
 	case s.Mode != saved.Mode:
@@ -378,8 +380,8 @@ func (s state) is(saved state) bool {
 	return hex.EncodeToString(h.Sum(nil)) == saved.ID
 }
 
-// restore adds to an edit what gives a file its earlier state. Permissions that were changed after the run stay, but for
-// whether the file is a program. Setuid and setgid bits are not restored.
+// restore adds the changes to an edit that give a file its earlier state. Permissions that were changed after the run
+// stay, except the execute bits. Setuid and setgid bits are not restored.
 func (f savedFile) restore(edit *workspace.Edit, info fs.FileInfo) {
 	if f.Before.Mode == "" {
 		edit.Delete(f.Path, info)
@@ -399,13 +401,13 @@ func (f savedFile) restore(edit *workspace.Edit, info fs.FileInfo) {
 	case mode&0o100 == 0:
 		mode |= mode & 0o444 >> 2 // users that may read it may run it
 	}
-	if mode == 0 { // for an Edit that is the mode of the file that is there
+	if mode == 0 { // an Edit takes zero as the mode of the existing file
 		mode = unknownMode
 	}
 	edit.Write(f.Path, string(f.Before.Content), info, mode)
 }
 
-// did says what restoring it does.
+// did returns what restoring the file does.
 func (f savedFile) did() (did parley.UndoneFileKind) {
 	switch {
 	case f.Before.Mode == "":

@@ -28,7 +28,7 @@ func (p *project) undo(wantCode parley.Code, wantText string) []parley.UndoneFil
 	return done
 }
 
-// files is every file of the project, with its mode and content.
+// files returns every file of the project, with its mode and content.
 func (p *project) files() map[string]string {
 	all := map[string]string{}
 	for _, name := range strings.Fields(strings.ReplaceAll(p.list(), " ", "\x01")) {
@@ -61,10 +61,10 @@ func (p *project) list() string {
 	return strings.Join(names, "\n")
 }
 
-// manyChanges are of every kind that a run makes.
+// manyChanges makes changes of every kind that a run can make.
 func (p *project) manyChanges() {
 	p.write("main.go", "package main\n")
-	p.write("mine.txt", "theirs\n") // not committed, and changed before
+	p.write("mine.txt", "theirs\n") // uncommitted, and changed before the run
 	p.write("new.txt", "new\n")
 	p.write("made/new.txt", "new\n")
 	p.remove("sub/deep.txt")
@@ -99,19 +99,19 @@ func TestUndo(t *testing.T) {
 			if !slices.Equal(done, want) {
 				t.Errorf("%v", done)
 			}
-			// What a crash in the middle left to do can be done again.
+			// An interrupted undo can be repeated.
 			p.write("main.go", "package main\n")
 			if again, err := p.Undo(context.Background(), run); err != nil || len(again) != len(want) ||
 				fmt.Sprint(p.files()) != fmt.Sprint(before) {
 				t.Errorf("%v %v", again, err)
 			}
-			// Otherwise a file that has its earlier state has changed since.
+			// But if a file has its earlier state before any undo, it has changed since the run.
 			p.undo(parley.CodeConflict, `"main.go"`)
 		})
 	}
 }
 
-// TestUndoOfCommittedChanges: it does not matter that the run committed.
+// TestUndoOfCommittedChanges: changes that the run committed are undone too.
 func TestUndoOfCommittedChanges(t *testing.T) {
 	p := newProject(t)
 	before := p.files()
@@ -126,11 +126,11 @@ func TestUndoOfCommittedChanges(t *testing.T) {
 	}
 }
 
-// pointer commits a file that git keeps in another form, as git-lfs does.
+// pointer commits a file that git stores in another form, as git-lfs does.
 func (p *project) pointer() {
 	p.write("sub/.gitattributes", "*.bin filter=lfs\n")
 	p.write("sub/a.bin", "REAL CONTENT")
-	past := time.Now().Add(-time.Hour) // or git would compare the content
+	past := time.Now().Add(-time.Hour) // otherwise git would compare the content
 	if err := os.Chtimes(filepath.Join(p.dir, "sub/a.bin"), past, past); err != nil {
 		p.t.Fatal(err)
 	}
@@ -141,8 +141,7 @@ func (p *project) pointer() {
 	}
 }
 
-// TestUndoOfAttributes: a changed file of attributes does not keep other files from being restored whose content does
-// not depend on it.
+// TestUndoOfAttributes: a changed .gitattributes file does not prevent restoring files that it does not affect.
 func TestUndoOfAttributes(t *testing.T) {
 	p := newProject(t)
 	p.write("sub/.gitattributes", "*.x text\n")
@@ -160,7 +159,7 @@ func TestUndoOfAttributes(t *testing.T) {
 	}
 }
 
-// TestUndoIsRefused as a whole, with the names of the files or the reason.
+// TestUndoIsRefused: an undo is refused as a whole, with the names of the files or the reason.
 func TestUndoIsRefused(t *testing.T) {
 	changed := func(p *project) { p.write("main.go", "package main\n"); p.write("new.txt", "new\n") }
 	for name, test := range map[string]struct {
@@ -284,7 +283,8 @@ func TestUndoIsRefused(t *testing.T) {
 	}
 }
 
-// TestALargeFileThatWasCommittedSmall is compared with no content: the committed one is not what it had.
+// TestALargeFileThatWasCommittedSmall: the file is not compared with its committed content, which is not what it
+// contained before the run.
 func TestALargeFileThatWasCommittedSmall(t *testing.T) {
 	p := newProject(t)
 	p.write("main.go", strings.Repeat("x", maxFile+1))
@@ -296,7 +296,7 @@ func TestALargeFileThatWasCommittedSmall(t *testing.T) {
 	}
 }
 
-// killing ends its goroutine when it has been asked so many times whether to go on, as a kill ends the process.
+// killing is a context that ends its goroutine at the nth check, as a kill ends the process.
 type killing struct {
 	context.Context
 	after int
@@ -309,7 +309,7 @@ func (k *killing) Err() error {
 	return nil
 }
 
-// TestAnUndoThatIsKilled at any step can be repeated, and leaves no files of its own behind.
+// TestAnUndoThatIsKilled: an undo that is killed at any step can be repeated, and leaves no temporary files.
 func TestAnUndoThatIsKilled(t *testing.T) {
 	left := 0
 	for steps := 0; ; steps++ {
@@ -345,8 +345,8 @@ func TestAnUndoThatIsKilled(t *testing.T) {
 	}
 }
 
-// TestUndoKeepsPermissions: files get the permissions that they had, and not more if these are not known. Those that
-// somebody has changed after the run stay.
+// TestUndoKeepsPermissions: files get their earlier permissions, or no additional ones if these are not known.
+// Permissions that a person changed after the run stay.
 func TestUndoKeepsPermissions(t *testing.T) {
 	for name, make := range map[string]func(*testing.T) *project{
 		"a repository": func(t *testing.T) *project { return newProject(t) }, "a folder": newFolder} {
@@ -387,7 +387,7 @@ func TestUndoKeepsPermissions(t *testing.T) {
 	}
 }
 
-// TestUndoWithoutPermissions: if permissions are not known, a file that is brought back is for its owner alone.
+// TestUndoWithoutPermissions: if permissions are not known, only the owner can access a file that is brought back.
 func TestUndoWithoutPermissions(t *testing.T) {
 	p := newProject(t)
 	p.most.modes = 1
@@ -408,12 +408,13 @@ func TestUndoWithoutPermissions(t *testing.T) {
 	}
 }
 
-// TestContentsThatCannotBeKept are in the log. The changes are reported, and an undo is refused.
+// TestContentsThatCannotBeKept: a failure to save contents is logged. The changes are still reported, and an undo is
+// refused.
 func TestContentsThatCannotBeKept(t *testing.T) {
 	p := newProject(t)
 	p.note()
 	p.write("main.go", "package main\n")
-	if err := os.WriteFile(filepath.Join(p.folder, undoFolder), nil, 0o600); err != nil { // it is to be a folder
+	if err := os.WriteFile(filepath.Join(p.folder, undoFolder), nil, 0o600); err != nil { // where the folder should be
 		t.Fatal(err)
 	}
 	if got := brief(p.since()); !slices.Equal(got, []string{"Modified main.go"}) {
@@ -428,8 +429,8 @@ func TestContentsThatCannotBeKept(t *testing.T) {
 	p.undo(parley.CodeClosed, "no longer keeps")
 }
 
-// TestUndoKeepsLineEnds: a file that git checks out with other line ends than it
-// stores gets those of the disk.
+// TestUndoKeepsLineEnds: if git checks a file out with other line endings than
+// it stores, an undo restores those of the disk.
 func TestUndoKeepsLineEnds(t *testing.T) {
 	p := newProject(t)
 	p.write(".gitattributes", "*.bat text eol=crlf\n")
@@ -445,7 +446,7 @@ func TestUndoKeepsLineEnds(t *testing.T) {
 	}
 }
 
-// TestSavedContentsAreBounded: the oldest make room for a new one.
+// TestSavedContentsAreBounded: the oldest are deleted to make room for a new one.
 func TestSavedContentsAreBounded(t *testing.T) {
 	g, folder := &Git{}, t.TempDir()
 	for i := range maxUndos + 3 {
