@@ -4,5 +4,5 @@ package pdf
 
 import "runtime/debug"
 
-// limitMemory has the process collect garbage before it uses more. Nothing ends it there but its time.
+// limitMemory makes the process collect garbage instead of using more. Only its time limit ends it.
 func limitMemory() { debug.SetMemoryLimit(memory) }

@@ -4,7 +4,7 @@ package pdf
 
 import "golang.org/x/sys/unix"
 
-// limitMemory ends the process where it would use more.
+// limitMemory makes the process fail if it uses more.
 func limitMemory() {
 	most := &unix.Rlimit{Cur: memory, Max: memory}
 	if unix.Setrlimit(unix.RLIMIT_DATA, most) != nil {

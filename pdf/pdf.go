@@ -1,9 +1,9 @@
 // Package pdf extracts the text of PDF documents.
 //
-// A PDF may be made to keep its reader busy for ever, to use up the memory, or to
-// overflow the stack, which no program in Go survives. So every document is read
-// by a process of its own, which gets nothing but the document and has little
-// memory and time.
+// A PDF may be made to keep its reader busy forever, to use up the memory, or
+// to overflow the stack, which no Go program survives. So each document is read
+// by a separate process, which gets nothing but the document, and little memory
+// and time.
 package pdf
 
 import (
@@ -23,17 +23,17 @@ import (
 )
 
 const (
-	within   = 10 * time.Second // the reading of a document
+	within   = 10 * time.Second // time limit for reading a document
 	memory   = 512 << 20        // bytes of the process
-	maxPages = 500              // that are read
-	mostPage = 10_000           // that a document may have
-	maxText  = 256 << 10        // bytes that are extracted
+	maxPages = 500              // pages that are read
+	mostPage = 10_000           // pages that a document may have
+	maxText  = 256 << 10        // bytes of extracted text
 )
 
-// helper is the argument by which this program knows that it is to read a document.
+// helper is the argument that makes this program read a document.
 const helper = "parley-read-pdf"
 
-// A Reader reads documents. It may be used concurrently.
+// A Reader reads documents. It is safe for concurrent use.
 type Reader struct {
 	places *places
 	within time.Duration
@@ -43,13 +43,14 @@ func NewReader() *Reader { return &Reader{newPlaces(), within} }
 
 var hooked bool
 
-// Main never returns if this process is to read a document. A program that uses a Reader calls it first.
+// Main must be called first by every program that uses a Reader. If this process was started to read a document, Main
+// does that and does not return.
 func Main() {
 	hooked = true
 	if len(os.Args) != 2 || os.Args[1] != helper {
 		return
 	}
-	time.AfterFunc(2*within, func() { os.Exit(1) }) // the server is gone, or it would have ended this
+	time.AfterFunc(2*within, func() { os.Exit(1) }) // the server is gone, or it would have ended this process
 	limitMemory()
 	answer := read(os.Stdin)
 	if json.NewEncoder(os.Stdout).Encode(answer) != nil {
@@ -58,16 +59,16 @@ func Main() {
 	os.Exit(0)
 }
 
-// An answer is what the process says.
+// An answer is the output of the process.
 type answer struct {
 	Text    string
 	Pages   int
 	Problem string // why the document cannot be read
 }
 
-// Text extracts the text of a document and counts its pages. An empty text: the
-// document has none, as if it were scanned. The error says what is wrong with the
-// document, or is CodeLimited if no reader became free. who is the sender of the document.
+// Text extracts the text of a document and counts its pages. The text is empty if the document has none, for example
+// because it is scanned. An error describes what is wrong with the document, or has CodeLimited if no place for reading
+// became free. who is the sender of the document.
 func (r *Reader) Text(ctx context.Context, who string, document []byte) (text string, pages int, err error) {
 	if !hooked {
 		return "", 0, errors.New("pdf.Main was not called")
@@ -103,7 +104,7 @@ func (r *Reader) Text(ctx context.Context, who string, document []byte) (text st
 	return got.Text, got.Pages, nil
 }
 
-// limited takes so many bytes and then no more.
+// limited collects text up to maxText bytes and drops the rest.
 type limited struct {
 	strings.Builder
 	full bool

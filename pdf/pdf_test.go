@@ -19,13 +19,14 @@ func TestMain(m *testing.M) {
 	Main()
 	if os.Getenv("TEST_PDF_MEMORY") != "" {
 		limitMemory()
-		all := bytes.Repeat([]byte("x"), 2*memory) // the runtime has some already
+		all := bytes.Repeat([]byte("x"), 2*memory) // more than the limit
 		fmt.Println("it has", len(all))
 	}
 	os.Exit(m.Run())
 }
 
-// document is a PDF whose objects are numbered from 1: the catalog first.
+// document returns a PDF with objects numbered from 1. The first one is the
+// catalog.
 func document(objects ...string) []byte {
 	var b bytes.Buffer
 	b.WriteString("%PDF-1.4\n")
@@ -47,7 +48,7 @@ func stream(dict, content string) string {
 	return fmt.Sprintf("<<%s /Length %d>>\nstream\n%s\nendstream", dict, len(content), content)
 }
 
-// pages is a document with a content stream for each page.
+// pages returns a document with one page per content stream.
 func pages(contents ...string) []byte {
 	objects := []string{"<</Type /Catalog /Pages 2 0 R>>", "",
 		"<</Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding>>"}
@@ -70,7 +71,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestNoText: a page that is a picture has no text.
+// TestNoText: a page without text objects, such as a scan, has no text.
 func TestNoText(t *testing.T) {
 	text, n, err := NewReader().Text(t.Context(), "ann", pages(stream("", "q Q"), stream("", "q Q")))
 	if err != nil || n != 2 || text != "" {
@@ -85,7 +86,7 @@ func TestLongText(t *testing.T) {
 	}
 }
 
-// deflated is a stream that becomes much larger when it is read.
+// deflated returns a stream that becomes much larger when it is read.
 func deflated(words string, size int) string {
 	var b bytes.Buffer
 	z := zlib.NewWriter(&b)
@@ -97,7 +98,8 @@ func deflated(words string, size int) string {
 	return stream("/Filter /FlateDecode", b.String())
 }
 
-// TestHostile documents: each is refused, or its text is cut; the server goes on.
+// TestHostile: hostile documents are refused, or their text is cut; the server
+// continues.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	deep := strings.Repeat("[", 4<<20)
@@ -130,7 +132,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestAReaderThatIsLeft ends its process.
+// TestAReaderThatIsLeft: if the caller's context has ended, Text returns its
+// error.
 func TestAReaderThatIsLeft(t *testing.T) {
 	r := NewReader()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -140,7 +143,8 @@ func TestAReaderThatIsLeft(t *testing.T) {
 	}
 }
 
-// TestTheProcessHasLittleMemory, so that a document cannot take that of the server.
+// TestTheProcessHasLittleMemory: the process has a memory limit, so that a
+// document cannot use up the server's memory.
 func TestTheProcessHasLittleMemory(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("this system has no such limit")

@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	atOnce      = 2                // documents are read, of different senders
-	patience    = 15 * time.Second // how long a document waits for that
-	mostWaiting = 64               // documents, with those that are read
-	mostOfOne   = 4                // of them of one sender
+	atOnce      = 2                // documents being read at the same time, of different senders
+	patience    = 15 * time.Second // how long a document waits for its turn
+	mostWaiting = 64               // documents that wait or are being read
+	mostOfOne   = 4                // of these, documents of one sender
 )
 
-// places are those of documents that are read. A sender has one at most, so that one sender cannot occupy all of them.
-// Who waits longest comes next.
+// places limits the documents that are read at the same time. A sender has at most one place, so that one sender cannot
+// occupy all of them. The document that has waited longest comes next.
 type places struct {
 	free chan struct{}
 
 	mu      sync.Mutex // guards the following; leaf
-	all     int        // that are read or wait
+	all     int        // documents that wait or are being read
 	senders map[string]*sender
 }
 
 type sender struct {
 	all  int
-	busy chan struct{} // full while a document of the sender is read or is the sender's next
+	busy chan struct{} // full while one document of the sender is being read or is the sender's next
 }
 
 func newPlaces() *places {
@@ -37,7 +37,7 @@ func newPlaces() *places {
 var errBusy = &parley.Error{Code: parley.CodeLimited, RetryAfter: 5 * time.Second,
 	Message: "The server is busy reading other PDF documents. Nothing was sent. Try again in a few seconds."}
 
-// enter waits for a place. The caller gives it back by leave.
+// enter waits for a place. The caller must call leave to release it.
 func (p *places) enter(ctx context.Context, who string) (leave func(), err error) {
 	mine := p.come(who)
 	if mine == nil {
@@ -71,7 +71,7 @@ func (p *places) enter(ctx context.Context, who string) (leave func(), err error
 	}, nil
 }
 
-// come counts a document; nil: there are too many.
+// come counts a document. It returns nil if there are too many.
 func (p *places) come(who string) *sender {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *places) come(who string) *sender {
 	return s
 }
 
-// done forgets a document that come has counted.
+// done removes a document that come has counted.
 func (p *places) done(who string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

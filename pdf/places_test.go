@@ -8,8 +8,8 @@ import (
 	"parley"
 )
 
-// TestPlacesAreShared: one sender has one place, others need not wait for that sender, and a document that waits too
-// long is refused.
+// TestPlacesAreShared: one sender has one place, other senders need not wait for it, and a document that waits too long
+// is refused.
 func TestPlacesAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlaces()
@@ -36,7 +36,7 @@ func TestPlacesAreShared(t *testing.T) {
 		if err != nil || time.Since(begun) != time.Second {
 			t.Fatalf("cid: %v after %v", err, time.Since(begun))
 		}
-		for range mostOfOne { // the first is read
+		for range mostOfOne { // the first one holds the place
 			go func() {
 				if next, err := p.enter(t.Context(), "ann"); err == nil {
 					next()

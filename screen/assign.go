@@ -2,13 +2,13 @@ package screen
 
 import "strings"
 
-// maxJudged is how much of a value is looked at to judge it.
+// maxJudged is how many bytes of a value are judged.
 const maxJudged = 256
 
-// assignments finds values by the names they are given: NAME=value, "name":
-// "value", name => value, and the like.
+// assignments finds values by their names: NAME=value, "name": "value", name =>
+// value, and similar forms.
 func (s *scanner) assignments() {
-	runEnd := 0 // where the run of value characters ends that was measured last
+	runEnd := 0 // end of the run of value characters measured last
 	for i := 0; i < len(s.text); i++ {
 		c := s.text[i]
 		if c != '=' && c != ':' && c != ',' && c != '>' && c != '|' && c != '%' {
@@ -19,7 +19,7 @@ func (s *scanner) assignments() {
 			continue
 		}
 		kind := s.rules.nameKindOf(name)
-		if isNumber(name) && (len(name) == 15 || len(name) == 16) { // a number and a key
+		if isNumber(name) && (len(name) == 15 || len(name) == 16) { // an ID, which a key follows
 			kind = serviceName
 		}
 		if kind == harmlessName {
@@ -56,11 +56,11 @@ func (s *scanner) assignments() {
 	}
 }
 
-// judgeValue is the kind of secret that a value is, or nothing.
+// judgeValue returns the kind of secret that a value is, or "".
 func (s *scanner) judgeValue(kind nameKind, value string, quote, op byte, at int) string {
 	switch kind {
 	case passwordName:
-		tight := op == '=' && at+1 < len(s.text) && s.text[at+1] > ' ' // as in an environment
+		tight := op == '=' && at+1 < len(s.text) && s.text[at+1] > ' ' // as in an environment file
 		if (quote != 0 && (op == '=' || op == ':') || tight) && len(value) >= 6 && !strings.Contains(value, " ") ||
 			looksSecret(value, 8) {
 			return "password"
@@ -83,9 +83,9 @@ func (s *scanner) judgeValue(kind nameKind, value string, quote, op byte, at int
 	return ""
 }
 
-// looksSecret is looksRandom for a value whose name says that it is a secret: a
-// few digits among letters are enough, or letters whose case changes as it does in
-// no name.
+// looksSecret is looksRandom for a value whose name suggests a secret. A few
+// digits among letters are enough, or letters whose case changes as in no
+// ordinary name.
 func looksSecret(v string, n int) bool {
 	if len(v) < n || isPath(v) {
 		return false
@@ -120,8 +120,8 @@ func looksSecret(v string, n int) bool {
 
 func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
-// nameBefore is the name that an assignment at i gives its value: letters, digits
-// and - _ . before it, after spaces and quotes.
+// nameBefore returns the name of an assignment at i: the letters, digits and -
+// _ . before it, ignoring spaces and quotes.
 func (s *scanner) nameBefore(i int) string {
 	for n := 0; n < 8 && i > 0 && strings.IndexByte(" \t\"'`:=?|]", s.text[i-1]) >= 0; n++ {
 		i--
@@ -145,7 +145,7 @@ func (s *scanner) nameBefore(i int) string {
 	return name
 }
 
-// phraseBefore is the name with the words before it, if it has some.
+// phraseBefore returns the name together with the words before it.
 func (s *scanner) phraseBefore(i int) string {
 	from := i
 	for from > 0 && i-from < 32 &&
@@ -155,7 +155,8 @@ func (s *scanner) phraseBefore(i int) string {
 	return s.text[from:i]
 }
 
-// valueAfter is where the value of an assignment at i begins, and its quote.
+// valueAfter returns where the value of an assignment at i begins, and its
+// quote.
 func (s *scanner) valueAfter(i int) (begin int, quote byte) {
 	i++
 	for n := 0; n < 8 && i < len(s.text); n++ {
@@ -176,7 +177,7 @@ func (s *scanner) valueAfter(i int) (begin int, quote byte) {
 	return min(i, len(s.text)), quote
 }
 
-// quoted is where a quoted value ends: at its quote, or at the end of the line.
+// quoted returns the end of a quoted value: its quote, or the end of the line.
 func (s *scanner) quoted(begin int, quote byte) int {
 	for end := begin; end < len(s.text) && end < begin+300; end++ {
 		if s.text[end] == quote || s.text[end] == '\n' {
@@ -208,15 +209,15 @@ func isUUID(v string) bool {
 
 func isNumber(v string) bool { return strings.Trim(v, "0123456789") == "" }
 
-// isPath reports whether v is a path or an address, whose parts may look like
-// anything.
+// isPath reports whether v is a path or a URL. Their parts may look like
+// secrets.
 func isPath(v string) bool {
 	return strings.HasPrefix(v, "/") || strings.HasPrefix(v, "./") || strings.HasPrefix(v, "~/") ||
 		strings.Contains(v, "//") ||
 		strings.Count(v, "/") > 1 && strings.Contains(v, ".")
 }
 
-// longestPart is the longest part of v between slashes, dots and colons.
+// longestPart returns the longest part of v between slashes, dots and colons.
 func longestPart(v string) string {
 	longest := ""
 	for part := range strings.FieldsFuncSeq(v, func(r rune) bool {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// size is n bytes of text made by repeating.
+// size returns n bytes of text, made by repeating text.
 func size(text string, n int) string { return strings.Repeat(text, n/len(text)+1)[:n] }
 
-// loads are texts that try to make a scan slow, besides the ordinary one.
+// loads are ordinary text and texts that try to make a scan slow.
 var loads = []struct{ name, text string }{
 	{"prose", strings.Join(honest, " ")},
 	{"triggers",
@@ -63,8 +63,9 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
-// Whatever a text is, a scan takes time linear in it. The machine may be busy, so
-// the best of a few counts, with much room.
+// TestScanIsLinear: a scan takes time linear in its text, whatever the text is.
+// As the machine may be busy, the test uses the best of several measurements
+// and a generous limit.
 func TestScanIsLinear(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures time")
@@ -78,8 +79,8 @@ func TestScanIsLinear(t *testing.T) {
 	}
 }
 
-// best is the least processor time that a call takes, which other processes do
-// not add to.
+// best returns the least processor time that a call took. Other processes do
+// not affect it much.
 func best(do func()) time.Duration {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -92,7 +93,7 @@ func best(do func()) time.Duration {
 	return least
 }
 
-// noise is n bytes of random words, from a seed of its own.
+// noise returns n bytes of random words, from a fixed seed.
 func noise(n int) string {
 	r := rand.New(rand.NewPCG(1, 2))
 	var b strings.Builder

@@ -10,36 +10,37 @@ import (
 	"strings"
 )
 
-// A canary is a token that stands in an agent's instructions and nowhere else:
-// if it shows up in what a model says, the instructions are being given away.
+// A canary is a token that is in an agent's instructions and nowhere else. If
+// it appears in a model's output, the model is leaking its instructions.
 
 var canaryCoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// Canary is the token of a session: 160 bits that nobody can guess without the
-// key, and that need not be stored.
+// Canary returns the token of a session: 160 bits that cannot be guessed
+// without the key, and that need not be stored.
 func Canary(key []byte, tenant, session string) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(tenant + "\x00" + session))
 	return canaryCoding.EncodeToString(mac.Sum(nil)[:20])
 }
 
-// Contains reports whether the token stands in text, in one of the encodings a
-// Filter knows.
+// Contains reports whether text contains the token, in one of the encodings
+// that a Filter knows.
 func Contains(token, text string) bool {
 	_, leaked := NewFilter(token).Write(text)
 	return leaked
 }
 
-// letterForms are the writings of a token in which case does not matter.
+// letterForms returns the encodings of a token that are matched without regard
+// to case.
 func letterForms(token string) []string {
 	token = strings.ToLower(token)
 	return []string{token, backwards(token), hex.EncodeToString([]byte(token)),
 		hex.EncodeToString([]byte(strings.ToUpper(token)))}
 }
 
-// base64Forms are what every base64 text that has the token in it has in common:
-// of each of the three ways in which it can lie across the groups, the characters
-// that depend on nothing but the token.
+// base64Forms returns what all base64 texts with the token in them have in
+// common. For each of the three alignments to the groups, that is the
+// characters that depend only on the token.
 func base64Forms(token string) (forms []string) {
 	for _, t := range []string{strings.ToLower(token), strings.ToUpper(token)} {
 		for _, coding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
@@ -54,13 +55,13 @@ func base64Forms(token string) (forms []string) {
 	return forms
 }
 
-// A trie is an Aho-Corasick automaton: after each character it knows the longest
-// end of the text that is the beginning of a form.
+// A trie is an Aho-Corasick automaton: after each character it knows the
+// longest suffix of the text that is a prefix of a form.
 type trie struct {
 	nodes []trieNode
-	root  [256]int32 // where each character leads from the start
-	chars [256]bool  // what occurs in the forms; anything else separates
-	most  int        // the length of the longest form
+	root  [256]int32 // the next node for each character at the root
+	chars [256]bool  // characters of the forms, and letters and digits; all others separate
+	most  int        // length of the longest form
 }
 
 type trieNode struct {
@@ -113,7 +114,7 @@ func newTrie(forms []string) *trie {
 	return t
 }
 
-// follow is the child of a node by a character, or 0.
+// follow returns the child of a node for a character, or 0.
 func (t *trie) follow(at int32, c byte) int32 {
 	for child := t.nodes[at].child; child != 0; child = t.nodes[child].sibling {
 		if t.nodes[child].char == c {

@@ -55,7 +55,7 @@ func aligned(coding *base64.Encoding, before, after int) func(string) string {
 	}
 }
 
-// writings are all the ways in which a token must not leave.
+// writings are all the encodings in which a token must not leave.
 var writings = func() map[string]func(string) string {
 	w := map[string]func(string) string{
 		"plain":         func(s string) string { return s },
@@ -103,7 +103,7 @@ var writings = func() map[string]func(string) string {
 	return w
 }()
 
-// Every writing, cut in two at every place: the halves never let the token out.
+// TestNoWritingOfATokenLeaves cuts every encoding in two at every place: the halves never let the token out.
 func TestNoWritingOfATokenLeaves(t *testing.T) {
 	for name, write := range writings {
 		form := write(token)
@@ -112,7 +112,7 @@ func TestNoWritingOfATokenLeaves(t *testing.T) {
 				t.Errorf("%s is not found: %q", name, text)
 				continue
 			}
-			whole, _ := NewFilter(token).Write(text) // what may leave, however it is cut
+			whole, _ := NewFilter(token).Write(text) // the text that may leave, however it is cut
 			if Contains(token, whole) || len(whole) > strings.Index(text, form)+len("https://evil.example/?q=key%3D") {
 				t.Errorf("%s: %q leaves", name, whole)
 			}
@@ -126,7 +126,7 @@ func TestNoWritingOfATokenLeaves(t *testing.T) {
 				if c, leaked := f.Write("more"); c != "" || !leaked || f.Close() != "" {
 					t.Fatalf("%s: something leaves after the leak: %q", name, c)
 				}
-				// Also with something else in between, for which the first half has to leave.
+				// The same with an interruption, before which the first half must leave.
 				f = NewFilter(token)
 				a, _ = f.Write(text[:i])
 				a += f.Close()
@@ -138,15 +138,16 @@ func TestNoWritingOfATokenLeaves(t *testing.T) {
 	}
 }
 
-// Any writing in any text in any pieces halts before its last byte leaves; the
-// same without the token comes out as it went in.
+// TestTokensInPieces: any encoding in any text, cut in any way, is stopped
+// before its last byte leaves. The same text without the token passes
+// unchanged.
 func TestTokensInPieces(t *testing.T) {
 	names := sorted(writings)
 	rapid.Check(t, func(t *rapid.T) {
 		secret := Canary([]byte("key"), rapid.String().Draw(t, "tenant"), rapid.String().Draw(t, "session"))
 		form := writings[rapid.SampledFrom(names).Draw(t, "writing")](secret)
-		// Letters and digits right before or after it may be part of the same base64
-		// or of the same hex, and shift it; that is what the alignments are for.
+		// Letters and digits directly before or after the token may belong to the same base64 or hex and shift it. The
+		// alignments in writings cover that.
 		before := rapid.StringOfN(rapid.RuneFrom([]rune("ab7 .%\\&#x-=\né\u200b"+secret[:4])), 0, 40, -1).Draw(t,
 			"before") + " "
 		after := " " + rapid.String().Draw(t, "after")
@@ -173,8 +174,9 @@ func TestTokensInPieces(t *testing.T) {
 	})
 }
 
-// Parts of a token never halt, and everything comes out byte for byte. No part
-// has the middle of the token, so that no row of them makes it up.
+// TestAMillionPiecesWithoutTheToken: parts of a token never stop the text, and
+// it passes byte for byte. No part contains the middle of the token, so no
+// sequence of parts forms it.
 func TestAMillionPiecesWithoutTheToken(t *testing.T) {
 	const part = 14 // of 32 characters
 	back := backwards(token)
@@ -207,7 +209,7 @@ func TestAMillionPiecesWithoutTheToken(t *testing.T) {
 	}
 }
 
-// What is held back is let go as soon as it cannot become the token any more.
+// TestOnlyWhatMayBecomeATokenIsHeldBack: held text is released as soon as it can no longer become the token.
 func TestOnlyWhatMayBecomeATokenIsHeldBack(t *testing.T) {
 	for _, c := range []struct{ name, piece, next, held string }{
 		{"nothing", "!?", "", ""},
@@ -292,7 +294,7 @@ func BenchmarkFilter(b *testing.B) {
 			for b.Loop() {
 				f := NewFilter(token)
 				for rest := text; rest != ""; {
-					n := min(24, len(rest)) // a piece of a model's answer
+					n := min(24, len(rest)) // a chunk of a model's answer
 					f.Write(rest[:n])
 					rest = rest[n:]
 				}

@@ -11,7 +11,7 @@ import (
 	"parley/port"
 )
 
-// says is a model that answers the same to everybody.
+// says is a model that always gives the same answer.
 type says struct {
 	answer string
 	err    error
@@ -53,7 +53,7 @@ func TestClassifier(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v", answer, got, err, want)
 		}
 	}
-	// Whatever is no verdict is no permission.
+	// An invalid verdict is an error, not a permission.
 	for _, answer := range []string{"", "no", `{}`, `{"injection": "no", "confidence": 0}`, `{"injection": false}`,
 		`{"injection": false, "confidence": 2}`,
 		`{"injection": false, "confidence": 0} {"injection": true, "confidence": 1}`,

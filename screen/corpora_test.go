@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// corpus is where a file of the third-party test data is.
+// corpus returns the path of a file of the third-party test data.
 func corpus(t testing.TB, parts ...string) string {
 	t.Helper()
 	root := cmp.Or(os.Getenv("PARLEY_CORPORA"), filepath.Join("..", "..", "shared", "data"))
@@ -24,7 +24,7 @@ func corpus(t testing.TB, parts ...string) string {
 // A sample is a labelled prompt.
 type sample struct {
 	Set, Label, Text string
-	Half             int // rules were written by looking at half 0 only
+	Half             int // 0 or 1; the rules were written by looking at half 0 only
 }
 
 func samples(t testing.TB) (all []sample) {

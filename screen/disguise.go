@@ -2,11 +2,11 @@ package screen
 
 const minTypo = 6
 
-// segmented says that a word was cut into words that were handed on already.
+// segmented means that a word was split into words that were already handled.
 const segmented = -1
 
-// disguise finds the word that an unknown one stands for: written with digits
-// and signs, with its inner letters shuffled, or several words without spaces.
+// disguise finds the word behind an unknown one: written with digits and signs,
+// with its inner letters shuffled, or several words without spaces.
 func (m *matcher) disguise(word []byte, flags flag) int {
 	letters, digits, ascii := false, false, true
 	for _, c := range word {
@@ -42,8 +42,8 @@ func (m *matcher) disguise(word []byte, flags flag) int {
 	return m.segment(word, flags)
 }
 
-// segment cuts letters without spaces into known words, the longest first; what
-// lies between them counts as one word.
+// segment splits letters without spaces into known words, the longest first.
+// Letters between them count as one word.
 func (m *matcher) segment(word []byte, flags flag) int {
 	found, unknown := false, false
 	for i := 0; i < len(word); {
@@ -85,7 +85,8 @@ func (m *matcher) prefix(s []byte) int {
 	return 0
 }
 
-// leetKey folds what can stand for the same letter into one, in place.
+// leetKey replaces characters that can stand for the same letter by one, in
+// place.
 func leetKey(word []byte) []byte {
 	for i, c := range word {
 		switch c {
@@ -113,8 +114,8 @@ func leetKey(word []byte) []byte {
 	return word
 }
 
-// typoKey sorts the letters between the first and the last, in place. Words are
-// short, so the simple way is the fast one.
+// typoKey sorts the letters between the first and the last, in place. It uses
+// insertion sort, as words are short.
 func typoKey(word []byte) []byte {
 	inner := word[1 : len(word)-1]
 	for i := range inner {

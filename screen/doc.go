@@ -1,7 +1,8 @@
-// Package screen looks at text that goes in and out: the sentinel finds attempts
-// to talk a model out of its instructions, the canary shows when a model gives
-// its instructions away, the redactor takes secrets out of what tools print.
+// Package screen checks text on its way in and out. The sentinel finds
+// prompt-injection attempts. The canary shows when a model leaks its
+// instructions. The redactor removes secrets from the output of tools.
 //
-// All of it computes and nothing else: no I/O, no clock, no goroutines. Every
-// function takes time linear in its text, whatever the text is.
+// Everything here only computes, except the Classifier, which calls a model: no
+// I/O, no clock, no goroutines. Every function takes time linear in its text,
+// whatever the text is.
 package screen

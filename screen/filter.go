@@ -1,40 +1,41 @@
 package screen
 
-// maxGap is how many bytes may stand between two characters of a token that is
-// written with something in between. More is taken for other text: without an
-// end, a token's first letter could hold back all that follows.
+// maxGap is how many bytes may separate two characters of a token. A longer gap
+// counts as other text: without a limit, the first letter of a token could hold
+// back all following text.
 const maxGap = 64
 
-// A Filter lets text through piece by piece until a token would leave with it. It
-// finds the token in any case, with anything but letters and digits between its
-// characters (spaces, dots, line ends, invisible characters), backwards, in
-// hexadecimal, in base64 however it lies there, and with characters written as
-// %61, \x61, \u0061 or &#97;. It holds back no more than an end of the text that
-// can still become one of these.
+// A Filter passes text on piece by piece until a token would leave with it. It
+// finds the token in any case, and with any characters between its characters
+// except letters and digits: spaces, dots, line ends, invisible characters. It
+// also finds the token backwards, in hexadecimal, in base64 at any alignment,
+// and with characters written as %61, \x61, \u0061 or &#97;. It holds back only
+// the end of the text that can still become one of these.
 type Filter struct {
-	letters cursor // case does not matter
-	decoded cursor // the same, after escapes
+	letters cursor // in lower case
+	decoded cursor // the same, after decoding escapes
 	base64  cursor
 
-	escape   [8]byte // an escape that has begun
+	escape   [8]byte // the current, incomplete escape
 	escaping int
 	escapeAt int
 
 	pos    int    // bytes taken
-	held   []byte // the last of them, not let through yet
+	held   []byte // the last of them, held back so far
 	leaked bool
 }
 
-// A cursor is a place in a trie, and where the characters that led there stand.
+// A cursor is a position in a trie, with the positions of the characters that
+// led there.
 type cursor struct {
 	trie *trie
 	at   int32
-	last int   // where the last character stood
-	from []int // a ring: where each of the last characters began
+	last int   // position of the last character
+	from []int // a ring: the beginnings of the last characters
 	n    int
 }
 
-// NewFilter is a filter for a token made by Canary.
+// NewFilter returns a filter for a token made by Canary.
 func NewFilter(token string) *Filter {
 	if token == "" {
 		return &Filter{letters: newCursor(newTrie(nil)), decoded: newCursor(newTrie(nil)),
@@ -47,13 +48,14 @@ func NewFilter(token string) *Filter {
 
 func newCursor(t *trie) cursor { return cursor{trie: t, from: make([]int, t.most+1)} }
 
-// Write takes the next piece and returns what may leave now. Once leaked is true
-// nothing leaves any more; what is returned with it ends before the token.
+// Write takes the next piece and returns the text that may leave now. Once
+// leaked is true, no text leaves any more; the text returned with it ends
+// before the token.
 func (f *Filter) Write(piece string) (safe string, leaked bool) {
 	if f.leaked {
 		return "", true
 	}
-	start := f.pos - len(f.held) // of what has not left
+	start := f.pos - len(f.held) // of the text that has not left
 	for i := range len(piece) {
 		begin := f.take(piece[i], f.pos)
 		f.pos++
@@ -74,15 +76,15 @@ func (f *Filter) Write(piece string) (safe string, leaked bool) {
 	return safe, false
 }
 
-// Close returns what was held back: the text has ended, or something else comes
-// in between. What is written afterwards is still taken for its continuation.
+// Close returns the text held back, because the text has ended or is
+// interrupted. Text written afterwards still counts as its continuation.
 func (f *Filter) Close() (rest string) {
 	rest = string(f.held)
 	f.held = nil
 	return rest
 }
 
-// cut is the first n bytes of what was held and the piece after it.
+// cut returns the first n bytes of the held text and the piece after it.
 func (f *Filter) cut(piece string, n int) string {
 	switch {
 	case len(f.held) == 0:
@@ -93,7 +95,8 @@ func (f *Filter) cut(piece string, n int) string {
 	return string(f.held) + piece[:n-len(f.held)]
 }
 
-// take takes one byte and returns where a token began that ends with it, or -1.
+// take takes one byte. If it completes a token, take returns where the token
+// began, otherwise -1.
 func (f *Filter) take(c byte, pos int) int {
 	begin := -1
 	if f.letters.trie.chars[c] {
@@ -110,7 +113,7 @@ func (f *Filter) take(c byte, pos int) int {
 	return begin
 }
 
-// hold is where the text begins that must not leave yet.
+// hold returns where the text begins that must not leave yet.
 func (f *Filter) hold() int {
 	hold := min(f.letters.begins(f.pos), f.decoded.begins(f.pos), f.base64.begins(f.pos))
 	if f.escaping > 0 {
@@ -119,7 +122,7 @@ func (f *Filter) hold() int {
 	return hold
 }
 
-// unescape feeds the cursor that reads escapes.
+// unescape feeds the cursor that decodes escapes.
 func (f *Filter) unescape(c byte, pos int) int {
 	if f.escaping == 0 {
 		if c == '%' || c == '\\' || c == '&' {
@@ -138,7 +141,8 @@ func (f *Filter) unescape(c byte, pos int) int {
 		f.escaping = 0
 		return f.decoded.letter(char, f.escapeAt, pos)
 	}
-	// It was none: its first byte separates, the others are taken again.
+	// It was no escape: its first byte is a separator, and the others are taken
+	// again.
 	rest, from := f.escape, f.escapeAt
 	n := f.escaping
 	f.escaping = 0
@@ -154,12 +158,12 @@ func (f *Filter) unescape(c byte, pos int) int {
 type escapeState int
 
 const (
-	escapeOpen escapeState = iota // more is to come
+	escapeOpen escapeState = iota // incomplete
 	escapeDone
 	escapeNone
 )
 
-// readEscape reads %61, \x61, \u0061, &#97; and &#x61;. Only ASCII matters.
+// readEscape decodes %61, \x61, \u0061, &#97; and &#x61;. Only ASCII matters.
 func readEscape(s []byte) (char byte, state escapeState) {
 	digits, from, base := 2, 1, 16
 	end := false
@@ -220,7 +224,7 @@ func toLower(c byte) byte {
 	return c
 }
 
-// letter takes a character, if it is one that can be in a form.
+// letter takes a character, unless it is one that separates.
 func (c *cursor) letter(char byte, begin, end int) int {
 	if !c.trie.chars[char] {
 		return -1
@@ -228,8 +232,8 @@ func (c *cursor) letter(char byte, begin, end int) int {
 	return c.next(toLower(char), begin, end)
 }
 
-// next takes a character that stands from begin to end, and returns where a form
-// began that ends with it, or -1.
+// next takes a character that extends from begin to end. If it completes a
+// form, next returns where the form began, otherwise -1.
 func (c *cursor) next(char byte, begin, end int) int {
 	if c.at != 0 && begin-c.last > maxGap+1 {
 		c.at = 0
@@ -247,8 +251,8 @@ func (c *cursor) next(char byte, begin, end int) int {
 	return -1
 }
 
-// begins is where the characters begin that can still become a form: pos, if
-// there are none.
+// begins returns where the characters begin that can still become a form. If
+// there are none, it returns pos.
 func (c *cursor) begins(pos int) int {
 	if c.at == 0 || pos-1-c.last > maxGap {
 		return pos

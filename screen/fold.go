@@ -9,9 +9,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// lookalikes are letters that are drawn like a Latin one, after that one. What
-// Unicode itself calls compatible (fullwidth, mathematical, circled letters) is
-// not here: normalisation finds it.
+// lookalikes lists groups of a Latin letter and letters that look like it.
+// Letters that Unicode considers compatible (fullwidth, mathematical, circled)
+// are not listed: normalization maps them.
 const lookalikes = `aаαɑᴀⲁАΑᎪ bвβƅʙᏏВΒᏼᏴ cсᴄϲⲥСϹᏟ dԁɗᴅđᎠ eеεєᴇҽЕΕᎬ fғƒꜰϝ gɡɢցԍᏀ hһнհʜħНΗᎻ iіιıɪӏІΙᎥ jјϳյᴊЈᎫ
 kкκᴋКΚᏦ lʟłⅼᏞ mмᴍⅿМΜᎷ nηпոɴΝ oоοօᴏøσОΟⲟ pрρᴘРΡᏢ qԛգզ rгʀᴦᎡᏒ sѕꜱЅᏚᏕ tтτᴛŧТΤᎢ uυսᴜцᑌ
 vνᴠѵᏙᐯ wωԝᴡшᎳᏔ xхχⅹХΧ yуγʏүУΥ zᴢᏃΖ`
@@ -27,10 +27,11 @@ var lookalike = func() map[rune]rune {
 	return m
 }()
 
-// visible is text as a reader sees it, spelt in as few alphabets as possible:
-// letters that look Latin are Latin, accents are off, what cannot be seen is
-// gone. Characters of the tag block, which nobody sees and models read, become
-// the ASCII they stand for. Case is kept, for the sake of base64.
+// visible returns text as a reader sees it, in as few alphabets as possible.
+// Letters that look Latin become Latin, accents are removed, and invisible
+// characters are removed. Characters of the tag block, which are invisible to
+// people but not to models, become the ASCII characters they stand for. Case is
+// kept, because base64 needs it.
 func visible(text string) string {
 	i := 0
 	for i < len(text) && text[i] < utf8.RuneSelf && !control(text[i]) {
@@ -44,7 +45,7 @@ func visible(text string) string {
 	for i < len(text) {
 		if c := text[i]; c < utf8.RuneSelf {
 			i++
-			if !control(c) { // a model reads over them
+			if !control(c) { // models ignore control characters
 				out = append(out, c)
 			}
 			continue
@@ -58,7 +59,8 @@ func visible(text string) string {
 
 func control(c byte) bool { return c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0x7f }
 
-// folded holds what the first alphabets fold to, because Unicode's tables are slow.
+// folded holds the folded forms of the first alphabets, because Unicode's
+// tables are slow.
 var folded = sync.OnceValue(func() []string {
 	table := make([]string, 0x3000)
 	for r := rune(utf8.RuneSelf); int(r) < len(table); r++ {

@@ -10,15 +10,15 @@ import (
 	"unicode"
 )
 
-// A foreignRule is one of somebody else's rules for secrets. It is used to make
-// texts with secrets in them, and for nothing else.
+// A foreignRule is a gitleaks rule for secrets. The tests use it only to make
+// texts with secrets in them.
 type foreignRule struct {
 	id       string
 	regex    *regexp.Regexp
 	keywords []string
 }
 
-// foreignRules reads as much of the file's TOML as there is in it.
+// foreignRules parses the subset of TOML that the file uses.
 func foreignRules(t testing.TB) (rules []foreignRule) {
 	raw, err := os.ReadFile(corpus(t, "secrets", "gitleaks.toml"))
 	if err != nil {
@@ -57,14 +57,14 @@ func foreignRules(t testing.TB) (rules []foreignRule) {
 	return rules
 }
 
-// A maker makes texts that a regular expression matches.
+// A maker makes texts that match a regular expression.
 type maker struct {
 	r    *rand.Rand
-	wild bool // optional parts are there, with anything in them
+	wild bool // include optional parts, with random contents
 }
 
-// sample is a text the rule matches, with one of its keywords, and the secret in
-// it.
+// sample returns a text that matches the rule, with one of its keywords, and
+// the secret in it.
 func (m maker) sample(rule foreignRule) (text, secret string) {
 	parsed, err := syntax.Parse(rule.regex.String(), syntax.Perl)
 	if err != nil {
@@ -82,7 +82,7 @@ func (m maker) sample(rule foreignRule) (text, secret string) {
 			continue
 		}
 		secret := ""
-		for _, g := range groups[1:] { // some only hold a part of the name
+		for _, g := range groups[1:] { // some groups only contain a part of the name
 			if len(g) > len(secret) {
 				secret = g
 			}
@@ -139,7 +139,7 @@ func (m maker) write(b *strings.Builder, re *syntax.Regexp) {
 	}
 }
 
-// pick is a printable character of a class.
+// pick returns a printable character of a class.
 func (m maker) pick(class []rune) rune {
 	var some []rune
 	for i := 0; i < len(class); i += 2 {

@@ -7,11 +7,12 @@ const (
 	keyEnds   = "-----END"
 )
 
-// keys finds private keys in a text. It remembers where the next line and the next
-// end are, so that no text makes it look for them again and again.
+// keys finds private keys in a text. It remembers the positions of the next
+// line break and of the next end marker, so that it never searches for them
+// repeatedly.
 type keys struct {
 	text        string
-	line, close int // of the next line break and the next end, from somewhere before
+	line, close int // positions of a line break and an end marker, from earlier searches
 }
 
 func newKeys(text string) *keys { return &keys{text: text, line: -1, close: -1} }
@@ -31,8 +32,8 @@ func (s *scanner) privateKeys() {
 	}
 }
 
-// next is where the next private key begins and ends, and whether it may go on
-// after the text; begin is -1 if there is none.
+// next returns where the next private key begins and ends, and whether it may
+// continue after the text; begin is -1 if there is none.
 func (k *keys) next(from int) (begin, end int, open bool) {
 	for {
 		i := strings.Index(k.text[from:], keyBegins)
@@ -50,8 +51,8 @@ func (k *keys) next(from int) (begin, end int, open bool) {
 	}
 }
 
-// end is where the inside of a key ends that goes on at from: with its end, or
-// before the first line that is in no key.
+// end returns where a key ends whose body continues at from: after its end
+// marker, or before the first line that cannot be part of a key.
 func (k *keys) end(from int) (end int, open bool) {
 	for end = from; ; {
 		i := from
@@ -73,7 +74,7 @@ func (k *keys) end(from int) (end int, open bool) {
 			end, from = i, i+2
 			continue
 		}
-		// No base64. The line may still hold the end, or be a header.
+		// Not base64. The line may still contain the end marker, or be a header.
 		k.line = k.find(k.line, i, "\n")
 		if k.close = k.find(k.close, i, keyEnds); k.close < k.line {
 			return k.closed(k.close)
@@ -90,7 +91,7 @@ func (k *keys) end(from int) (end int, open bool) {
 	}
 }
 
-// closed is where the end of a key that begins at i ends itself: -----END NAME-----.
+// closed returns the end of an end marker that begins at i: -----END NAME-----.
 func (k *keys) closed(i int) (int, bool) {
 	i += len(keyEnds)
 	for i < len(k.text) && (isAlnum(k.text[i]) || k.text[i] == ' ') {
@@ -102,7 +103,7 @@ func (k *keys) closed(i int) (int, bool) {
 	return i, i == len(k.text)
 }
 
-// find is where what comes next at or after from; known is an earlier answer.
+// find returns the next position of what at or after from; known is an earlier result.
 func (k *keys) find(known, from int, what string) int {
 	if known >= from {
 		return known

@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// A matcher is one scan. It goes through the words once and remembers for each
-// step of each pattern where it was last reached: an earlier place could not be
-// followed by anything that a later one could not. So a scan takes time linear
-// in the words, with no way to make it go back.
+// A matcher is one scan. It passes through the words once. For each step of
+// each pattern it remembers only where the step was last reached: any
+// continuation of an earlier place also continues a later one. So a scan takes
+// linear time, and no text can make it backtrack.
 type matcher struct {
 	g  *grammar
-	at []int // of each step: the word after the last one of the match so far
+	at []int // of each step: number of the word after the last match so far
 
 	phraseAt    []int
-	phraseFlags []flag // of the word a phrase began with
+	phraseFlags []flag // of the first word of a phrase
 
 	now     int // number of the next word
-	textAt  int // number of the first word of the text that is judged
+	textAt  int // number of the first word of the text to judge
 	matches []int
 	matched []bool
 	best    float64
@@ -32,7 +32,7 @@ type reached struct {
 	at    int
 }
 
-// A disguised word is one that was found in rot13 or backwards.
+// A disguised word is a word that was found in rot13 or backwards.
 type disguised struct {
 	word, at int
 	flags    flag
@@ -48,7 +48,7 @@ func newMatcher(g *grammar) *matcher {
 	return m
 }
 
-// forget makes the matcher ready for another reading of the same words.
+// forget prepares the matcher for another pass over the same words.
 func (m *matcher) forget() {
 	for _, list := range [][]int{m.at, m.phraseAt, m.matches} {
 		for i := range list {
@@ -57,7 +57,7 @@ func (m *matcher) forget() {
 	}
 }
 
-// begin says that what was read so far are the earlier texts.
+// begin marks the end of the earlier texts.
 func (m *matcher) begin() { m.textAt = m.now }
 
 func (m *matcher) read(text string) {
@@ -65,7 +65,7 @@ func (m *matcher) read(text string) {
 	r.read()
 }
 
-// each takes the next word.
+// each handles the next word.
 func (m *matcher) each(word []byte, flags flag) {
 	var e entry
 	known := false
@@ -90,7 +90,7 @@ func (m *matcher) each(word []byte, flags flag) {
 	m.now++
 }
 
-// step moves every pattern on that waits for this word.
+// step advances every pattern that waits for this word.
 func (m *matcher) step(word int, flags flag) {
 	for _, class := range m.g.classes[word] {
 		m.reach(class, m.now, flags)
@@ -118,8 +118,8 @@ func (m *matcher) step(word int, flags flag) {
 	m.pending = m.pending[:0]
 }
 
-// reach takes a member of a class that began with word number start and ends
-// with the current one.
+// reach handles a member of a class that begins with word number start and ends
+// with the current word.
 func (m *matcher) reach(class, start int, flags flag) {
 	for _, s := range m.g.steps[class] {
 		if s.flags&^flags != 0 {
@@ -163,8 +163,8 @@ func (m *matcher) match(rule int) {
 	m.best = max(m.best, fresh)
 }
 
-// disguises reads again what may be in rot13 or written backwards, word by word
-// or as a whole, unless the text is blocked already.
+// disguises makes further passes over words that may be in rot13 or backwards,
+// word by word or as a whole. It stops when the text is blocked.
 func (m *matcher) disguises() {
 	m.again(m.rot13)
 	m.again(m.backwards)
@@ -193,7 +193,7 @@ func (m *matcher) again(words []disguised) {
 	m.now = end
 }
 
-// turned are the flags of a word in a text that is read from its end.
+// turned returns the flags of a word in a text that is read backwards.
 func turned(f flag) (back flag) {
 	if f&starts != 0 {
 		back |= ends

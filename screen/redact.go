@@ -8,28 +8,27 @@ import (
 	"strings"
 )
 
-// A Redactor takes secrets out of text: the server's own, wherever they stand,
-// and whatever looks like somebody's. It can be used by any number of goroutines
-// at once.
+// A Redactor removes secrets from text: the server's own, in any position, and
+// any text that looks like a secret. It is safe for concurrent use.
 type Redactor struct {
 	rules *secretGrammar
 	own   *trie
-	lines int // length of the longest secret of the server's own that has a line end in it
+	lines int // length of the longest own secret that contains a line end
 }
 
-// Found says that a secret was at a place of the text, and what kind of secret.
-// It does not say the secret.
+// Found describes the place and kind of a secret in a text. It does not contain
+// the secret.
 type Found struct {
 	Kind string
-	At   int // in bytes, in the text as it was
+	At   int // byte offset in the original text
 }
 
-// Shorter secrets of the server's own are not looked for: too much ordinary text
-// would be taken for them.
+// Shorter own secrets are not searched for: they would match too much ordinary
+// text.
 const minOwn = 8
 
-// NewRedactor is a redactor that also knows the server's own secrets: keys of
-// providers, tokens, passwords.
+// NewRedactor returns a redactor that also knows the server's own secrets:
+// provider keys, tokens, passwords.
 func NewRedactor(own ...string) *Redactor {
 	var forms []string
 	lines := 0
@@ -54,8 +53,8 @@ func NewRedactor(own ...string) *Redactor {
 	return &Redactor{rules: theSecretGrammar(), own: newTrie(forms), lines: lines}
 }
 
-// HasOwn reports whether one of the server's own secrets stands in text, as it is
-// or in base64 or in its form for URLs.
+// HasOwn reports whether text contains one of the server's own secrets, as it
+// is, in base64 or URL-encoded.
 func (r *Redactor) HasOwn(text string) bool {
 	at := int32(0)
 	for i := range len(text) {
@@ -67,8 +66,8 @@ func (r *Redactor) HasOwn(text string) bool {
 	return false
 }
 
-// Redact is text with [redacted:<kind>] in the place of each secret. A text
-// without secrets comes back as it is.
+// Redact returns text with [redacted:<kind>] in place of each secret. It
+// returns a text without secrets unchanged.
 func (r *Redactor) Redact(text string) (string, []Found) {
 	spans := r.find(text)
 	if len(spans) == 0 {
@@ -92,13 +91,13 @@ func replace(text string, spans []span) (string, []Found) {
 	return out.String(), found
 }
 
-// A span is where a secret stands.
+// A span is the place of a secret.
 type span struct {
 	from, to int
 	kind     string
 }
 
-// find is where secrets stand, in order, none inside another.
+// find returns the places of secrets, in order and without overlaps.
 func (r *Redactor) find(text string) []span {
 	s := scanner{rules: r.rules, text: text}
 	s.ownSecrets(r.own)
@@ -111,8 +110,9 @@ func (r *Redactor) find(text string) []span {
 	if len(s.spans) < 2 {
 		return s.spans
 	}
-	// Of two that overlap the one that begins first stays and covers both; what
-	// was found first is the more certain kind.
+	// Of two overlapping spans, the one that begins first stays and covers
+	// both. If both begin at the same place, the one found first has the more
+	// certain kind.
 	slices.SortStableFunc(s.spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	kept := s.spans[:1]
 	for _, next := range s.spans[1:] {

@@ -6,26 +6,27 @@ import (
 )
 
 const (
-	// maxHeld is how much of a text without line ends, or of a key that does not
-	// end, is held back before it must go.
+	// maxHeld limits how much of a text without line ends, or of a key that
+	// does not end, is held back.
 	maxHeld = 16 << 10
-	// keptBack of it stays then, so that a secret which begins there is seen whole.
+	// keptBack is the part of it that stays held, so that a secret that begins
+	// there is found whole.
 	keptBack = 4 << 10
 )
 
-// A RedactStream redacts text that comes in pieces: what it lets out, put
-// together, is what Redact makes of the whole. It holds back the last line until
-// it ends, and a private key until it ends; of a line that does not end, no more
-// than 16 KiB.
+// A RedactStream redacts text that arrives in pieces. Its outputs, put
+// together, are the result of Redact for the whole text. It holds back the last
+// line and a private key until they end. Of a line that does not end, it holds
+// back at most 16 KiB.
 type RedactStream struct {
 	r    *Redactor
 	held string
-	at   int // of held in the whole text
+	at   int // offset of held in the whole text
 
-	// A secret that was too long to hold left as one; what still comes of it is
-	// dropped.
+	// If a secret was too long to hold, it has left as one placeholder. The
+	// rest of the secret is dropped.
 	dropping dropping
-	tail     string // the last line of a key that is dropped
+	tail     string // the last line of a key that is being dropped
 }
 
 type dropping int
@@ -36,11 +37,11 @@ const (
 	dropKey
 )
 
-// Stream is a stream of its own for one text.
+// Stream returns a new stream for one text.
 func (r *Redactor) Stream() *RedactStream { return &RedactStream{r: r} }
 
-// Write takes the next piece and returns what may leave now, and what was found
-// in it.
+// Write takes the next piece. It returns the text that may leave now, and the
+// secrets found in it.
 func (s *RedactStream) Write(piece string) (string, []Found) {
 	if piece = s.drop(piece); piece == "" {
 		return "", nil
@@ -56,7 +57,7 @@ func (s *RedactStream) Write(piece string) (string, []Found) {
 // Close returns the rest.
 func (s *RedactStream) Close() (string, []Found) { return s.let(s.held, len(s.held)) }
 
-// let redacts the first n bytes, lets them out and keeps the others.
+// let redacts and returns the first n bytes of text, and holds back the rest.
 func (s *RedactStream) let(text string, n int) (string, []Found) {
 	out, found := s.r.Redact(text[:n])
 	return out, s.keep(text, n, found)
@@ -71,7 +72,7 @@ func (s *RedactStream) keep(text string, n int, found []Found) []Found {
 	return found
 }
 
-// drop is piece without what still belongs to a secret that has left.
+// drop returns piece without the part that belongs to a secret that has left.
 func (s *RedactStream) drop(piece string) string {
 	rest := piece
 	switch s.dropping {
@@ -98,8 +99,8 @@ func (s *RedactStream) drop(piece string) string {
 	return rest
 }
 
-// complete is how much of a text can be judged by itself: whole lines, none of
-// which has a part of a secret of several lines.
+// complete returns how much of a text can be judged by itself: whole lines that
+// do not contain part of a longer secret.
 func (s *RedactStream) complete(text string) int {
 	n := strings.LastIndexByte(text, '\n') + 1
 	if s.r.lines > 0 {
@@ -133,8 +134,8 @@ func (s *RedactStream) complete(text string) int {
 
 func lineStart(text string, i int) int { return strings.LastIndexByte(text[:i], '\n') + 1 }
 
-// force lets out most of a text that has grown too long, but no part of a secret
-// that may go on.
+// force returns most of a text that has grown too long, but no part of a secret
+// that may continue.
 func (s *RedactStream) force(text string) (string, []Found) {
 	spans := s.r.find(text)
 	cut := len(text) - keptBack
@@ -147,7 +148,7 @@ func (s *RedactStream) force(text string) (string, []Found) {
 			break
 		}
 		if cut = sp.from; cut < keptBack && len(text)-sp.from > maxHeld-keptBack {
-			// Nothing but this secret: it leaves as one.
+			// There is nothing but this secret: it leaves as one placeholder.
 			s.dropping = dropToken
 			if sp.kind == "private_key" {
 				s.dropping, s.tail = dropKey, ""

@@ -13,7 +13,7 @@ import (
 
 const pem = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7bq5nRz0\nq1Zz+/abcdEFGH0123456789\n-----END RSA PRIVATE KEY-----"
 
-// secrets are made up; each is what its kind looks like.
+// secrets are made up; each has the form of its kind.
 var secrets = []struct{ text, want string }{
 	{"AKIA" + "QYLPMN5HFIQR7XYZ", "[redacted:aws_key]"},
 	{"token ghp_" + "16C7e42F292c6912E7710c838347Ae178B4a here", "token [redacted:github_token] here"},
@@ -125,7 +125,8 @@ func TestFoundSaysWhere(t *testing.T) {
 	}
 }
 
-// However a text is cut into pieces, what leaves is what Redact makes of it.
+// TestAStreamIsRedactedLikeAText: however a text is cut, the stream's output
+// equals that of Redact.
 func TestAStreamIsRedactedLikeAText(t *testing.T) {
 	r := NewRedactor("own secret over\ntwo lines", "another-own-secret")
 	var parts []string
@@ -156,7 +157,8 @@ func TestAStreamIsRedactedLikeAText(t *testing.T) {
 	})
 }
 
-// Text without line ends does not pile up, and secrets in it do not get through.
+// TestLongLinesInAStream: text without line ends does not pile up, and its
+// secrets do not pass.
 func TestLongLinesInAStream(t *testing.T) {
 	r := NewRedactor()
 	key := "sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc"

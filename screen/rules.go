@@ -12,7 +12,7 @@ import (
 	"parley"
 )
 
-// The form of a rules file.
+// rulesFile is the format of a rules file.
 type rulesFile struct {
 	Flag  float64             `yaml:"flag"`
 	Block float64             `yaml:"block"`
@@ -24,24 +24,24 @@ type rulesFile struct {
 	} `yaml:"rules"`
 }
 
-// A rule is a reason to suspect a text, and how much of one it is.
+// A rule is a reason to suspect a text, with its weight.
 type rule struct {
 	name   string
 	weight float64
 }
 
 // A step is one element of a pattern: a class of words that must come at most
-// gap words after the step before it.
+// gap words after the previous step.
 type step struct {
-	index int32 // in matcher.at; the step before it is index-1
+	index int32 // in matcher.at; the previous step is index-1
 	rule  int16
 	gap   int8
-	flags flag // the word must stand like this
+	flags flag // required flags of the word
 	first bool
 	last  bool
 }
 
-// A phrase is a member of classes that has several words.
+// A phrase is a member of classes that consists of several words.
 type phrase struct {
 	classes []int
 	words   int
@@ -54,12 +54,12 @@ type phraseStep struct {
 	last   bool
 }
 
-// A vocabulary entry says what a string of letters may be: a word, a word in
-// rot13, a word written backwards. Zero is none.
+// An entry lists the words that a string of letters may be: as it is, in rot13,
+// or backwards. Zero means none.
 type entry struct{ plain, rot13, backwards int }
 
-// lengths says by two bytes how long words may be. Most words of a text are in no
-// rule, and this tells faster than a map.
+// lengths records, for pairs of bytes, which lengths words have. Most words of
+// a text are in no rule, and this check is faster than a map.
 type lengths [1 << 16]uint32
 
 func (l *lengths) add(a, b byte, n int)      { l[int(a)<<8|int(b)] |= 1 << min(n, 31) }
@@ -75,7 +75,7 @@ type grammar struct {
 	typos    map[string]int       // by typoKey
 	prefixes map[[3]byte][]string // words by their first bytes, longest first
 	known    lengths              // of words, by their first two bytes
-	shuffled lengths              // of words that may have typos, by their first and last
+	shuffled lengths              // of words that may have typos, by their first and last bytes
 	classes  [][]int              // of each word
 	inPhrase [][]phraseStep       // of each word
 	phrases  []phrase
@@ -131,7 +131,7 @@ func compile(raw []byte) (*grammar, error) {
 	return g, nil
 }
 
-// class makes a class of words and phrases.
+// class adds a class of words and phrases.
 func (g *grammar) class(members []string) int {
 	class := len(g.steps)
 	g.steps = append(g.steps, nil)
@@ -154,7 +154,8 @@ func (g *grammar) class(members []string) int {
 	return class
 }
 
-// word gives a word its number, and makes it known in all its disguises.
+// word returns the number of a word. It registers a new word in all its
+// disguises.
 func (g *grammar) word(w string) int {
 	if id := g.words[w].plain; id != 0 {
 		return id
@@ -185,10 +186,10 @@ func (g *grammar) word(w string) int {
 	return id
 }
 
-// pattern reads one line: words in lower case, classes in capitals, a|b for
-// either, ~3 between two elements that may have three words between them, ^x at
-// the beginning of a sentence, x. at its end, [x] and <x> in brackets, x: with a
-// colon.
+// pattern parses one line. It contains words in lower case and classes in
+// capitals. a|b means either one. ~3 between two elements allows three words
+// between them. ^x matches at the beginning of a sentence, x. at its end, [x]
+// and <x> in brackets, and x: before a colon.
 func (g *grammar) pattern(rule int, line string, words map[string][]string, named map[string]int) error {
 	gap, first := 0, true
 	fields := strings.Fields(line)

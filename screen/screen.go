@@ -9,7 +9,7 @@ import (
 	"parley/port"
 )
 
-// Screen is a port.Screen.
+// Screen implements port.Screen.
 type Screen struct {
 	key      []byte
 	mode     string
@@ -18,26 +18,26 @@ type Screen struct {
 	known    atomic.Pointer[redactors]
 }
 
-// redactors know the secrets of the server; some know more.
+// redactors holds a redactor for the server's own secrets and others that know more.
 type redactors struct {
 	server *Redactor
-	tenant map[parley.TenantID]*Redactor // with those of the tenant
-	all    *Redactor                     // with those of all tenants
+	tenant map[parley.TenantID]*Redactor // for the secrets of the server and of the tenant
+	all    *Redactor                     // for the secrets of the server and of all tenants
 }
 
 var _ port.Screen = (*Screen)(nil)
 
-// New makes the screen of a server. The key is what canaries are made of; own
-// are secrets of the server itself. The mode says what becomes of what the
-// sentinel finds: block, flag (what would be blocked is flagged) or off.
+// New returns the screen of a server. Canaries are derived from key; own lists
+// the secrets of the server itself. mode decides what happens to findings of
+// the sentinel: block, flag (findings that would block only flag) or off.
 func New(key []byte, mode string, own ...string) *Screen {
 	s := &Screen{key: key, mode: mode, sentinel: Default(), own: own}
 	s.Also(nil)
 	return s
 }
 
-// Also has secrets of tenants be taken out from now on, in place of those of the last call. Those of a tenant are taken
-// out of what that tenant sees, and of the log of the server.
+// Also replaces the secrets of tenants. A tenant's secrets are removed from text for that tenant, and from the server's
+// log.
 func (s *Screen) Also(secrets map[parley.TenantID][]string) {
 	r := &redactors{server: NewRedactor(s.own...), tenant: map[parley.TenantID]*Redactor{}}
 	all := slices.Clone(s.own)
@@ -57,8 +57,8 @@ func (s *Screen) of(tenant parley.TenantID) *Redactor {
 	return cmp.Or(r.tenant[tenant], r.server)
 }
 
-// Prepare makes what all screens share, which takes some milliseconds. New and
-// the first message would otherwise wait for it.
+// Prepare builds the data that all screens share, which takes some
+// milliseconds. Otherwise New and the first message would wait for it.
 func Prepare() {
 	Default()
 	theSecretGrammar()
@@ -96,7 +96,7 @@ func (w word) Word() string              { return string(w) }
 func (w word) Filter() port.LeakFilter   { return &leaks{Filter: NewFilter(string(w))} }
 func (w word) Contains(text string) bool { return Contains(string(w), text) }
 
-// leaks is a Filter that remembers.
+// leaks is a Filter that remembers whether it found the token.
 type leaks struct {
 	*Filter
 	leaked bool
@@ -109,7 +109,7 @@ func (l *leaks) Write(piece string) (safe string) {
 
 func (l *leaks) Leaked() bool { return l.leaked }
 
-// redacting is a RedactStream that does not say what it found.
+// redacting is a RedactStream that does not return its findings.
 type redacting struct{ s *RedactStream }
 
 func (r redacting) Write(piece string) string {

@@ -13,7 +13,7 @@ import (
 //go:embed secrets.yaml
 var secretRules []byte
 
-// A shape is a secret that can be told by a part of it.
+// A shape is a kind of secret that is recognized by a fixed part.
 type shape struct {
 	kind string
 	text string
@@ -22,7 +22,7 @@ type shape struct {
 	hex  bool
 }
 
-// A nameKind says what the name of a value says about the value.
+// A nameKind is what the name of a value says about the value.
 type nameKind int
 
 const (
@@ -33,16 +33,16 @@ const (
 	passwordName
 )
 
-// secretGrammar is secrets.yaml, made ready.
+// secretGrammar is the compiled form of secrets.yaml.
 type secretGrammar struct {
-	shapes  map[string]shape // prefixes, by their text in lower case
+	shapes  map[string]shape // the prefixes, by their text in lower case
 	prefix  *trie
 	infixes []shape
 	names   map[string]nameKind
 }
 
-// theSecretGrammar reads secrets.yaml, which is part of the program: that it can
-// be read is a matter for tests.
+// theSecretGrammar returns the compiled secrets.yaml. The file is part of the
+// program, and tests check that it is valid.
 var theSecretGrammar = sync.OnceValue(func() *secretGrammar {
 	var file struct {
 		Prefixes map[string]struct {
@@ -83,7 +83,7 @@ var theSecretGrammar = sync.OnceValue(func() *secretGrammar {
 			g.infixes = append(g.infixes, shape{kind: kind, text: text, min: p.Min})
 		}
 	}
-	slices.SortFunc(g.infixes, func(a, b shape) int { return strings.Compare(a.text, b.text) }) // a map has no order
+	slices.SortFunc(g.infixes, func(a, b shape) int { return strings.Compare(a.text, b.text) }) // map order
 	for _, list := range []struct {
 		kind  nameKind
 		words []string

@@ -2,8 +2,8 @@ package screen
 
 import "strings"
 
-// A scanner looks for secrets in one text. Each of its methods goes through the
-// text once and adds what it finds.
+// A scanner searches one text for secrets. Each of its methods passes through
+// the text once and adds its findings.
 type scanner struct {
 	rules *secretGrammar
 	text  string
@@ -22,7 +22,7 @@ func (s *scanner) ownSecrets(own *trie) {
 	}
 }
 
-// prefixes finds tokens that begin with what their makers put there.
+// prefixes finds tokens that begin with the fixed prefix of their issuer.
 func (s *scanner) prefixes() {
 	at, done := int32(0), 0
 	for i := range len(s.text) {
@@ -46,11 +46,11 @@ func (s *scanner) prefixes() {
 		end = from + len(strings.TrimRight(s.text[from:end], ".-/"))
 		if tail := s.text[min(i+1, end):end]; len(tail) >= p.min && (!p.wide || !isWords(tail)) {
 			if last := len(s.spans) - 1; last >= 0 && s.spans[last].from == from && s.spans[last].kind != "own" {
-				s.spans = s.spans[:last] // of two prefixes the longer says more
+				s.spans = s.spans[:last] // of two prefixes at the same place, the longer one is more specific
 			}
 			s.add(from, end, p.kind)
 		}
-		if end-i > 1000 { // a run this long is looked at once, for its first prefix
+		if end-i > 1000 { // search a run this long only once, for its first prefix
 			done = end
 		}
 	}
@@ -58,8 +58,9 @@ func (s *scanner) prefixes() {
 
 func notAlnum(r rune) bool { return r > 0x7f || !isAlnum(byte(r)) }
 
-// isWords reports whether s is words, perhaps with a number among them, and
-// nothing that mixes letters and digits or small letters and capitals.
+// isWords reports whether s consists of words, perhaps with a number among
+// them. A part that mixes letters and digits, or lower case and capitals, is
+// not a word.
 func isWords(s string) bool {
 	letters, digits, turns, pairs, allDigits := 0, 0, 0, 0, 0
 	for i := range len(s) + 1 {
@@ -107,7 +108,7 @@ func (s *scanner) infixes() {
 			from = end
 		}
 	}
-	// A JSON web token: parts between dots, of which the first two begin alike,
+	// A JSON web token: parts separated by dots. The first two begin alike,
 	// because they are JSON.
 	for from := 0; ; {
 		i := strings.Index(s.text[from:], ".ey")
@@ -134,7 +135,7 @@ func isTokenByte(c byte) bool {
 	return isAlnum(c) || c == '-' || c == '_' || c == '.' || c == '~' || c == '/' || c == '=' || c == '+'
 }
 
-// urls finds passwords in addresses, and addresses that are secrets themselves.
+// urls finds passwords in URLs, and URLs that are secrets themselves.
 func (s *scanner) urls() {
 	for from := 0; ; {
 		i := strings.Index(s.text[from:], "://")
@@ -170,7 +171,7 @@ func (s *scanner) urls() {
 	}
 }
 
-// authorizations finds what stands after Bearer and Basic, and after curl -u.
+// authorizations finds credentials after Bearer and Basic, and after curl -u.
 func (s *scanner) authorizations() {
 	for _, scheme := range []string{"Bearer ", "bearer ", "BEARER ", "Basic ", "basic ", "BASIC "} {
 		for from := 0; ; {
@@ -223,7 +224,7 @@ func (s *scanner) authorizations() {
 	}
 }
 
-// isPlaceholder reports whether a value only stands for a secret.
+// isPlaceholder reports whether a value is only a placeholder for a secret.
 func isPlaceholder(v string) bool {
 	if v == "" || strings.ContainsAny(v, "<>{}$()[]") || strings.HasPrefix(v, "%") || strings.Trim(v, "*") == "" ||
 		strings.Trim(v, "xX.") == "" {
@@ -237,8 +238,8 @@ func isPlaceholder(v string) bool {
 	return false
 }
 
-// looksRandom reports whether v is at least n long and mixes letters and digits
-// as no word and no number does.
+// looksRandom reports whether v has at least n bytes and mixes letters and
+// digits like no word or number.
 func looksRandom(v string, n int) bool {
 	if len(v) < n {
 		return false
@@ -273,8 +274,9 @@ func looksRandom(v string, n int) bool {
 	return digits >= 2 && letters >= 2 && changes*5 >= len(v) && distinct >= 7
 }
 
-// nameKindOf says what a name says about its value. What makes it a secret wins,
-// unless the name ends with what it is instead: token_id, key_hash.
+// nameKindOf returns what a name says about its value. A part that marks a
+// secret decides, unless the last part marks a harmless value: token_id,
+// key_hash.
 func (g *secretGrammar) nameKindOf(name string) nameKind {
 	kind, last := unknownName, unknownName
 	word := make([]byte, 0, 64)
@@ -304,7 +306,8 @@ func (g *secretGrammar) nameKindOf(name string) nameKind {
 	return kind
 }
 
-// beginning looks at words that are written together: dbpassword, herokukey.
+// beginning classifies a word that is a compound without separators:
+// dbpassword, herokukey.
 func (g *secretGrammar) beginning(word []byte) nameKind {
 	for n := min(len(word)-1, 12); n >= 4; n-- {
 		if k := g.names[string(word[:n])]; k == serviceName {

@@ -5,31 +5,30 @@ import (
 	"sync"
 )
 
-// A Verdict says what should become of a text.
+// A Verdict is the sentinel's decision about a text.
 type Verdict string
 
 const (
 	Allow Verdict = "allow"
-	Flag  Verdict = "flag"  // let it through, and tell people
-	Block Verdict = "block" // do not let it through
+	Flag  Verdict = "flag"  // let it pass, and tell people
+	Block Verdict = "block" // do not let it pass
 )
 
-// A Finding is what the sentinel thinks of a text, and why.
+// A Finding is the sentinel's result for a text.
 type Finding struct {
 	Verdict Verdict
-	Score   float64  // the weights of the rules that matched, added up, at most 1
-	Reason  string   // the rule that says most, as pattern:<name>; empty if none matched
+	Score   float64  // sum of the weights of the rules that matched, at most 1
+	Reason  string   // the rule with the greatest weight, as pattern:<name>; empty if none matched
 	Rules   []string // all rules that matched, in the order of the rules file
 }
 
-// A Sentinel finds attempts to talk a model out of its instructions. It can be
-// used by any number of goroutines at once.
+// A Sentinel finds prompt-injection attempts. It is safe for concurrent use.
 type Sentinel struct{ g *grammar }
 
 //go:embed sentinel.yaml
 var sentinelRules []byte
 
-// Default is the sentinel with the rules in sentinel.yaml.
+// Default returns the sentinel with the rules in sentinel.yaml.
 var Default = sync.OnceValue(func() *Sentinel {
 	s, err := NewSentinel(sentinelRules)
 	if err != nil {
@@ -38,8 +37,8 @@ var Default = sync.OnceValue(func() *Sentinel {
 	return s
 })
 
-// NewSentinel is a sentinel with the rules of a file like sentinel.yaml, whose
-// head describes the form.
+// NewSentinel returns a sentinel with the rules of a file like sentinel.yaml,
+// whose header describes the format.
 func NewSentinel(rules []byte) (*Sentinel, error) {
 	g, err := compile(rules)
 	if err != nil {
@@ -49,26 +48,27 @@ func NewSentinel(rules []byte) (*Sentinel, error) {
 }
 
 const (
-	// A long text is not more suspect than a short one because it has more room
-	// for weak reasons: only what lies this many words apart is added up.
+	// A long text has more room for weak reasons than a short one. That alone
+	// does not make it suspect: only reasons within this many words are added
+	// up.
 	reach = 800
-	// How much of the earlier texts is looked at, from the end: enough to hold
-	// an attack that was cut into pieces, too little to make a scan slow.
+	// Limits on the earlier texts, from the end: enough to contain an attack
+	// that was split, too little to slow down a scan.
 	windowBytes = 8 << 10
 	windowTexts = 8
-	// What an earlier text said by itself was judged when it came. It counts by
-	// half, never more than a part of what is needed to block, and only when the
-	// new text says something itself.
+	// An earlier text was judged when it came. Its reasons count by half, never
+	// more than a part of the threshold for blocking, and only if the new text
+	// has reasons of its own.
 	earlierCounts = 0.5
 	earlierMost   = 0.35
 	earlierFrom   = 0.3
 )
 
-// Scan judges text, which comes after the texts in window: what was let through
-// of the conversation, the oldest first; only the last 8 texts and 8 KiB count. An
-// attack that is spread over them is found when its last piece comes. It
-// serves for what users say, for what tools return and for the instructions of
-// agents alike; what differs is what the caller does about the verdict.
+// Scan judges text in the light of window: the earlier texts of the
+// conversation that were let through, oldest first. Only the last 8 texts and 8
+// KiB count. If an attack is spread over several texts, Scan finds it when the
+// last part comes. It judges messages of users, results of tools and
+// instructions of agents in the same way; the caller decides how to treat each.
 func (s *Sentinel) Scan(window []string, text string) Finding {
 	m := newMatcher(s.g)
 	window = window[max(0, len(window)-windowTexts):]

@@ -6,8 +6,8 @@ import (
 	"parley"
 )
 
-// TestSecretsOfATenant are taken out of what this tenant sees, and of the log. Another tenant sees the text as it is:
-// it could otherwise find out what the secrets are, and its ordinary words would be taken out.
+// TestSecretsOfATenant: a tenant's secrets are removed from text for that tenant, and from the log. Another tenant gets
+// the text unchanged: otherwise it could find out the secrets, and its ordinary words could disappear.
 func TestSecretsOfATenant(t *testing.T) {
 	s := New(nil, "off", "of-the-server")
 	s.Also(map[parley.TenantID][]string{"acme": {"of-acme-1234"}, "rival": {"function_name"}})

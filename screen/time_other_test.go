@@ -6,5 +6,6 @@ import "time"
 
 var begun = time.Now()
 
-// threadTime is the time so far, where that of a thread is not known.
+// threadTime returns the elapsed time, on systems without processor time per
+// thread.
 func threadTime() time.Duration { return time.Since(begun) }

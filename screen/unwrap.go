@@ -9,15 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// Shorter runs are words and numbers more often than they are hidden text.
+// Shorter runs are more often words and numbers than hidden text.
 const (
 	minRun    = 16
 	minGroups = 8
 	minBinary = 4
 )
 
-// plain makes text readable: see visible, and hidden texts are put in the place
-// of their encodings, up to two deep.
+// plain returns text in readable form: folded by visible, with encoded texts
+// decoded in place, up to two levels deep.
 func plain(text string) string {
 	text = visible(text)
 	for range 2 {
@@ -30,10 +30,10 @@ func plain(text string) string {
 	return text
 }
 
-// unwrap puts what is encoded in base64, hexadecimal, binary, percent signs,
-// backslash escapes or HTML entities in the place of its encoding. What does not
-// decode to something readable stays. A decoded text is never longer than its
-// encoding, so this takes linear time however often it is nested.
+// unwrap decodes base64, hexadecimal, binary, percent escapes, backslash
+// escapes and HTML entities in place. A part that does not decode to readable
+// text stays. A decoded text is never longer than its encoding, so unwrap takes
+// linear time however deep the nesting is.
 func unwrap(text string) (string, bool) {
 	var out strings.Builder
 	done := 0 // text[:done] is in out
@@ -95,8 +95,8 @@ var isBase64 = func() (t [256]bool) {
 	return t
 }()
 
-// wrapped is where a run of base64 that begins at from ends, if its lines were
-// broken: all lines but the last are long.
+// wrapped returns the end of a run of base64 that begins at from and may be
+// broken into lines. All lines but the last must be long.
 func wrapped(text string, from, end int) int {
 	for line := from; end-line >= 40; {
 		next := end
@@ -124,8 +124,8 @@ func decodeRun(run string) (string, bool) {
 			return string(raw), true
 		}
 	}
-	// The first few characters tell: most runs are words or noise. A run may be
-	// glued to what stands before it, so that its groups begin later.
+	// The first characters decide, because most runs are words or noise. A run
+	// may directly follow other text, so its groups may begin later.
 	for shift := range min(4, len(run)-8) {
 		if head := decode64(run[shift:min(len(run), shift+24)]); !readable(head) {
 			continue
@@ -155,7 +155,8 @@ func decode64(run string) []byte {
 	}
 	raw, err := base64.RawStdEncoding.DecodeString(run)
 	if err != nil {
-		// The unused bits of the last group need not be zero when the run is cut.
+		// If the run was cut, the unused bits of the last group may not be
+		// zero.
 		raw, _ = base64.RawStdEncoding.DecodeString(run[:len(run)&^3])
 	}
 	return raw
@@ -170,7 +171,7 @@ func readable(raw []byte) bool {
 	for i := 0; i < len(raw); {
 		r, size := utf8.DecodeRune(raw[i:])
 		if r == utf8.RuneError && size == 1 {
-			if i+utf8.UTFMax <= len(raw) { // a cut at the end is no fault
+			if i+utf8.UTFMax <= len(raw) { // a character cut off at the end is no error
 				return false
 			}
 			break
@@ -188,8 +189,8 @@ func readable(raw []byte) bool {
 }
 
 // groups decodes bytes that are written one by one: "69 67 6e", "0x69, 0x67",
-// "01101001 01100111". It says how far it has read, whether or not there was
-// something in it, so that nothing is read twice.
+// "01101001 01100111". It always returns how far it has read, so that nothing
+// is read twice.
 func groups(text string, i int) (int, string, bool) {
 	if !isHex(text[i : i+1]) {
 		return i, "", false
@@ -273,7 +274,7 @@ func escape(s string) (string, int) {
 	if len(s) < from+digits || !isHex(s[from:from+digits]) {
 		return "", 0
 	}
-	raw, _ := hex.DecodeString(s[from : from+digits]) // just checked
+	raw, _ := hex.DecodeString(s[from : from+digits]) // isHex has checked it
 	if digits == 4 {
 		return string(rune(raw[0])<<8 | rune(raw[1])), from + digits
 	}

@@ -5,33 +5,33 @@ import (
 	"unicode/utf8"
 )
 
-// A flag says how a word stands in its text.
+// A flag describes the position of a word in its text.
 type flag uint8
 
 const (
 	starts   flag = 1 << iota // it begins a sentence or a line
-	squared                   // it stands in [ ]
-	angled                    // it stands in < > or | |
+	squared                   // it is in [ ]
+	angled                    // it is in < > or | |
 	labelled                  // a colon follows
 	ends                      // it ends a sentence or a line
-	joined                    // it was put together from letters that stood alone
+	joined                    // it was joined from single letters
 )
 
 const (
-	longWord   = 24   // longer ones are looked through for words without spaces
-	longestRun = 4096 // of single letters that are put together again
+	longWord   = 24   // longer words are searched for words without spaces
+	longestRun = 4096 // of single letters that are joined
 )
 
-// A reader cuts plain text into words and hands each on, in lower case, without
-// apostrophes, with its flags.
+// A reader splits plain text into words. It calls each for every word, in lower
+// case, without apostrophes, with its flags.
 type reader struct {
 	text string
 	each func(word []byte, flags flag)
 	word []byte
 
-	spaced []byte // letters that stand alone, in a row: "i g n o r e"
-	breaks []int  // where in spaced a wider gap was
-	flags  flag   // of the first of them
+	spaced []byte // a row of single letters: "i g n o r e"
+	breaks []int  // offsets in spaced of wider gaps
+	flags  flag   // of the first letter in spaced
 	count  int
 }
 
@@ -103,7 +103,7 @@ func (r *reader) read() {
 	r.together()
 }
 
-// alone remembers a letter that stands by itself.
+// alone stores a single letter.
 func (r *reader) alone(c byte, gap int, flags flag) {
 	if r.count >= longestRun {
 		r.together()
@@ -117,8 +117,8 @@ func (r *reader) alone(c byte, gap int, flags flag) {
 	r.count++
 }
 
-// together hands on the letters that stood alone: as words, if there are enough
-// of them to be some.
+// together reports the stored single letters: joined to words if there are
+// enough of them, otherwise one by one.
 func (r *reader) together() {
 	if r.count == 0 {
 		return
@@ -138,8 +138,8 @@ func (r *reader) together() {
 	r.spaced, r.breaks, r.count = r.spaced[:0], r.breaks[:0], 0
 }
 
-// joins reports whether the mark at i, which may stand for a letter, stands
-// within a word.
+// joins reports whether the mark at i, which may stand for a letter, is inside
+// a word.
 func joins(text string, i int) bool {
 	next := i+1 < len(text) && kinds[text[i+1]] == inWord
 	if text[i] == '@' || text[i] == '$' {
@@ -148,7 +148,7 @@ func joins(text string, i int) bool {
 	return next && i > 0 && kinds[text[i-1]] == inWord
 }
 
-// standing are the flags that the marks around a word give it.
+// standing returns the flags that a word gets from the marks around it.
 func standing(before byte, text string, end int) flag {
 	for end < len(text) && text[end] == ' ' {
 		end++
@@ -176,7 +176,7 @@ const (
 	isSpace
 	endsSentence
 	inWord
-	inLeet // may stand for a letter
+	inLeet // may replace a letter
 )
 
 var kinds = func() (t [256]kind) {
