@@ -1,9 +1,9 @@
 // Package pdf extracts the text of PDF documents.
 //
-// A PDF may be made to keep its reader busy forever, to use up the memory, or
-// to overflow the stack, which no Go program survives. So each document is read
-// by a separate process, which gets nothing but the document, and little memory
-// and time.
+// A hostile PDF may keep its reader busy forever, use up the memory, or overflow
+// the stack, which no Go program survives. So each document is read by a
+// separate process, which gets nothing but the document, and little memory and
+// time.
 package pdf
 
 import (
@@ -43,8 +43,8 @@ func NewReader() *Reader { return &Reader{newPlaces(), within} }
 
 var hooked bool
 
-// Main must be called first by every program that uses a Reader. If this process was started to read a document, Main
-// does that and does not return.
+// Main must be called first by every program that uses a Reader. If this process was started to read a
+// document, Main does that and does not return.
 func Main() {
 	hooked = true
 	if len(os.Args) != 2 || os.Args[1] != helper {
@@ -66,9 +66,9 @@ type answer struct {
 	Problem string // why the document cannot be read
 }
 
-// Text extracts the text of a document and counts its pages. The text is empty if the document has none, for example
-// because it is scanned. An error describes what is wrong with the document, or has CodeLimited if no place for reading
-// became free. who is the sender of the document.
+// Text extracts the text of a document and counts its pages. The text is empty if the document has none,
+// for example because it is scanned. An error describes what is wrong with the document, or has
+// CodeLimited if no place for reading became free. who is the sender of the document.
 func (r *Reader) Text(ctx context.Context, who string, document []byte) (text string, pages int, err error) {
 	if !hooked {
 		return "", 0, errors.New("pdf.Main was not called")

@@ -159,7 +159,8 @@ func (h *reading) judge() error {
 	return nil
 }
 
-// patches judges commands that print differences, either by default or because of an option.
+// patches judges commands that print differences, either by default or because of an
+// option.
 func (h *reading) patches(byDefault bool) error {
 	if !byDefault && !h.has(printsPatch) {
 		return nil
@@ -204,8 +205,8 @@ func (h *reading) blobs() (n int) {
 	return n
 }
 
-// mayBeBlob returns false if the argument is clearly a commit, or a range of two: a branch or HEAD, or a commit
-// relative to one.
+// mayBeBlob returns false if the argument is clearly a commit, or a range of two: a
+// branch or HEAD, or a commit relative to one.
 func mayBeBlob(object string) bool {
 	for part := range strings.SplitSeq(strings.ReplaceAll(object, "...", ".."), "..") {
 		m := commitName.FindStringSubmatch(strings.TrimPrefix(part, "^"))

@@ -2,10 +2,10 @@
 //
 // The package judges a command by its parts, never by how it begins. It takes
 // the words of an argv as they are. It parses a shell script and judges every
-// simple command in it. A command is safe if its program is on a list of
-// programs that are known only to read, and if each argument is known not to
-// change that. The lists name what is allowed. Any other program or argument
-// asks a person, and so does any script that cannot be parsed.
+// simple command in it. A command is safe if its program is listed as one that
+// only reads, and if each argument is known not to change that. The lists name
+// what is allowed. Any other program or argument asks a person, and so does any
+// script that cannot be parsed.
 //
 // This package only computes. It looks at no file, so a command judged safe may
 // still fail. The sandbox covers mistakes in the lists: a safe command runs
@@ -73,8 +73,8 @@ func graver(a, b error) error {
 	return a
 }
 
-// A word is an argument as the program will see it or, if it is a glob, a
-// pattern that a shell replaces by any number of names first.
+// A word is an argument as the program will see it. If it is a glob, it is a
+// pattern that a shell first replaces by any number of names.
 type word struct {
 	text string
 	glob bool

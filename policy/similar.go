@@ -7,14 +7,16 @@ import (
 	"strings"
 )
 
-// A person who allows a command for the rest of a session may also allow similar commands: the same program and
-// sub-command, with other arguments. Such a rule is offered only for the programs in this table. Every later command is
-// parsed and judged anew: it is covered only if this table accepts its own arguments.
+// A person who allows a command for the rest of a session may also allow similar
+// commands: the same program and sub-command, with other arguments. Such a rule is
+// offered only for the programs in this table. Every later command is parsed and judged
+// anew: it is covered only if this table accepts its own arguments.
 //
-// The table lists options that run no program and write only what the rule describes. Each row needs a reason for its
-// arguments, as in docs/tools.md. Programs that run code of the workspace are not in it: tests, package managers, make,
-// linters with plugins, and compilers. Nor is git: it runs programs from the settings of any repository, including one
-// that an edit has just made.
+// The table lists options that run no program and write only what the rule describes.
+// Each row needs a reason for its arguments, as in docs/tools.md. Programs that run
+// code of the workspace are not in it: tests, package managers, make, linters with
+// plugins, and compilers. Nor is git: it runs programs from the settings of any
+// repository, including one that an edit has just made.
 var similarRules = map[string]similarRule{
 	"mkdir":  {"make folders in the workspace", options{flags: "pv", long: "parents verbose", files: many}},
 	"touch":  {"make empty files in the workspace, or set the times of files", options{flags: "acm", files: many}},
@@ -38,8 +40,9 @@ func (s SimilarCommands) String() string {
 	return fmt.Sprintf("%s with other arguments, to %s", s.Name, s.Does)
 }
 
-// besides lists programs that may accompany a covered command in a script, if their arguments are safe. They have no
-// settings and run no program. Other programs that only read are not allowed: here they would run with write access.
+// besides lists programs that may accompany a covered command in a script, if their
+// arguments are safe. They have no settings and run no program. Other programs that
+// only read are not allowed: here they would run with write access.
 var besides = strings.Fields("cat echo grep head ls pwd sort tail true uniq wc")
 
 // Similar returns the rule that covers a command. It returns no rule for
@@ -92,8 +95,9 @@ func similarName(words []word) (string, bool) {
 	return name, found && row.rule.judge(args) == nil
 }
 
-// ordinary reports whether a word, if it is a path, stays in the workspace, does not go up, and names no hidden file
-// and no protected folder. A word that begins with a colon is refused: it is a pattern of git.
+// ordinary reports whether a word is harmless as a path: it stays in the workspace, does
+// not go up, and names no hidden file and no protected folder. A word that begins with a
+// colon is refused: it is a pattern of git.
 func (j *judging) ordinary(text string) bool {
 	if rest, ok := strings.CutPrefix(text, j.Workspace+"/"); ok && j.Workspace != "" {
 		text = rest

@@ -28,9 +28,10 @@ type covers struct {
 	commands int        // number of commands between enter and leave
 	made     map[string]made
 
-	// lock is a file that stands for the workspace. A server has a shared lock on it while it has a command that can
-	// change the workspace. It removes covers only under an exclusive lock, which no server gets while another has the
-	// shared one. Nil: there is no command, or no lock.
+	// lock is a file that stands for the workspace. A server has a shared lock on it
+	// while it has a command that can change the workspace. It removes covers only
+	// under an exclusive lock, which no server gets while another has the shared one.
+	// Nil: there is no command, or no lock.
 	lock *os.File
 }
 

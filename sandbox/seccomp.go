@@ -56,8 +56,9 @@ var own = []struct {
 	{unix.SYS_SCHED_SETATTR, 1}, {unix.SYS_SCHED_SETAFFINITY, 1},
 }
 
-// A moded call has an argument with the mode of a file. The filter refuses setuid and setgid bits in it. A file with
-// such a bit could give its rights to any user that starts it outside.
+// A moded call has an argument with the mode of a file. The filter refuses setuid and
+// setgid bits in it. A file with such a bit could give its rights to any user that
+// starts it outside.
 type moded struct {
 	call  uint32
 	mode  uint32 // index of the argument with the mode

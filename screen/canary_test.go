@@ -103,7 +103,8 @@ var writings = func() map[string]func(string) string {
 	return w
 }()
 
-// TestNoWritingOfATokenLeaves cuts every encoding in two at every place: the halves never let the token out.
+// TestNoWritingOfATokenLeaves cuts every encoding in two at every place: the halves
+// never let the token out.
 func TestNoWritingOfATokenLeaves(t *testing.T) {
 	for name, write := range writings {
 		form := write(token)
@@ -146,8 +147,8 @@ func TestTokensInPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		secret := Canary([]byte("key"), rapid.String().Draw(t, "tenant"), rapid.String().Draw(t, "session"))
 		form := writings[rapid.SampledFrom(names).Draw(t, "writing")](secret)
-		// Letters and digits directly before or after the token may belong to the same base64 or hex and shift it. The
-		// alignments in writings cover that.
+		// Letters and digits directly before or after the token may belong to the same
+		// base64 or hex and shift it. The alignments in writings cover that.
 		before := rapid.StringOfN(rapid.RuneFrom([]rune("ab7 .%\\&#x-=\né\u200b"+secret[:4])), 0, 40, -1).Draw(t,
 			"before") + " "
 		after := " " + rapid.String().Draw(t, "after")
@@ -209,7 +210,8 @@ func TestAMillionPiecesWithoutTheToken(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatMayBecomeATokenIsHeldBack: held text is released as soon as it can no longer become the token.
+// TestOnlyWhatMayBecomeATokenIsHeldBack: held text is released as soon as it can no
+// longer become the token.
 func TestOnlyWhatMayBecomeATokenIsHeldBack(t *testing.T) {
 	for _, c := range []struct{ name, piece, next, held string }{
 		{"nothing", "!?", "", ""},

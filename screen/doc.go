@@ -2,7 +2,7 @@
 // prompt-injection attempts. The canary shows when a model leaks its
 // instructions. The redactor removes secrets from the output of tools.
 //
-// Everything here only computes, except the Classifier, which calls a model: no
-// I/O, no clock, no goroutines. Every function takes time linear in its text,
-// whatever the text is.
+// Except for the Classifier, which calls a model, this package does no I/O,
+// reads no clock and starts no goroutines. Every function takes time linear in
+// its text, whatever the text is.
 package screen

@@ -56,9 +56,9 @@ const (
 	// that was split, too little to slow down a scan.
 	windowBytes = 8 << 10
 	windowTexts = 8
-	// An earlier text was judged when it came. Its reasons count by half, never
-	// more than a part of the threshold for blocking, and only if the new text
-	// has reasons of its own.
+	// An earlier text was judged when it came. Its reasons count half, up to a
+	// limit below the threshold for blocking, and only if the new text has
+	// reasons of its own.
 	earlierCounts = 0.5
 	earlierMost   = 0.35
 	earlierFrom   = 0.3

@@ -238,8 +238,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestSources checks the sources of tool results. A new tool counts as reading the workspace unless it is marked with
-// anywhere.
+// TestSources checks the sources of tool results. A new tool counts as reading the
+// workspace unless it is marked with anywhere.
 func TestSources(t *testing.T) {
 	artifact := args{"path": artifactScheme + strings.Repeat("A", 26) + ".txt"}.String()
 	outside := args{"path": artifactScheme + "network." + strings.Repeat("A", 26) + ".txt"}.String()

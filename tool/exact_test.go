@@ -9,7 +9,8 @@ import (
 	"parley"
 )
 
-// TestProgramsReadExactly: a program gets the exact bytes of a file, or an error; never anything in between.
+// TestProgramsReadExactly: a program gets the exact bytes of a file, or an error;
+// never anything in between.
 func TestProgramsReadExactly(t *testing.T) {
 	root := t.TempDir()
 	b := newBox(t, root)

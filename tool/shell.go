@@ -125,8 +125,8 @@ func (b *Box) similar(c *command, missing error) (rule parley.SimilarRule) {
 // judged returns the judgement of policy on a command.
 func (b *Box) judged(c *command) policy.Judgement { return policy.Judge(c.argv, b.place(c)) }
 
-// place returns where a command would run. Folders that tools must not write to contain more than a project's own
-// files, also in their history.
+// place returns where a command would run. Folders that tools must not write to
+// contain more than a project's own files, also in their history.
 func (b *Box) place(c *command) policy.Place {
 	at := policy.Place{Workspace: b.files.Root(), Dir: c.dir}
 	for _, p := range b.files.Protected() {

@@ -178,8 +178,8 @@ func TestAPatchIsGivenUpInTime(t *testing.T) {
 	}
 }
 
-// TestAnyChangeCanBeSaid: one hunk that spans the whole text can replace any range of its lines
-// by any others, with LF and with CRLF endings.
+// TestAnyChangeCanBeSaid: one hunk that spans the whole text can replace any
+// range of its lines by any others, with LF and with CRLF endings.
 func TestAnyChangeCanBeSaid(t *testing.T) {
 	line := rapid.SampledFrom([]string{"", "a", "b", " a", "a ", "\ta", "–", "-", "+", "@@", "*** End Patch",
 		"*** End of File", "žluť"})
