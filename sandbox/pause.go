@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Running holds the commands of a sandbox that can change the workspace. They
-// are paused while another command is set up; otherwise one could move a secret
+// running holds the commands of a sandbox that can change the workspace. They
+// are paused while another command is set up. Otherwise one could move a secret
 // file to a folder that the walk has already passed. A process can arrange to
 // be woken. So before the other command starts, the server checks that no
 // paused process has run. A command that cannot be paused is ended.
@@ -48,7 +48,7 @@ func (r *running) remove(s *supervisor) {
 	delete(r.of, s)
 }
 
-// Paused holds the commands that are paused while another one is set up.
+// paused holds the commands that are paused while another one is set up.
 type paused struct {
 	running *running
 	all     []*supervisor

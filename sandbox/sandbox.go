@@ -87,9 +87,8 @@ const (
 )
 
 // New returns the sandbox of a workspace. Its error is about the workspace;
-// Missing reports errors about the sandbox. The first use of the sandbox finds
-// out which rung works here, by running a command in it, which takes some 50
-// ms.
+// Missing reports errors about the sandbox. The first use finds out which rung
+// works here, by running a command in the sandbox, which takes about 50 ms.
 func New(o Options) (*Sandbox, error) {
 	folder, err := filepath.Abs(o.Workspace)
 	if err == nil {
@@ -156,8 +155,8 @@ func (s *Sandbox) Shortcomings() string {
 		"Installing bubblewrap, or allowing user namespaces, lifts this."
 }
 
-// Rules describes in one sentence what the sandbox forbids. It is shown with a
-// failed command: an error such as "permission denied" does not name the rule.
+// Rules describes what the sandbox forbids. It is shown with a failed command:
+// an error such as "permission denied" does not name the rule.
 func (s *Sandbox) Rules(readOnly bool) string {
 	if s.Missing() != nil {
 		return ""

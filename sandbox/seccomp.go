@@ -46,8 +46,8 @@ var protocols = []uint32{0, unix.IPPROTO_ICMP, unix.IPPROTO_TCP, unix.IPPROTO_UD
 var named = []uint32{unix.SYS_FCHOWNAT, unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_REMOVEXATTR,
 	unix.SYS_LREMOVEXATTR}
 
-// own lists calls that are allowed for the caller itself only: their first
-// arguments, as many as zeros says, must be zero.
+// own lists calls that may only concern the caller itself: their first zeros
+// arguments must be zero.
 var own = []struct {
 	call  uint32
 	zeros uint32
@@ -163,8 +163,8 @@ func filter(r rung, network bool) []unix.SockFilter {
 	return p
 }
 
-// machine kills programs of other architectures, such as 32 bits, which number
-// calls differently. The number of the call stays loaded.
+// machine kills programs of other architectures, such as 32-bit programs, which
+// number calls differently. The number of the call stays loaded.
 func (p *program) machine() {
 	arch := uint32(unix.AUDIT_ARCH_X86_64)
 	if runtime.GOARCH == "arm64" {
@@ -207,11 +207,11 @@ func (p *program) modes() {
 	}
 }
 
-// sockets refuses socket families that a command may not have. Without a
-// network namespace, a command has no Unix socket: a path could lead to any
-// server that listens there, such as Docker. The same goes for a command that
-// shares the machine's network, because abstract socket names belong to the
-// network.
+// sockets refuses socket families that a command may not have. Under Landlock
+// alone, a command has no sockets at all: the path of a Unix socket could lead
+// to any server that listens there, such as Docker. A command with the machine's
+// network has no Unix sockets either, because abstract socket names belong to
+// the network.
 func (p *program) sockets(r rung, network bool) {
 	var families []uint32
 	switch {

@@ -402,7 +402,7 @@ func step(
 }
 
 // sweep kills all descendants. It stops them first: a stopped process cannot
-// fork, so no pass misses a new generation for good.
+// fork, so the passes catch up with processes that keep forking.
 func sweep() {
 	for range 64 {
 		fresh := false

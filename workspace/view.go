@@ -177,8 +177,8 @@ func (d *Dir) Close() {
 	}
 }
 
-// Dir opens a subfolder. It follows no link: it opens the very folder found
-// under that name.
+// Dir opens a subfolder. It follows no link, unless the view follows inner
+// links: it opens the very folder found under that name.
 func (d *Dir) Dir(base string) (*Dir, error) {
 	name := path.Join(d.name, base)
 	if d.v.inner {
@@ -222,7 +222,8 @@ func (d *Dir) Lstat(base string) (fs.FileInfo, error) {
 // Readlink returns the target of a link in the folder.
 func (d *Dir) Readlink(base string) (string, error) { return d.root.Readlink(base) }
 
-// Open opens a regular file in the folder. It follows no link.
+// Open opens a regular file in the folder. It follows no link, unless the view
+// follows inner links.
 func (d *Dir) Open(base string) (*os.File, fs.FileInfo, error) {
 	name := path.Join(d.name, base)
 	if d.v.inner {
