@@ -7,9 +7,9 @@
 // repository and starts with a copy of its index, so that only uncommitted
 // files are read. If the workspace has no repository, it starts empty and every
 // file is read. Programs that the workspace's configuration names (filters,
-// monitors, diff programs, hooks) do not run, because the configuration is not
-// read. A run that commits, stages or checks out files needs no special
-// treatment.
+// monitors, diff programs, hooks) do not run: the scratch repository takes over
+// only settings that run nothing. A run that commits, stages or checks out files
+// needs no special treatment.
 package changes
 
 import (

@@ -54,7 +54,7 @@ func (g *Git) find(ctx context.Context) (repository, error) {
 const maxPath = 64 << 10
 
 // prepare makes a scratch repository in the folder part. It has everything of r
-// except uncommitted files and the configuration.
+// except uncommitted files. Of the configuration it has only the manners.
 func (r repository) prepare(ctx context.Context, g *Git, part string) error {
 	own := filepath.Join(part, "git")
 	version := "0\n"
