@@ -7,7 +7,8 @@ import (
 	"parley/port"
 )
 
-// Few rows are looked at: those that are open, and the recent ones.
+// Both queries read few rows: the open runs of a tenant, and the runs that
+// started recently.
 const (
 	openOf = `SELECT count(*) > 0 FROM runs r INDEXED BY runs_open CROSS JOIN sessions s ON s.tenant = r.tenant
 		AND s.id = r.session WHERE r.tenant = ? AND r.outcome = '' AND r.agent = ?`

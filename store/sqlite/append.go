@@ -10,20 +10,22 @@ import (
 	"parley/port"
 )
 
-// maxGroup bounds a commit, and so the time a batch waits for its neighbours.
+// maxGroup is the maximum number of batches in a commit. It limits how long a
+// batch waits for the others in its commit.
 const maxGroup = 256
 
-// waiting is a batch on its way into a commit, encoded by who brought it.
+// waiting is a batch in the queue of the write goroutine. The caller has
+// encoded its bodies.
 type waiting struct {
 	port.Batch
 	bodies []stored
-	size   int64 // of the bodies, in bytes
+	size   int64 // total size of the bodies, in bytes
 	agent  []byte
-	also   func(context.Context, *writer) error // instead of a batch
-	alone  func() error                         // likewise, and in no transaction
+	also   func(context.Context, *writer) error // runs in the transaction instead of a batch
+	alone  func() error                         // runs instead of a batch, outside any transaction
 	fate   atomic.Int32                         // waits, taken or withdrawn
 
-	rehearses *trouble // rehearsed before the commit, which it has for itself; nil: nothing is
+	rehearses *trouble // the batches to rehearse before this commit, which then has no other batch; nil: none
 
 	result port.Appended
 	err    error
@@ -54,20 +56,20 @@ func (s *Store) Append(ctx context.Context, b port.Batch) (port.Appended, error)
 	return s.put(ctx, w)
 }
 
-// put brings something into a commit and waits for it.
+// put queues w for the write goroutine and waits until it is committed.
 func (s *Store) put(ctx context.Context, w *waiting) (port.Appended, error) {
-	if s.hangs() { // what is withdrawn still takes up a place in the queue
+	if s.hangs() { // a withdrawn batch still takes up a place in the queue
 		return port.Appended{}, unstorable(errHangs)
 	}
 	if err := s.enqueue(ctx, w); err != nil {
 		return port.Appended{}, err
 	}
-	// The commit is under way; only its outcome is the truth now, so ctx no
-	// longer matters.
+	// The batch is queued: from here on only the outcome of its commit counts,
+	// so ctx no longer matters.
 	return s.wait(w)
 }
 
-// also has the write goroutine do something that is no batch.
+// also makes the write goroutine call do within a transaction.
 func (s *Store) also(ctx context.Context, do func(context.Context, *writer) error) error {
 	_, err := s.put(ctx, &waiting{done: make(chan struct{}), also: do})
 	return err
@@ -96,8 +98,8 @@ func (s *Store) enqueue(ctx context.Context, w *waiting) error {
 	}
 }
 
-// write is the only goroutine that writes. It ends when Close has closed the
-// queue and every batch in it was answered.
+// write runs in the only goroutine that writes. It returns when Close has
+// closed the queue and every batch in it is answered.
 func (s *Store) write() {
 	defer close(s.done)
 	for w := range s.queue {
@@ -111,7 +113,7 @@ func (s *Store) write() {
 			if !ok {
 				break
 			}
-			if w.rehearses != nil || w.alone != nil { // alone, after the others
+			if w.rehearses != nil || w.alone != nil { // commits alone, after the batches before it
 				s.commit(group)
 				group = nil
 			}
@@ -121,8 +123,9 @@ func (s *Store) write() {
 	}
 }
 
-// commit answers every batch of the group. If one of them cannot be stored, each
-// is tried alone, so that it does not take others with it.
+// commit answers every batch of the group. If the group cannot be stored
+// because of one batch, commit tries each batch alone, so that the others do
+// not fail with it.
 func (s *Store) commit(group []*waiting) {
 	if w := group[0]; w.alone != nil {
 		if w.err = w.alone(); w.err != nil && parley.CodeOf(w.err) == parley.CodeInternal {

@@ -15,8 +15,8 @@ import (
 const auditColumns = `SELECT tenant, no, at, by, action, resource, resource_id, source, metadata, hash FROM audit
 	WHERE tenant = ?`
 
-// KeyAudit sets the key under which audit rows are written. It is for before the
-// first Append.
+// KeyAudit sets the key that audit rows are chained with. It must be called
+// before the first Append.
 func (s *Store) KeyAudit(key rules.AuditKey) { s.w.key = key }
 
 func (t tenant) Audited(ctx context.Context, q port.AuditQuery) ([]port.AuditRow, error) {
@@ -40,7 +40,7 @@ func (t tenant) Audited(ctx context.Context, q port.AuditQuery) ([]port.AuditRow
 }
 
 func (t tenant) AuditChain(ctx context.Context, after int64, limit int) ([]port.AuditRow, error) {
-	if after == 0 { // rows that an attacker has numbered below 1 are read, too
+	if after == 0 { // also reads rows that an attacker has numbered below 1
 		return t.audit(ctx, firstAudited, t.id, limit)
 	}
 	return t.audit(ctx, auditColumns+` AND no > ? ORDER BY no LIMIT ? + 0`, t.id, after, limit)
@@ -72,10 +72,10 @@ func auditRows(rows *sql.Rows, err error) (list []port.AuditRow, _ error) {
 
 const (
 	firstAudited = auditColumns + ` ORDER BY no LIMIT ? + 0`
-	// latestOf are the latest row with an action and the row before it.
+	// latestOf selects the latest row with an action, and the row before it.
 	latestOf = auditColumns + ` AND no <= (SELECT max(no) FROM audit WHERE tenant = ? AND action = ?)
 		ORDER BY no DESC LIMIT 2`
-	// oldAudit are the rows of tenant ?1 before the first that is not older than ?2.
+	// oldAudit counts the rows of tenant ?1 before its first row that is at ?2 or later.
 	oldAudit = `SELECT CASE WHEN count(*) FILTER (WHERE action <> '` + port.AuditTrimmed + `') = 0 THEN 0
 		ELSE count(*) END FROM audit WHERE tenant = ?1 AND no < coalesce(
 		(SELECT no FROM audit WHERE tenant = ?1 AND at >= ?2 ORDER BY no LIMIT 1), 9223372036854775807)`
@@ -107,7 +107,7 @@ func (s *Store) TrimAudit(ctx context.Context, tenant parley.TenantID, before ti
 	return deleted, more, nil
 }
 
-// cutAudit finds what may be deleted of the audit of a tenant, or says why nothing may be.
+// cutAudit finds the audit rows of a tenant that may be deleted. refusal is the reason if none may be deleted.
 func (w *writer) cutAudit(ctx context.Context, tenant parley.TenantID, before time.Time) (cut port.AuditCut, refusal,
 	err error) {
 	var held bool

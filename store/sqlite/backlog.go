@@ -7,8 +7,8 @@ import (
 	"parley/port"
 )
 
-// countBacklog reads tables, and of effects an index, that have a row for what
-// waits and for nothing else.
+// countBacklog reads only tables that have rows for pending work alone. For
+// effects it reads an index of the open ones.
 const countBacklog = `SELECT 'due', reason, count(*) FILTER (WHERE lease <> ''), count(*) FILTER (WHERE lease = ''
 	AND at <= ?1), count(*) FILTER (WHERE lease = '' AND at > ?1),
 		coalesce(min(at) FILTER (WHERE lease = '' AND at <= ?1), 0) FROM due GROUP BY reason
@@ -16,7 +16,7 @@ const countBacklog = `SELECT 'due', reason, count(*) FILTER (WHERE lease <> ''),
 	UNION ALL SELECT 'effect', type, count(*), 0, 0, min(created_at) FROM effects
 	WHERE status IN ('pending', 'executing') GROUP BY type`
 
-// Backlog is how much waits now.
+// Backlog returns how much work waits at a time.
 func (s *Store) Backlog(ctx context.Context, now time.Time) (port.Backlog, error) {
 	rows, err := s.read.QueryContext(ctx, countBacklog, micros(now))
 	if err != nil {
@@ -37,6 +37,6 @@ func (s *Store) Backlog(ctx context.Context, now time.Time) (port.Backlog, error
 	return b, unavailable(rows.Err())
 }
 
-// Observe has f told of every commit: how many batches it had, and how long it
-// took. It is called on the goroutine that writes.
+// Observe sets a function that is called after every commit, with its number of
+// batches and its duration. The write goroutine calls it.
 func (s *Store) Observe(f func(batches int, took time.Duration)) { s.observer.Store(&f) }

@@ -8,8 +8,8 @@ import (
 	"parley/store/storetest"
 )
 
-// TestTheDocumentsQueries: what document 002 asks the database, while a server
-// has it open.
+// TestTheDocumentsQueries checks that the SQL queries of document 002 work
+// while a server has the database open.
 func TestTheDocumentsQueries(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	s, err := Open(ctx, dir, "a test")

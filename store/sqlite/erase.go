@@ -12,10 +12,11 @@ import (
 	"parley/store/rules"
 )
 
-// Rewriting a database of this size takes less than the time that appends wait.
+// rewriteAtOnce is the largest database that Rewrite rewrites without force. A database of this size is rewritten
+// before waiting appends time out.
 const rewriteAtOnce = 64 << 20
 
-// eraseRows are the rows that name their session by its id.
+// eraseRows deletes the rows that refer to a session by its id.
 var eraseRows = []string{
 	`DELETE FROM marks WHERE tenant = ? AND session = ?`,
 	`DELETE FROM snapshots WHERE tenant = ? AND session = ?`, `DELETE FROM receipts WHERE tenant = ? AND session = ?`,
@@ -33,7 +34,7 @@ func (s *Store) Erase(ctx context.Context, tenant parley.TenantID, e port.Erasur
 	})
 }
 
-// erase overwrites what it deletes with zeros. The tenant's head is written: a position is not given out again.
+// erase overwrites the deleted data with zeros. It also writes the tenant's head, so that no position is used twice.
 func (w *writer) erase(ctx context.Context, tenant parley.TenantID, e port.Erasure) (err error) {
 	if _, err := w.conn.ExecContext(ctx, `PRAGMA secure_delete = ON`); err != nil {
 		return err
@@ -81,7 +82,7 @@ func (w *writer) erase(ctx context.Context, tenant parley.TenantID, e port.Erasu
 	return w.audit(ctx, &waiting{Batch: port.Batch{Tenant: tenant, Audit: e.Audit}})
 }
 
-// noteErasure notes that an erasure has begun or ended.
+// noteErasure records that an erasure has begun or ended.
 func (w *writer) noteErasure(ctx context.Context, tenant parley.TenantID, e port.Erasure) error {
 	if b := e.Begun; b != nil {
 		names, err := json.Marshal(b.Artifacts)
@@ -125,7 +126,7 @@ func (t tenant) BegunErasures(ctx context.Context) (list []port.BegunErasure, er
 	return list, unavailable(rows.Err())
 }
 
-// mayErase refuses to erase sessions that are under a legal hold, or were changed meanwhile.
+// mayErase refuses to erase sessions that are under a legal hold, that have a run, or that have changed since e.Before.
 func (w *writer) mayErase(ctx context.Context, tenant parley.TenantID, e port.Erasure) error {
 	for _, id := range e.Touched() {
 		var held, open bool
@@ -151,7 +152,7 @@ func (w *writer) eraseSession(ctx context.Context, tenant parley.TenantID, id pa
 		return ignore(err, sql.ErrNoRows)
 	}
 	delete(w.rows, sessionKey{tenant, id})
-	if _, err := w.forgetSaid.ExecContext(ctx, tenant, id); err != nil { // it looks for the events
+	if _, err := w.forgetSaid.ExecContext(ctx, tenant, id); err != nil { // the statement reads the events
 		return err
 	}
 	if _, err := w.conn.ExecContext(ctx, `DELETE FROM events WHERE tenant = ? AND session = ?`, tenant,
@@ -167,7 +168,8 @@ func (w *writer) eraseSession(ctx context.Context, tenant parley.TenantID, id pa
 	return err
 }
 
-// replace changes the body of an event, and has whoever writes its session read it again.
+// replace changes the body of an event. It also raises the session's epoch, so that a process that has the session
+// loaded reads it again.
 func (w *writer) replace(ctx context.Context, tenant parley.TenantID, e parley.Event) error {
 	_, _, body, err := parley.EncodeBody(e.Body)
 	if err != nil {
@@ -198,8 +200,8 @@ func (w *writer) replace(ctx context.Context, tenant parley.TenantID, e parley.E
 	return nil
 }
 
-// Rewrite writes the database anew, without what was deleted, and empties the write-ahead log. A database that would
-// keep appends waiting for too long is left alone unless force is set.
+// Rewrite rewrites the database without the deleted data, and empties the write-ahead log. Unless force is set, it does
+// not rewrite a database that is so large that appends would wait for too long.
 func (s *Store) Rewrite(ctx context.Context, force bool) (done bool, err error) {
 	err = s.alone(ctx, func(ctx context.Context) error {
 		var pages, size int64
@@ -210,7 +212,7 @@ func (s *Store) Rewrite(ctx context.Context, force bool) (done bool, err error) 
 			return err
 		}
 		if done = force || pages*size <= rewriteAtOnce; done {
-			// The index of words only notes what was deleted; optimize writes it anew.
+			// The full-text index only marks entries as deleted; optimize rewrites it.
 			for _, statement := range []string{`INSERT INTO said (said) VALUES ('optimize')`, `VACUUM`} {
 				if _, err := s.w.conn.ExecContext(ctx, statement); err != nil {
 					return err
@@ -222,7 +224,8 @@ func (s *Store) Rewrite(ctx context.Context, force bool) (done bool, err error) 
 	return done && err == nil, err
 }
 
-// emptyForSure empties the write-ahead log, which still holds pages as they were. Readers end after a moment.
+// emptyForSure empties the write-ahead log, which still holds the old pages. It retries for a moment while readers use
+// the log.
 func (s *Store) emptyForSure(ctx context.Context) (err error) {
 	for range 40 {
 		if err = emptyLog(ctx, s.w.conn); err == nil {
@@ -238,7 +241,7 @@ func (s *Store) emptyForSure(ctx context.Context) (err error) {
 		Hint:    "repeat the request when no backup or export is running"}
 }
 
-// alone has the write goroutine do something in no transaction. Who appends meanwhile waits.
+// alone makes the write goroutine call do outside any transaction. Appends wait meanwhile.
 func (s *Store) alone(ctx context.Context, do func(context.Context) error) error {
 	w := &waiting{done: make(chan struct{})}
 	w.alone = func() error {

@@ -16,22 +16,22 @@ import (
 type Option func(*options)
 
 type options struct {
-	evidence string // name of a file that shows that the folder was in use; empty: the database may be created
+	evidence string // a file that shows that the folder was in use; empty: Open may create the database
 	release  string // of this program; see Release
 	vault    rules.Vault
 }
 
-// MustExist refuses a folder whose database is missing, empty or without
-// tables, instead of creating one. evidence names the file in the folder that
-// shows that there was a database.
+// MustExist makes Open refuse a folder whose database is missing, empty or
+// without tables, instead of creating one. evidence is the name of the file in
+// the folder that shows that there was a database.
 func MustExist(evidence string) Option { return func(o *options) { o.evidence = evidence } }
 
-// Release names the release of this program, which the database keeps for each
-// migration that it applies.
+// Release sets the release of this program. The database records it for each
+// migration that this program applies.
 func Release(name string) Option { return func(o *options) { o.release = name } }
 
-// WithVault encrypts secrets. Open brings those that are stored under the first
-// key of the vault.
+// WithVault sets the vault that encrypts secrets. Open encrypts all stored
+// secrets with the first key of the vault.
 func WithVault(v rules.Vault) Option { return func(o *options) { o.vault = v } }
 
 func optionsOf(list []Option) (o options) {
@@ -41,13 +41,13 @@ func optionsOf(list []Option) (o options) {
 	return o
 }
 
-// checkExists is called before SQLite sees the file: SQLite creates a missing
-// one, and deletes a write-ahead log that lies beside an empty one.
+// checkExists must be called before SQLite opens the file: SQLite creates a
+// missing file, and deletes a write-ahead log beside an empty one.
 func (o options) checkExists(file string) error {
 	info, err := statDatabase(file)
 	switch {
 	case err == nil && info.Size() > 0:
-		return checkLog(file) // whether it has tables is known once it is open
+		return checkLog(file) // once the database is open, openUpToDate checks whether it has tables
 	case parley.CodeOf(err) == parley.CodeInvalid && err != nil:
 		return err
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
@@ -70,7 +70,8 @@ func (o options) checkExists(file string) error {
 	return nil
 }
 
-// statDatabase is os.Stat of a database. It refuses what is no file: SQLite would wait for what writes to a named pipe.
+// statDatabase is os.Stat for a database. It refuses anything but a regular file: on a named pipe, SQLite would wait
+// for a writer.
 func statDatabase(file string) (fs.FileInfo, error) {
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().IsRegular() {
@@ -81,8 +82,8 @@ func statDatabase(file string) (fs.FileInfo, error) {
 		Hint:    "move it away and restore a backup, or name another data folder with --data"}
 }
 
-// Lost is the error for a folder that was in use, as a file in it shows, and
-// whose database is missing, empty or without tables.
+// Lost is the error for a folder that was in use, as the file evidence shows,
+// but whose database is missing, empty or without tables.
 func Lost(dir, state, evidence string) error {
 	file := filepath.Join(dir, database)
 	return &parley.Error{Code: parley.CodeUnavailable,
@@ -92,19 +93,20 @@ func Lost(dir, state, evidence string) error {
 			" to start with an empty database on purpose, use parley serve --new"}
 }
 
-// restoreHint is how to restore a backup. The log of the earlier database goes first: SQLite would write it into the
-// restored one.
+// restoreHint tells the operator how to restore a backup. The write-ahead log of the old database must be removed
+// first: SQLite would write it into the restored database.
 func restoreHint(file string) string {
 	return fmt.Sprintf("restore the last file that parley backup made: %s && cp BACKUP %s && parley migrate "+
 		"--restored --data %s", removeLog(file), file, filepath.Dir(file))
 }
 
-// removeLog is the command that removes the write-ahead log of a database.
+// removeLog is the shell command that removes the write-ahead log of a database.
 func removeLog(file string) string { return fmt.Sprintf("rm -f %s-wal %s-shm", file, file) }
 
-// checkLog refuses a database with the write-ahead log of another one, which SQLite would write into it and so damage
-// it. It finds the log beside a copy by parley backup: that copy is not in WAL mode until SQLite opens it for writing,
-// and a database has a log only after its header says WAL mode. So the log of a server that crashed is not refused.
+// checkLog refuses a database that has the write-ahead log of another database, because SQLite would write that log
+// into it and damage it. checkLog recognizes the case of a copy made by parley backup: the copy is not in WAL mode
+// until SQLite opens it for writing, but a database gets a log only after its header says WAL mode. So checkLog does
+// not refuse the log of a server that crashed.
 func checkLog(file string) error {
 	log, err := os.Stat(file + "-wal")
 	if err != nil || log.Size() == 0 {
@@ -113,13 +115,13 @@ func checkLog(file string) error {
 	header := make([]byte, 20)
 	f, err := os.Open(file)
 	if err != nil {
-		return nil // SQLite says why it cannot be read
+		return nil // SQLite will report why the file cannot be read
 	}
 	defer f.Close()
 	if _, err := io.ReadFull(f, header); err != nil || string(header[:16]) != "SQLite format 3\x00" {
 		return nil
 	}
-	const rollback = 1 // the journal mode for reading and writing; WAL mode is 2
+	const rollback = 1 // journal mode in the file header; WAL mode is 2
 	if header[18] != rollback || header[19] != rollback {
 		return nil
 	}
@@ -130,19 +132,19 @@ func checkLog(file string) error {
 			filepath.Dir(file))}
 }
 
-// CheckLog refuses a database with the write-ahead log of another one, as Open does, and opens nothing with SQLite. A
-// process that has the database open must not call it: closing a file releases the locks that SQLite has on it.
+// CheckLog refuses a database with the write-ahead log of another one, as Open does, but without opening it in SQLite.
+// A process that has the database open must not call CheckLog: closing the file releases SQLite's locks on it.
 func CheckLog(dir string) error { return checkLog(filepath.Join(dir, database)) }
 
-// CheckRestored refuses a database that was restored from a backup if a write-ahead log lies beside it. It is called
-// before SQLite opens the database, because SQLite then writes the log into it. A file that was just restored has no
-// log of its own. If the file is in WAL mode, nothing in the two shows whether they belong together.
+// CheckRestored refuses a database restored from a backup if a write-ahead log lies beside it. Call it before SQLite
+// opens the database, because SQLite then writes the log into it. A restored file has no log of its own. If the file is
+// in WAL mode, the two files do not show whether they belong together.
 func CheckRestored(dir, holder string) (err error) {
 	file := filepath.Join(dir, database)
 	if log, err := os.Stat(file + "-wal"); err != nil || log.Size() == 0 {
 		return nil
 	}
-	lock, err := lockFolder(dir, holder) // the log of a server that runs is its own
+	lock, err := lockFolder(dir, holder) // if a server is running, the log belongs to its database
 	if err != nil {
 		return err
 	}

@@ -8,18 +8,20 @@ import (
 	"sync/atomic"
 )
 
-// A file is one that the database consists of.
+// A file is one of the files of the database.
 type file struct {
 	name string
 	info os.FileInfo
 
-	// Of the database alone, nil of others. It stays open until SQLite has closed
-	// the database: closing it earlier would drop SQLite's locks on the file.
+	// header is set only for the database file. It stays open until SQLite has
+	// closed the database: closing it earlier would release SQLite's locks on
+	// the file.
 	header *os.File
-	size   atomic.Int64 // the last that was seen
+	size   atomic.Int64 // when last checked
 }
 
-// remember notes which files are the database: the file itself and its log.
+// remember records the files of the store: the database and its write-ahead
+// log.
 func (s *Store) remember(database, log string) error {
 	for _, name := range []string{database, log} {
 		info, err := os.Stat(name)
@@ -37,7 +39,8 @@ func (s *Store) remember(database, log string) error {
 	return nil
 }
 
-// forget is called when SQLite has closed the database.
+// forget closes the header file. Call it only after SQLite has closed the
+// database.
 func (s *Store) forget() error {
 	if len(s.files) == 0 || s.files[0].header == nil {
 		return nil
@@ -50,10 +53,10 @@ var (
 	errShort = errors.New("the database file was truncated")
 )
 
-// there finds out whether the files that are written to can still be found, and
-// are whole. A file that was deleted can be written for as long as it is open,
-// and all of it is lost then; so can one that was truncated, because SQLite has
-// pages of it in memory.
+// there returns an error if the files of the store were moved, deleted or
+// truncated. SQLite can still write to a deleted file that it has open, but all
+// of it is lost afterwards. It can also write to a truncated file, because it
+// has pages in memory.
 func (s *Store) there() error {
 	for _, f := range s.files {
 		info, err := os.Stat(f.name)
@@ -74,8 +77,8 @@ func (s *Store) there() error {
 	return nil
 }
 
-// holds reports whether all pages that the header counts fit into a size. SQLite
-// shortens a file only in VACUUM, and then the header says so.
+// holds reports whether the pages counted in the header fit into size bytes.
+// SQLite shortens a file only in VACUUM, and then the header has the new count.
 func (f *file) holds(size int64) bool {
 	header := make([]byte, 32)
 	if _, err := f.header.ReadAt(header, 0); err != nil {

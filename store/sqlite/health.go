@@ -17,9 +17,9 @@ import (
 	"parley/port"
 )
 
-// patience is how long a disk may take over a commit, and perEvent what it may
-// take longer for each event. One that takes longer hangs: what waits is refused,
-// and so is what comes, until the commit ends.
+// patience is how long a commit may take; perEvent is added for each event. If
+// a commit takes longer, the disk counts as hung: waiting and new batches are
+// refused until the commit ends.
 const (
 	patience = 5 * time.Second
 	perEvent = 200 * time.Microsecond
@@ -27,24 +27,25 @@ const (
 
 func (w *waiting) patience() time.Duration { return time.Duration(len(w.Events)) * perEvent }
 
-// health is what the store knows of its disk.
+// health is the state of the store's disk.
 type health struct {
-	until   atomic.Pointer[time.Time] // when the commit under way ought to be over; nil: none is
+	until   atomic.Pointer[time.Time] // deadline of the commit under way; nil: no commit
 	trouble atomic.Pointer[trouble]   // nil: appends work
-	files   []*file                   // must stay where they are
+	files   []*file                   // files that must not be moved or replaced
 
-	observer atomic.Pointer[func(batches int, took time.Duration)] // nil: nobody
+	observer atomic.Pointer[func(batches int, took time.Duration)] // nil: no observer
 }
 
-// trouble is why a commit failed. Only a rehearsal of the batches that failed
-// ends it: a smaller commit, or one of another session, may succeed meanwhile.
+// trouble is the reason why a commit failed. Only a successful rehearsal of the
+// failed batches clears it: a smaller commit, or one of another session, may
+// succeed meanwhile.
 type trouble struct {
 	err     *parley.Error
-	batches []*waiting // that were not stored, to be rehearsed
+	batches []*waiting // the batches that were not stored; Ready rehearses them
 }
 
-// What may become of a batch. Its fate is decided once: either the writer takes
-// it, or whoever brought it loses patience and withdraws it.
+// States of a batch. A batch leaves waits once: either the writer takes it, or
+// its caller times out and withdraws it.
 const (
 	waits = iota
 	taken
@@ -55,8 +56,8 @@ func (w *waiting) take() bool {
 	return w.fate.CompareAndSwap(waits, taken) || w.fate.Load() == taken
 }
 
-// wait waits for the outcome of a batch that is queued, until it has waited for
-// long enough itself or the commit under way has.
+// wait waits for the outcome of a queued batch. It gives up after its own
+// timeout, or when the commit under way has taken too long.
 func (s *Store) wait(w *waiting) (port.Appended, error) {
 	deadline := time.Now().Add(patience + w.patience())
 	timer := time.NewTimer(patience)
@@ -87,7 +88,7 @@ func (s *Store) hangs() bool {
 	return until != nil && time.Now().After(*until)
 }
 
-// try commits a group, or says why the disk did not take it.
+// try commits a group. It returns an error if the group was not stored.
 func (s *Store) try(group []*waiting) error {
 	group = slices.DeleteFunc(slices.Clone(group), func(w *waiting) bool { return !w.take() })
 	if len(group) == 0 {
@@ -100,8 +101,9 @@ func (s *Store) try(group []*waiting) error {
 	s.until.Store(&until)
 	defer s.until.Store(nil)
 	rehearsed := group[0].rehearses
-	// Before, so that nothing is written where nobody will find it; after, so
-	// that nothing is accepted that went there all the same.
+	// Checked before the commit, so that nothing is written to a file that is
+	// lost. Checked again after it, so that a commit to a lost file is not
+	// acknowledged.
 	err := s.there()
 	if err == nil && rehearsed != nil {
 		err = s.w.rehearse(rehearsed.batches)
@@ -135,7 +137,7 @@ func (s *Store) try(group []*waiting) error {
 	return err
 }
 
-// batchesOf copies the batches of a group, whose owners are about to be answered.
+// batchesOf copies the batches of a group. The originals are about to be answered.
 func batchesOf(group []*waiting) (batches []*waiting) {
 	for _, w := range group {
 		if w.also == nil {
@@ -145,14 +147,14 @@ func batchesOf(group []*waiting) (batches []*waiting) {
 	return batches
 }
 
-// bury writes over what a failed commit left in the write-ahead log. If the sync
-// was what failed, the commit stands there complete; if the process died now,
-// the next one would take it for good, though it was refused. A commit of
-// nothing in particular goes to the same place. Whether it fails too does not
-// matter: what counts is that it was written.
+// bury overwrites what a failed commit left in the write-ahead log. If only the
+// sync failed, the log holds the complete commit. If this process died now, the
+// next process would recover that commit, although it was refused. The commit
+// of a probe goes to the same place in the log. It does not matter whether this
+// commit fails too: it only has to be written.
 func (s *Store) bury() { _ = s.w.commit([]*waiting{probe()}) }
 
-// probe is the smallest commit there is: it changes a number nobody reads.
+// probe returns the smallest possible commit: it changes a number that no code reads.
 func probe() *waiting {
 	return &waiting{done: make(chan struct{}), also: func(ctx context.Context, w *writer) error {
 		_, err := w.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", rand.Int32()))
@@ -160,13 +162,13 @@ func probe() *waiting {
 	}}
 }
 
-// leastRoom is what a disk must have left for the server to be ready. A commit
-// that is small enough may find a place on one that is full.
+// leastRoom is the free space, in bytes, that the server needs to be ready. On
+// a full disk a small commit may still succeed.
 const leastRoom = 1 << 20
 
-// Ready reports whether appends work. It trusts the last append that was tried.
-// After one that failed it rehearses that append and makes a small commit, so
-// that a store without clients notices when the trouble is over.
+// Ready reports whether appends work. It trusts the outcome of the last append.
+// After a failed append, it rehearses that append and makes a small commit, so
+// that a store without clients also notices when the trouble is over.
 func (s *Store) Ready(ctx context.Context) error {
 	if room(s.files[0].name) < leastRoom {
 		return unstorable(errors.New("the disk has less than 1 MiB left"))
@@ -184,9 +186,9 @@ func (s *Store) Ready(ctx context.Context) error {
 	return err
 }
 
-// rehearse carries out every statement of some batches, and of one more that
-// opens a session, and takes all of it back. Batches that could not be stored
-// for reasons of their own, or are fenced by now, are no trouble of the disk.
+// rehearse executes every statement of the batches, and of another batch that
+// opens a session, and rolls all of it back. It ignores batches that are fenced
+// by now, or that fail for reasons other than the disk.
 func (w *writer) rehearse(batches []*waiting) error {
 	ctx := context.Background()
 	if _, err := w.begin.ExecContext(ctx); err != nil {
@@ -208,16 +210,16 @@ func (w *writer) rehearse(batches []*waiting) error {
 	return nil
 }
 
-// anyBatch opens a session of a tenant that cannot exist.
+// anyBatch returns a batch that opens a session of a tenant that cannot exist.
 func anyBatch() *waiting {
 	const id = "rehearsal"
 	b := port.Batch{Tenant: "-", Session: id, Epoch: 1, Summary: port.Summary{ID: id, Root: id, Head: 1},
 		Events: []parley.Event{{Session: id, Seq: 1, Root: id, Body: parley.SessionOpened{}}}}
-	name, version, body, _ := parley.EncodeBody(b.Events[0].Body) // its fields are strings
+	name, version, body, _ := parley.EncodeBody(b.Events[0].Body) // cannot fail: all fields are strings
 	return &waiting{Batch: b, bodies: []stored{{name, version, body}}}
 }
 
-// faulty reports whether any batch would have failed, not just this one.
+// faulty reports whether every batch would fail with err, not just this one.
 func faulty(err error) bool {
 	if errors.Is(err, errAway) || errors.Is(err, errShort) {
 		return true
@@ -237,7 +239,7 @@ func primary(err error) int {
 	return sqlite3.SQLITE_OK
 }
 
-// unstorable is what a batch that was not stored is answered with.
+// unstorable is the answer to a batch that was not stored.
 func unstorable(err error) *parley.Error {
 	e := &parley.Error{Code: parley.CodeUnavailable, Message: "The server cannot store anything right now.", Err: err,
 		Hint: "see that the disk of the data folder is writable and not full"}
@@ -250,8 +252,8 @@ func unstorable(err error) *parley.Error {
 	return e
 }
 
-// damaged reports whether the file itself makes no sense. Every table is made before the first statement is prepared,
-// so a missing table means that the file was cut: SQLite reads an empty file as a database without tables.
+// damaged reports whether the database file itself is damaged. All tables exist before the first statement is prepared,
+// so a missing table means that the file was truncated: SQLite reads an empty file as a database without tables.
 func damaged(err error) bool {
 	code := primary(err)
 	return errors.Is(err, errShort) || code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB ||

@@ -12,11 +12,11 @@ import (
 	"parley/machine"
 )
 
-// A folderLock is held by the one process that may write the database. The system
-// releases it when the process dies, however it dies.
+// A folderLock is held by the one process that may write the database. The
+// system releases it when that process dies, however it dies.
 type folderLock struct {
-	dir  *os.File // what is locked
-	file *os.File // says by which process; locked too, because earlier releases lock it alone
+	dir  *os.File // the locked folder
+	file *os.File // names the process that holds the lock; also locked, because earlier releases lock only this file
 }
 
 // lockFolder locks a data folder. The lock is on the folder itself: a file in it
@@ -25,7 +25,7 @@ func lockFolder(dir, holder string) (_ *folderLock, err error) {
 	l := &folderLock{}
 	defer func() {
 		if err != nil {
-			_ = l.Close() // the first error is the one that tells
+			_ = l.Close() // the first error is the one to report
 		}
 	}()
 	notWritable := func(err error) error {
@@ -62,11 +62,11 @@ func lockFolder(dir, holder string) (_ *folderLock, err error) {
 	return l, nil
 }
 
-// orphanWithin is how long a child of a process that was killed may have its lock.
+// orphanWithin is how long a child of a killed process may still hold its lock.
 const orphanWithin = 2 * time.Second
 
-// isGone reports whether the process is gone that has the lock, by what its file says.
-// A child that it had just forked may still have the lock.
+// isGone reports whether the process named in the lock file is dead. A child that it had just forked may still hold the
+// lock.
 func isGone(name string) bool {
 	text, err := os.ReadFile(name)
 	var pid int
@@ -79,7 +79,7 @@ func isGone(name string) bool {
 func (l *folderLock) take() error {
 	err := machine.Lock(l.dir)
 	if err != nil && !errors.Is(err, machine.ErrLocked) {
-		err = nil // a file system on which folders cannot be locked; the file is
+		err = nil // this file system cannot lock folders; the file is locked instead
 	}
 	if err == nil {
 		err = machine.Lock(l.file)
@@ -87,13 +87,14 @@ func (l *folderLock) take() error {
 	return err
 }
 
-// Close unlocks before it closes: a child that was just forked still has the
-// files, and with them the lock, until it runs its program.
+// Close unlocks the files before it closes them. A child that was just forked
+// still has the files open, and with them the lock, until it executes its
+// program.
 func (l *folderLock) Close() error {
 	var errs []error
 	for _, f := range []*os.File{l.file, l.dir} {
 		if f != nil {
-			_ = machine.Unlock(f) // closing does it, too
+			_ = machine.Unlock(f) // closing also unlocks, unless a child has the file open
 			errs = append(errs, f.Close())
 		}
 	}

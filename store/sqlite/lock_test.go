@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// TestAChildKeepsNoLock: a folder is free as soon as its lock is closed, even if
-// a child process still has the files.
+// TestAChildKeepsNoLock checks that a folder is free as soon as its lock is
+// closed, even if a child process still has the files open.
 func TestAChildKeepsNoLock(t *testing.T) {
 	dir := t.TempDir()
 	l, err := lockFolder(dir, "a test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	child := exec.Command("cat") // until its input ends
+	child := exec.Command("cat") // runs until its input ends
 	child.ExtraFiles = []*os.File{l.dir, l.file}
 	input, err := child.StdinPipe()
 	if err != nil {
@@ -39,8 +39,8 @@ func TestAChildKeepsNoLock(t *testing.T) {
 	}
 }
 
-// TestAnOrphanIsWaitedFor: a process was killed, and a child that it had forked still
-// has the lock. Whoever comes next waits for the child, and for nobody who is alive.
+// TestAnOrphanIsWaitedFor kills a process whose forked child still has the lock. The next process waits for the child,
+// but does not wait for a process that is alive.
 func TestAnOrphanIsWaitedFor(t *testing.T) {
 	for name, test := range map[string]struct {
 		holder string

@@ -41,7 +41,8 @@ const (
 		WHERE s.tenant = ?1 AND s.deleted = 0`
 )
 
-// viewedSessions lists sessions with the marks of a user, and narrows the list by them.
+// viewedSessions returns the query that lists sessions with the marks of a user, filtered by those marks if q asks for
+// it.
 func viewedSessions(q port.SessionQuery) string {
 	text := allViewed
 	if q.Pinned {
@@ -56,13 +57,13 @@ func viewedSessions(q port.SessionQuery) string {
 	return text
 }
 
-// storedMarks are the columns markColumns.
+// storedMarks receives the columns markColumns.
 type storedMarks struct {
 	pinned, archived bool
 	read, ended      int64
 }
 
-// with scans these columns after those that a caller names.
+// with returns a scan function that appends these columns to the columns of its caller.
 func (m *storedMarks) with(scan func(...any) error) func(...any) error {
 	return func(into ...any) error { return scan(append(into, &m.pinned, &m.archived, &m.read, &m.ended)...) }
 }

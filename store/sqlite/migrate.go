@@ -22,9 +22,9 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Versions says how far the database in a folder was migrated, 0 if there is
-// none, and how far this release would migrate it. It changes nothing and does
-// not need the folder's lock.
+// Versions returns has, the migration version of the database in a folder (0 if
+// there is none), and knows, the version of this release. It changes nothing
+// and does not need the folder's lock.
 func Versions(ctx context.Context, dir string) (has, knows int64, err error) {
 	if knows, err = known(); err != nil {
 		return 0, 0, err
@@ -44,8 +44,8 @@ func Versions(ctx context.Context, dir string) (has, knows int64, err error) {
 	return has, knows, unavailable(err)
 }
 
-// Migrate brings the database in a folder up to date, and makes it if there is
-// none. It holds the folder's lock meanwhile.
+// Migrate migrates the database in a folder to the version of this release. It
+// creates a missing database. It holds the folder's lock meanwhile.
 func Migrate(ctx context.Context, dir, holder string, options ...Option) (from, to int64, err error) {
 	err = alone(ctx, dir, holder, optionsOf(options), func(_ *sql.DB, before int64) error {
 		from = before
@@ -55,8 +55,8 @@ func Migrate(ctx context.Context, dir, holder string, options ...Option) (from, 
 	return from, to, err
 }
 
-// Renew gives the database in a folder another epoch, so that every cursor
-// into what it was before is answered with resync. See port.Store.Epoch.
+// Renew gives the database in a folder a new epoch. Followers with a cursor of
+// the old epoch get a resync. See port.Store.Epoch.
 func Renew(ctx context.Context, dir, holder string) (epoch string, err error) {
 	err = alone(ctx, dir, holder, options{}, func(db *sql.DB, _ int64) error {
 		epoch = newEpoch()
@@ -66,8 +66,8 @@ func Renew(ctx context.Context, dir, holder string) (epoch string, err error) {
 	return epoch, err
 }
 
-// alone does something with a database that is up to date and that no other
-// process uses. do gets the version that the database had before.
+// alone calls do with a database that is up to date and that no other process
+// uses. do also gets the version that the database had before.
 func alone(ctx context.Context, dir, holder string, o options, do func(*sql.DB, int64) error) (err error) {
 	lock, err := lockFolder(dir, holder)
 	if err != nil {
@@ -82,8 +82,8 @@ func alone(ctx context.Context, dir, holder string, o options, do func(*sql.DB, 
 	return do(db, before)
 }
 
-// makePrivate has nobody else read the database, whatever folder it is in. What
-// SQLite puts beside it gets the same mode.
+// makePrivate makes the database readable only by its owner, whatever the mode
+// of its folder. Files that SQLite creates beside it get the same mode.
 func makePrivate(file string) error {
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -144,8 +144,9 @@ func openUpToDate(ctx context.Context, file string, o options) (db *sql.DB, befo
 	return db, before, epoch, err
 }
 
-// migrate brings a database up to date and returns the version it had. What a
-// newer release has migrated is left alone: nobody knows what it means.
+// migrate migrates a database to the version of this release and returns the
+// version it had. It refuses a database that a newer release has migrated,
+// because its tables may have another meaning.
 func migrate(ctx context.Context, db *sql.DB, release string) (before int64, err error) {
 	knows, err := known()
 	if err != nil {
@@ -168,8 +169,8 @@ func migrate(ctx context.Context, db *sql.DB, release string) (before int64, err
 	if err != nil {
 		return before, err
 	}
-	// One sync for all migrations instead of one for each. Without a sync a crash
-	// may lose the last of them, and the next start repeats those.
+	// All migrations share one sync. Without a sync a crash may lose the last
+	// of them, and the next start repeats those.
 	if _, err := db.ExecContext(ctx, `PRAGMA synchronous = NORMAL`); err != nil {
 		return before, err
 	}
@@ -186,7 +187,7 @@ func migrate(ctx context.Context, db *sql.DB, release string) (before int64, err
 // known is the version this release migrates to.
 func known() (int64, error) { return rules.Latest(migrations, "migrations") }
 
-// version is how far a database was migrated.
+// version is the migration version of a database.
 func version(ctx context.Context, db *sql.DB) (v int64, err error) {
 	if exists, err := hasTable(ctx, db, "goose_db_version"); err != nil || !exists {
 		return 0, err

@@ -31,7 +31,7 @@ func (s *Store) DueBefore(ctx context.Context, now time.Time, limit int) ([]port
 		var d port.DueSession
 		var at int64
 		if rows.Scan(&d.Tenant, &d.Session, &at, &d.Reason) != nil {
-			continue // a damaged row is not to keep the others from being found
+			continue // one damaged row must not hide the others
 		}
 		d.At = fromMicros(at)
 		if d.At.After(now) || len(due) == limit {
@@ -129,7 +129,7 @@ func (t tenant) Sessions(ctx context.Context, q port.SessionQuery) ([]port.Summa
 	return list, unavailable(rows.Err())
 }
 
-// ofProject narrows a query to the sessions of a project.
+// ofProject limits a query to the sessions of a project.
 func ofProject(query, column string, args []any, p port.Project) (string, []any) {
 	keys := p.Keys()
 	if len(keys) == 0 {
@@ -144,7 +144,7 @@ func ofProject(query, column string, args []any, p port.Project) (string, []any)
 const eventsFrom = `e.seq, e.position, coalesce(e.root, ''), e.at, e.run, e.by, e.type, e.version, e.body FROM events e
 	JOIN sessions s ON s.no = e.session`
 
-// Who reads a single session knows its id.
+// A query for a single session leaves out the session's id, which the caller knows.
 const (
 	anyEvents     = `SELECT s.id, ` + eventsFrom
 	sessionEvents = `SELECT '', ` + eventsFrom
@@ -181,8 +181,8 @@ func (t tenant) Spoken(ctx context.Context, id parley.SessionID, after parley.Se
 	return events, err
 }
 
-// Tree joins two streams: what the root says itself, which is found by seq, and
-// what those below it say.
+// Tree merges two streams: the root's own events, found by seq, and the events
+// of its descendants, found by position.
 func (t tenant) Tree(ctx context.Context, root parley.SessionID, after parley.Position, limit int) ([]parley.Event,
 	error) {
 	query, args := anyEvents+
@@ -206,9 +206,9 @@ func (t tenant) Tree(ctx context.Context, root parley.SessionID, after parley.Po
 	return events, err
 }
 
-// seqAt is the seq of a session's last event up to a position. Both grow along a
-// log, so it is searched for from the end, where followers mostly are, in steps
-// that double.
+// seqAt returns the seq of a session's last event at or before a position. Seqs
+// and positions both grow along a log, so seqAt searches backwards from the
+// end, where most followers are, in steps that double.
 func (t tenant) seqAt(ctx context.Context, id parley.SessionID, position parley.Position) (parley.Seq, error) {
 	var no, head int64
 	err := t.s.read.QueryRowContext(ctx, `SELECT no, head FROM sessions WHERE tenant = ? AND id = ?`, t.id, id).Scan(
@@ -219,7 +219,7 @@ func (t tenant) seqAt(ctx context.Context, id parley.SessionID, position parley.
 	if err != nil {
 		return 0, unavailable(err)
 	}
-	// isAfter reports whether the last event up to a seq is after the position.
+	// isAfter reports whether the last event up to seq is after the position.
 	isAfter := func(seq int64) bool {
 		var at parley.Position
 		e := t.s.read.QueryRowContext(ctx,
@@ -230,7 +230,7 @@ func (t tenant) seqAt(ctx context.Context, id parley.SessionID, position parley.
 		}
 		return at > position
 	}
-	low, high := int64(0), head+1 // low is not after the position, high is
+	low, high := int64(0), head+1 // invariant: low is not after the position, high is
 	for step := int64(1); high > 1; step *= 2 {
 		probe := max(high-step, 1)
 		if !isAfter(probe) {
@@ -249,8 +249,8 @@ func (t tenant) seqAt(ctx context.Context, id parley.SessionID, position parley.
 	return parley.Seq(low), unavailable(err)
 }
 
-// events reads a page, of one session or of any. A row that cannot be decoded becomes Unreadable; bad is
-// about the first of them.
+// events reads a page of events, of one session or of any. It returns a row that cannot be decoded as Unreadable; bad
+// is the error of the first such row.
 func (t tenant) events(ctx context.Context, id parley.SessionID, bytes int, query string, args ...any) (
 	events []parley.Event, bad, err error) {
 	rows, err := t.s.read.QueryContext(ctx, query, args...)
@@ -258,10 +258,10 @@ func (t tenant) events(ctx context.Context, id parley.SessionID, bytes int, quer
 		return nil, nil, unavailable(err)
 	}
 	defer rows.Close()
-	// Plain types: what has a name of its own is scanned by reflection.
+	// Plain types: database/sql scans values of named types by reflection.
 	var session, root, by, name string
 	var seq, position, at, run, version int64
-	var body sql.RawBytes // is decoded before the next row is read
+	var body sql.RawBytes // decoded before the next row is read
 	for bytes > 0 && rows.Next() {
 		if err := rows.Scan(&session, &seq, &position, &root, &at, &run, &by, &name, &version, &body); err != nil {
 			return nil, nil, unavailable(err)
@@ -380,8 +380,8 @@ func (t tenant) Delivered(ctx context.Context, id parley.SessionID, at time.Time
 	})
 }
 
-// Define keeps a definition that no batch brings along. One that nothing refers
-// to is harmless: it is found by its digest alone.
+// Define stores a definition without a batch. A definition without references
+// is harmless: it is found only by its digest.
 func (s *Store) Define(ctx context.Context, id parley.TenantID, a parley.Agent) error {
 	body, err := json.Marshal(a)
 	if err != nil {

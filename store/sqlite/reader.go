@@ -19,17 +19,17 @@ import (
 )
 
 // A Reader reads a store that another process may be writing. It does not take
-// the folder's lock, and whoever has it notices nothing.
+// the folder's lock and does not disturb that process.
 type Reader struct{ s *Store }
 
-// OpenReader opens the store in a folder for reading. The database must be
-// there, and be up to date.
+// OpenReader opens the store in a folder for reading. The database must exist
+// and be up to date.
 func OpenReader(ctx context.Context, dir string) (*Reader, error) {
 	db, err := openToRead(dir, readOnly, readConns)
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{&Store{read: newStatements(db), closed: true}} // closed: nothing can be put into it
+	r := &Reader{&Store{read: newStatements(db), closed: true}} // closed, so that nothing can be appended
 	if r.s.epoch, err = usable(ctx, db); err != nil {
 		db.Close()
 		return nil, err
@@ -37,8 +37,8 @@ func OpenReader(ctx context.Context, dir string) (*Reader, error) {
 	return r, nil
 }
 
-// usable returns the epoch of a database whose tables are those this release
-// reads.
+// usable returns the epoch of a database. It returns an error unless the
+// database has the tables of this release.
 func usable(ctx context.Context, db *sql.DB) (epoch string, err error) {
 	knows, err := known()
 	if err != nil {
@@ -91,25 +91,25 @@ func (r *Reader) Close() error { return r.s.read.Close() }
 const countDue = `SELECT count(*) FILTER (WHERE lease = '' AND at <= ?1), count(*) FILTER (WHERE lease <> ''),
 	coalesce(min(at) FILTER (WHERE lease = '' AND at <= ?1), 0) FROM due`
 
-// Due counts the sessions that are due and that nobody has taken, says since
-// when the first of them is, and counts those that some process has taken,
-// which may have died since.
+// Due counts the due sessions that no process has leased, and returns since
+// when the first of them is due. held counts the due sessions that a process
+// has leased; that process may have died since.
 func (r *Reader) Due(ctx context.Context, now time.Time) (free, held int, since time.Time, err error) {
 	var first int64
 	err = r.s.read.QueryRowContext(ctx, countDue, micros(now)).Scan(&free, &held, &first)
 	return free, held, fromMicros(first), unavailable(err)
 }
 
-// Backup writes a copy of the database in a folder to a file that must not
-// exist: all of it as of one moment, however much is written meanwhile. After
-// an error there may be a part of it.
+// Backup writes a consistent copy of the database in a folder to a file that
+// must not exist. The copy shows one moment, even if the server writes
+// meanwhile. After an error the file may exist in part.
 func Backup(ctx context.Context, dir, file string) (err error) {
-	db, err := openToRead(dir, "mode=ro&_pragma=busy_timeout(5000)", 1) // to SQLite, query_only forbids copying too
+	db, err := openToRead(dir, "mode=ro&_pragma=busy_timeout(5000)", 1) // query_only also forbids VACUUM INTO
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	// Made here, because SQLite would let everybody read it.
+	// Created here, because SQLite would make the file readable by all users.
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func Backup(ctx context.Context, dir, file string) (err error) {
 	return unavailable(err)
 }
 
-// writing reports whether an error is about a file that was written to.
+// writing reports whether err comes from the written file, not from the database.
 func writing(err error) bool {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
@@ -139,8 +139,8 @@ func writing(err error) bool {
 	return primary(err) == sqlite3.SQLITE_FULL
 }
 
-// Integrity reads the whole database in a folder, says how large it is, and what
-// is damaged; nil: nothing.
+// Integrity reads the whole database in a folder. It returns the size, and an
+// error that names the damage, if there is any.
 func Integrity(ctx context.Context, dir string) (bytes int64, err error) {
 	db, err := openToRead(dir, readOnly, 1)
 	if err != nil {
@@ -154,10 +154,10 @@ func Integrity(ctx context.Context, dir string) (bytes int64, err error) {
 const sessionsCutOff = `SELECT count(*) FROM sessions s WHERE deleted = 0 AND head > 0 AND NOT EXISTS (
 	SELECT 1 FROM events e WHERE e.session = s.no AND e.seq = s.head)`
 
-// VerifyBackup reads the whole of a file that Backup wrote: its pages are sound, and
-// every log in it reaches its end. It may be of an older release.
+// VerifyBackup reads the whole of a file that Backup wrote. It checks that the pages are sound and that every log is
+// complete up to its head. The file may be from an older release.
 func VerifyBackup(ctx context.Context, file string) error {
-	db, err := open(file, readOnly+"&immutable=1", 1) // nobody writes to it, and no file is made beside it
+	db, err := open(file, readOnly+"&immutable=1", 1) // the file has no writer
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func VerifyBackup(ctx context.Context, file string) error {
 	return nil
 }
 
-// sound says how large a database is, and what is damaged in it.
+// sound returns the size of a database, and an error that names the damage, if there is any.
 func sound(ctx context.Context, db *sql.DB) (bytes int64, err error) {
 	if err := db.QueryRowContext(ctx, `SELECT page_count * page_size FROM pragma_page_count, pragma_page_size`).Scan(
 		&bytes); err != nil {

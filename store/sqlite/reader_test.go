@@ -11,7 +11,8 @@ import (
 	"parley/store/storetest"
 )
 
-// TestReader: it sees what another process commits, and leaves no trace.
+// TestReader checks that a Reader sees the commits of another process and
+// leaves no files behind.
 func TestReader(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	if _, err := OpenReader(ctx, dir); err == nil || !strings.Contains(err.Error(), "no database") {
@@ -30,7 +31,8 @@ func TestReader(t *testing.T) {
 	storetest.ReaderSees(t, s, r)
 }
 
-// TestVerifyBackup: a copy with a lost event or a damaged page is no backup.
+// TestVerifyBackup checks that a copy with a lost event or a damaged page fails
+// verification.
 func TestVerifyBackup(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	s, err := Open(ctx, dir, "a test")

@@ -14,7 +14,8 @@ import (
 	"parley/store/storetest"
 )
 
-// input is a batch that appends one large input to a session, and opens it first.
+// input returns a batch that appends one large input to a session. If after is
+// 0, the batch opens the session first.
 func input(id parley.SessionID, after parley.Seq) port.Batch {
 	var body parley.EventBody = parley.InputReceived{Content: strings.Repeat("x", 10_000), Busy: parley.Queue}
 	if after == 0 {
@@ -43,7 +44,7 @@ func appended(t *testing.T, s *Store, b port.Batch) {
 	}
 }
 
-// execWriter uses the connection of the write goroutine.
+// execWriter executes a statement on the connection of the write goroutine.
 func execWriter(t *testing.T, s *Store, statement string) {
 	t.Helper()
 	if _, err := s.w.conn.ExecContext(context.Background(), statement); err != nil {
@@ -51,13 +52,14 @@ func execWriter(t *testing.T, s *Store, statement string) {
 	}
 }
 
-// TestReadyFollowsAppends: a store whose appends fail is not ready, although a
-// smaller commit would succeed, and becomes ready when appends work again.
+// TestReadyFollowsAppends checks that a store whose appends fail is not ready,
+// although a smaller commit would succeed. The store becomes ready when appends
+// work again.
 func TestReadyFollowsAppends(t *testing.T) {
 	ctx := context.Background()
 	s := opened(t, t.TempDir())
 	appended(t, s, input(storetest.ID(1), 0))
-	execWriter(t, s, `PRAGMA max_page_count = 1`) // becomes the present size: no page can be added
+	execWriter(t, s, `PRAGMA max_page_count = 1`) // SQLite takes the present size instead, so no page can be added
 	after := parley.Seq(1)
 	var failed error
 	for ; failed == nil && after < 100; after++ {
@@ -71,7 +73,7 @@ func TestReadyFollowsAppends(t *testing.T) {
 			t.Fatalf("ready %d: %v", i, err)
 		}
 	}
-	// A success of something smaller is not enough.
+	// The success of a smaller commit is not enough.
 	if err := s.also(ctx, func(context.Context, *writer) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +95,8 @@ func TestReadyFollowsAppends(t *testing.T) {
 	}
 }
 
-// TestATruncatedFileIsNotReady: also before anything was written to it.
+// TestATruncatedFileIsNotReady checks that a store whose file was truncated is
+// not ready, even before the next write.
 func TestATruncatedFileIsNotReady(t *testing.T) {
 	ctx := context.Background()
 	for _, left := range []int64{0, 4096} {
@@ -120,7 +123,8 @@ func TestATruncatedFileIsNotReady(t *testing.T) {
 	}
 }
 
-// TestAFileThatSQLiteShortensIsReady: VACUUM by another process makes it shorter.
+// TestAFileThatSQLiteShortensIsReady runs VACUUM in another process, which
+// makes the file smaller.
 func TestAFileThatSQLiteShortensIsReady(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir)
@@ -140,7 +144,7 @@ func TestAFileThatSQLiteShortensIsReady(t *testing.T) {
 		return info.Size()
 	}
 	execWriter(t, s, `PRAGMA wal_checkpoint(TRUNCATE)`)
-	appended(t, s, input(storetest.ID(2), 0)) // the size is seen
+	appended(t, s, input(storetest.ID(2), 0)) // the store notes the size of the file
 	before := size()
 	for _, statement := range []string{`DELETE FROM events WHERE seq > 1`, `VACUUM`,
 		`PRAGMA wal_checkpoint(TRUNCATE)`} {
@@ -157,7 +161,7 @@ func TestAFileThatSQLiteShortensIsReady(t *testing.T) {
 	}
 }
 
-// TestADamagedDatabaseIsNotReady: SQLite says that the file makes no sense.
+// TestADamagedDatabaseIsNotReady makes SQLite report a corrupt file.
 func TestADamagedDatabaseIsNotReady(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
@@ -171,7 +175,7 @@ func TestADamagedDatabaseIsNotReady(t *testing.T) {
 	if _, err := other.Exec(`UPDATE sqlite_schema SET rootpage = 100000 WHERE name = 'events'`); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.Exec(`PRAGMA schema_version = 4711`); err != nil { // so that others read it anew
+	if _, err := other.Exec(`PRAGMA schema_version = 4711`); err != nil { // others read the schema again
 		t.Fatal(err)
 	}
 	for range 3 {

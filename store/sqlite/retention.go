@@ -12,7 +12,7 @@ const (
 	placeHold = `INSERT INTO legal_holds (tenant, kind, id, reason, by, at) VALUES (?, ?, ?, ?, ?, ?)
 		ON CONFLICT (tenant, kind, id) DO UPDATE SET reason = excluded.reason, by = excluded.by, at = excluded.at`
 	releaseHold = `DELETE FROM legal_holds WHERE tenant = ? AND kind = ? AND id = ?`
-	// isHeld is about the session s.
+	// isHeld is the condition that session s is under a legal hold.
 	isHeld = `EXISTS (SELECT 1 FROM legal_holds h WHERE h.tenant = s.tenant
 		AND (h.kind = 'session' AND h.id = s.root OR h.kind = 'user' AND h.id = s.owner))`
 )

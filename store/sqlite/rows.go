@@ -9,7 +9,7 @@ import (
 	"parley/port"
 )
 
-// rowStatements keep the rows of runs and cards.
+// rowStatements maintain the rows of runs, cards and timers.
 type rowStatements struct {
 	addRun, endRun             *command
 	addCard, endCard, endCards *command
@@ -57,7 +57,7 @@ func (w *rowStatements) texts() map[**command]string {
 	}
 }
 
-// keep carries out what an event does to the rows of its session.
+// keep updates the rows of a session for one of its events.
 func (w *rowStatements) keep(ctx context.Context, b *waiting, e parley.Event) (err error) {
 	switch row := e.Row().(type) {
 	case parley.RunOpened:
@@ -112,10 +112,10 @@ const (
 		coalesce(r.parent_depth, 0), r.outcome, r.code, r.message, r.input_tokens, r.output_tokens, r.cached_tokens,
 		r.written_tokens, r.cost_micros, r.started_at, r.ended_at,
 		s.run = r.run AND s.status = 'waiting'`
-	// A cross join is one whose order SQLite keeps: rows of runs lead.
+	// SQLite keeps the order of a cross join: it reads the rows of runs first.
 	ofRuns = ` CROSS JOIN sessions s ON s.tenant = r.tenant AND s.id = r.session WHERE r.tenant = ?`
 
-	// Left alone, SQLite prefers an index that sorts to one that finds.
+	// Without INDEXED BY, SQLite prefers an index in the order of the result to an index that finds the rows.
 	runsOf     = `SELECT ` + runColumns + ` FROM runs r` + ofRuns
 	openRunsOf = `SELECT ` + runColumns + ` FROM runs r INDEXED BY runs_open` + ofRuns + ` AND r.outcome = ''`
 	childrenOf = `SELECT ` + runColumns + ` FROM runs r INDEXED BY runs_children` + ofRuns +
@@ -140,7 +140,7 @@ func (t tenant) Runs(ctx context.Context, q port.RunQuery) ([]port.RunInfo, erro
 		text, args = text+` AND r.agent = ?`, append(args, q.Agent)
 	}
 	if q.Session != "" {
-		// which is the same order
+		// the order of a single session, too
 		text, args, order = text+` AND r.session = ?`, append(args, q.Session), ` ORDER BY r.run DESC LIMIT ? + 0`
 		if q.Run != 0 {
 			text, args = text+` AND r.run = ?`, append(args, q.Run)
@@ -185,7 +185,8 @@ const cardsOf = `SELECT c.kind, c.session, s.root, s.project, c.run, c.seq, c.ca
 		CROSS JOIN events k ON k.tenant = c.tenant AND k.session = s.no AND k.seq = c.call
 	WHERE c.tenant = ?`
 
-// Plans belong to no run: those of sub-agents wait for nobody once their run has ended.
+// Plans belong to no run. The query leaves out the plans of sub-agents, which wait for no person once the sub-agent's
+// run has ended.
 const plansOf = `SELECT c.kind, c.session, s.root, s.project, c.run, c.seq, c.call, c.owner, c.asked_at, '', e.position,
 	e.type, e.version, e.body, e.type, e.version, e.body
 	FROM cards c CROSS JOIN sessions s ON s.tenant = c.tenant AND s.id = c.session AND s.root = s.id
@@ -201,7 +202,7 @@ func (t tenant) Cards(ctx context.Context, q port.CardQuery) ([]port.CardInfo, e
 		text, args = text+` AND c.owner = ?`, append(args, q.Owner)
 	}
 	if q.Session != "" {
-		// not by the index of all
+		// the unary + stops SQLite from using the index on asked_at
 		text, args, order = text+` AND c.session = ?`, append(args, q.Session),
 			` ORDER BY +c.asked_at, c.seq LIMIT ? + 0`
 	}
@@ -230,7 +231,7 @@ func (t tenant) Cards(ctx context.Context, q port.CardQuery) ([]port.CardInfo, e
 		}
 		c.AskedAt = fromMicros(asked)
 		bytes -= len(card.body) + len(call.body)
-		if card, call, ok := decode(card, call); ok { // else nobody can answer it
+		if card, call, ok := decode(card, call); ok { // else the card cannot be answered
 			c.Read(card, call)
 			list = append(list, c)
 		}

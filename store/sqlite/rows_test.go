@@ -15,8 +15,8 @@ import (
 	"parley/store/storetest"
 )
 
-// TestAnUpgradeKnowsRunsAndCards: the migration derives from stored events what
-// Append derives from new ones.
+// TestAnUpgradeKnowsRunsAndCards checks that the migration derives the same
+// rows from stored events as Append does from new ones.
 func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	s, err := Open(ctx, dir, "a test")
@@ -55,7 +55,7 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 			`ALTER TABLE sessions RENAME COLUMN recent TO hour`,
 			`CREATE INDEX sessions_recent ON sessions (tenant, hour DESC)`,
 			`DELETE FROM goose_db_version WHERE version_id >= 6`,
-			// A body that cannot be read is not in the way.
+			// The migration skips a body that cannot be read.
 			`INSERT INTO events (tenant, session, seq, position, at, run, by, type, version, piece, body)
 				SELECT 'acme', no, head + 1, 1000000, 1, run, '', 'RunStarted', 1, 0, '{"agent":' FROM sessions ORDER BY no LIMIT 1`,
 			`INSERT INTO events (tenant, session, seq, position, at, run, by, type, version, piece, body)
@@ -71,8 +71,9 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 	})
 }
 
-// TestListsUseIndexes: no list of runs, cards or running sessions looks at more
-// rows than it shows, but for those it is narrowed by besides.
+// TestListsUseIndexes checks that lists of runs, cards and running sessions use
+// an index, so that they read no more rows than they return, except for rows
+// that further filters exclude.
 func TestListsUseIndexes(t *testing.T) {
 	ctx := context.Background()
 	s, err := Open(ctx, t.TempDir(), "a test")
@@ -163,8 +164,8 @@ func TestListsUseIndexes(t *testing.T) {
 	}
 }
 
-// planned asks how the statement that was prepared last is carried out, and
-// forgets it.
+// planned checks the query plan of the statement that was prepared last, and
+// forgets the statement.
 func planned(t *testing.T, s *Store, indexes ...string) {
 	t.Helper()
 	s.read.mu.Lock()
@@ -197,7 +198,8 @@ func planned(t *testing.T, s *Store, indexes ...string) {
 	}
 }
 
-// TestEarlierMessagesAreIndexed after an upgrade, in parts.
+// TestEarlierMessagesAreIndexed checks that messages from before an upgrade are
+// indexed in pages.
 func TestEarlierMessagesAreIndexed(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	s, err := Open(ctx, dir, "a test")

@@ -19,7 +19,7 @@ const (
 		WHERE e.tenant = ?1 AND s.tenant = ?1 AND s.id = ?2 AND e.type IN ('InputReceived', 'OutputFinished'))`
 )
 
-// saidText is a text that waits until its event is inserted.
+// saidText is a text to be indexed as soon as its event is inserted.
 type saidText struct {
 	tenant  parley.TenantID
 	session int64
@@ -28,14 +28,14 @@ type saidText struct {
 	words   string
 }
 
-// hear notes what an event says, for the index.
+// hear remembers the text of an event for the full-text index.
 func (w *writer) hear(b *waiting, session int64, e parley.Event) {
 	if words := rules.IndexText(port.SearchText(e)); words != "" {
 		w.said = append(w.said, saidText{b.Tenant, session, e.Seq, whose(b.Tenant, b.Summary.Owner), words})
 	}
 }
 
-// indexSaid indexes what the events said that were inserted.
+// indexSaid adds the texts of the inserted events to the full-text index.
 func (w *writer) indexSaid(ctx context.Context) error {
 	list := w.said
 	w.said = nil
@@ -47,7 +47,8 @@ func (w *writer) indexSaid(ctx context.Context) error {
 	return nil
 }
 
-// whose are the words by which the messages of a tenant, and of an owner, are found without looking at others.
+// whose returns two index terms: one finds all messages of a tenant, the other all messages of an owner. A search with
+// such a term does not read messages of other tenants or owners.
 func whose(tenant parley.TenantID, owner parley.PrincipalID) string {
 	return tenantWord(tenant) + " " + ownerWord(tenant, owner)
 }
@@ -97,7 +98,7 @@ func (t tenant) Search(ctx context.Context, q port.SearchQuery) (found port.Foun
 		return found, unavailable(err)
 	}
 	defer rows.Close()
-	read, last := 0, parley.Position(0) // of what was looked at
+	read, last := 0, parley.Position(0) // rows read, and the position of the last one
 	for bytes := rules.PageBytes; rows.Next(); read++ {
 		if read == q.Limit || bytes <= 0 {
 			found.Next = last
@@ -114,7 +115,7 @@ func (t tenant) Search(ctx context.Context, q port.SearchQuery) (found port.Foun
 		bytes -= len(body.body)
 		event := parley.Event{Session: p.Session, Root: p.Session}
 		if event.Body, err = parley.DecodeBody(body.name, body.version, body.body); err != nil {
-			continue // the trouble of its session alone
+			continue // only this session has the error
 		}
 		var ok bool
 		if p.Text, p.Marks, ok = rules.PassageOf(port.SearchText(event), terms); ok {
@@ -125,7 +126,7 @@ func (t tenant) Search(ctx context.Context, q port.SearchQuery) (found port.Foun
 	return found, unavailable(rows.Err())
 }
 
-// earlierPage bounds how many events one IndexEarlier looks at, and so how long it keeps appends waiting.
+// earlierPage is the maximum number of events that one IndexEarlier reads. It limits how long appends wait meanwhile.
 const earlierPage = 500
 
 const earlierSaid = `SELECT e.tenant, s.id, e.session, e.seq, s.owner, e.type, e.version, e.body
@@ -175,7 +176,7 @@ func (w *writer) earlierTexts(ctx context.Context, after, upto int64) (list []sa
 		}
 		body, bad := parley.DecodeBody(b.name, b.version, b.body)
 		if bad != nil {
-			continue // the trouble of its session alone
+			continue // only this session has the error
 		}
 		t.whose = whose(t.tenant, owner)
 		t.words = rules.IndexText(port.SearchText(parley.Event{Session: id, Root: id, Body: body}))

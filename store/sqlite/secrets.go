@@ -10,14 +10,13 @@ import (
 	"parley/store/rules"
 )
 
-// secrets is a database whose secrets are encrypted again: see rules.Vault.Reseal.
+// secrets is a database whose secrets are encrypted again with another key: see rules.Vault.Reseal.
 type secrets struct {
-	db    *sql.DB // of one connection
+	db    *sql.DB // with a single connection
 	vault rules.Vault
 }
 
-// SecretKeys lists the master keys that secrets of the database in a folder may be
-// encrypted with.
+// SecretKeys lists the master keys that secrets of the database in a folder may be encrypted with.
 func SecretKeys(ctx context.Context, dir string) (keys []rules.SecretKey, err error) {
 	db, err := openToRead(dir, readOnly, 1)
 	if err != nil {
@@ -31,8 +30,7 @@ func SecretKeys(ctx context.Context, dir string) (keys []rules.SecretKey, err er
 	return keys, unavailable(err)
 }
 
-// Vacuum writes the database in a folder anew, without what was deleted or written
-// over. It holds the folder's lock meanwhile.
+// Vacuum rewrites the database in a folder without deleted and overwritten data. It holds the folder's lock meanwhile.
 func Vacuum(ctx context.Context, dir, holder string) error {
 	return alone(ctx, dir, holder, options{}, func(db *sql.DB, _ int64) error {
 		if _, err := db.ExecContext(ctx, `VACUUM`); err != nil {
@@ -59,7 +57,7 @@ func (s secrets) SecretKeys(ctx context.Context) (keys []rules.SecretKey, err er
 }
 
 func (s secrets) NoteKey(ctx context.Context, id string) error {
-	// What is written over must not stay in free parts of pages.
+	// Overwritten data must not stay in free parts of pages.
 	if _, err := s.db.ExecContext(ctx, `PRAGMA secure_delete = ON`); err != nil {
 		return err
 	}
@@ -72,9 +70,8 @@ func (s secrets) NoteKey(ctx context.Context, id string) error {
 	})
 }
 
-// rewriteSecrets writes the rows of all webhooks and setups anew. Pages of a table have free
-// parts with what stood there before rows were moved; SQLite clears the pages of a
-// table that is emptied, if secure_delete is on.
+// rewriteSecrets rewrites the rows of all webhooks and setups. The pages of a table have free parts with data from
+// before rows were moved. If secure_delete is on, SQLite clears the pages of a table when all its rows are deleted.
 var rewriteSecrets = []string{
 	`CREATE TEMP TABLE kept AS SELECT * FROM webhooks`,
 	`DELETE FROM webhooks`,
@@ -177,7 +174,7 @@ func (s secrets) resealSetups(ctx context.Context, tx *sql.Tx, tenant parley.Ten
 	return nil
 }
 
-// inOne does something in one transaction.
+// inOne calls do within one transaction.
 func (s secrets) inOne(ctx context.Context, do func(*sql.Tx) error) error {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {

@@ -35,8 +35,9 @@ func TestSecrets(t *testing.T) {
 	})
 }
 
-// TestSecretsLeaveTheFiles: a secret that was stored in clear is in no file once it is encrypted: not in the
-// write-ahead log, and not in a part of the database that is free. What was deleted earlier goes by Vacuum.
+// TestSecretsLeaveTheFiles checks that encrypting a secret that was stored in clear removes it from all files,
+// including the write-ahead log and free parts of the database. Secrets that were deleted earlier disappear with
+// Vacuum.
 func TestSecretsLeaveTheFiles(t *testing.T) {
 	ctx, dir := context.Background(), storetest.Dir(t)
 	vault, err := rules.NewVault(storetest.MasterKey(1))
@@ -96,7 +97,7 @@ func TestSecretsLeaveTheFiles(t *testing.T) {
 	}
 }
 
-// TestVacuum: nothing of what was deleted stays in the files.
+// TestVacuum checks that the files contain no deleted data afterwards.
 func TestVacuum(t *testing.T) {
 	ctx, dir := context.Background(), storetest.Dir(t)
 	s, err := Open(ctx, dir, "a test")

@@ -44,7 +44,7 @@ func (s *Store) Setups(ctx context.Context) (list []port.Setup, err error) {
 	return list, unavailable(err)
 }
 
-// scanSetups reads rows as they are stored, and closes them.
+// scanSetups reads rows without decrypting them, and closes them.
 func scanSetups(rows *sql.Rows) (list []port.Setup, err error) {
 	defer rows.Close()
 	for rows.Next() {

@@ -9,15 +9,15 @@ import (
 	"parley"
 )
 
-// readConns bounds how many reads go on at once.
+// readConns is the maximum number of concurrent reads.
 const readConns = 4
 
-// statements are prepared once: preparing one costs more than most reads. Their
-// texts are fixed, so there are only so many.
+// statements caches prepared statements: preparing one costs more than most
+// reads. The query texts are fixed, so the cache is small.
 type statements struct {
 	db *sql.DB
 
-	mu       sync.Mutex // guards the following
+	mu       sync.Mutex // guards the fields below
 	prepared map[string]*sql.Stmt
 }
 
@@ -36,7 +36,7 @@ func (s *statements) QueryContext(ctx context.Context, text string, args ...any)
 func (s *statements) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
 	statement, err := s.prepare(ctx, text)
 	if err != nil {
-		return s.db.QueryRowContext(ctx, text, args...) // fails in the same way, and says so
+		return s.db.QueryRowContext(ctx, text, args...) // the query fails with the same error
 	}
 	return statement.QueryRowContext(ctx, args...)
 }
@@ -64,13 +64,12 @@ func (s *statements) prepare(ctx context.Context, text string) (*sql.Stmt, error
 
 func (s *statements) Close() error { return s.db.Close() }
 
-// A command is a prepared statement of the writer that returns no rows. It goes to
-// the driver directly: the writer is the only user of its connection, and
-// database/sql would take locks and look at types for each of the many commands of
-// a commit. It must be closed before its connection.
+// A command is a prepared statement of the writer that returns no rows. It calls the driver directly: the writer is the
+// only user of its connection. database/sql would take locks and inspect types for each of the many commands of a
+// commit. A command must be closed before its connection.
 type command struct {
 	stmt driver.Stmt
-	args []driver.NamedValue // of the command under way
+	args []driver.NamedValue // arguments of the command under way
 }
 
 func newCommand(ctx context.Context, conn *sql.Conn, text string) (c *command, err error) {
@@ -99,8 +98,8 @@ func (c *command) ExecContext(ctx context.Context, args ...any) (driver.Result, 
 
 func (c *command) Close() error { return c.stmt.Close() }
 
-// driverValue is what the driver takes an argument as. The types that every commit
-// has are known here; others are looked at as database/sql does.
+// driverValue converts an argument for the driver. It handles the types of every commit itself, and others as
+// database/sql does.
 func driverValue(arg any) (driver.Value, error) {
 	switch v := arg.(type) {
 	case string, int64, bool, []byte, nil:

@@ -1,12 +1,12 @@
-// Package sqlite keeps logs in one SQLite file, for one process.
+// Package sqlite stores logs in one SQLite file, for one process.
 //
-// Everything is written by one goroutine over one connection with
-// synchronous=FULL: what Append has answered survives the loss of power. Batches
-// that wait while a commit is under way go into the next one together, so a
-// commit costs the disk once however many sessions are busy. Reads use a pool
-// of their own and never wait for the writer.
+// One goroutine makes all writes over one connection with synchronous=FULL:
+// what Append has acknowledged survives a loss of power. Batches that wait
+// while a commit is under way go into the next one together, so the disk does
+// one sync per commit, however many sessions are busy. Reads use a pool of
+// their own and never wait for the writer.
 //
-// A lock on the data folder shows that no other process has it open, so leases
+// A lock on the data folder shows that no other process has it open. So leases
 // that an earlier process left behind are void.
 package sqlite
 
@@ -30,7 +30,7 @@ import (
 type Store struct {
 	lock  *folderLock
 	epoch string
-	lease string // names this process in due rows
+	lease string // names this process in the due table
 	vault rules.Vault
 
 	writeDB *sql.DB
@@ -38,21 +38,22 @@ type Store struct {
 	read    *statements
 	health
 
-	reserve reserve  // of the write goroutine
-	watch   logWatch // of the write goroutine
+	reserve reserve  // used by the write goroutine only
+	watch   logWatch // used by the write goroutine only
 
 	queue  chan *waiting
-	mu     sync.RWMutex // held for reading while something is put into queue
+	mu     sync.RWMutex // held for reading during a send to queue
 	closed bool         // guarded by mu
 	done   chan struct{}
 }
 
-// freeLeases takes back what an earlier process held: the lock shows that it is
-// gone.
+// freeLeases releases the leases of an earlier process. The folder lock shows
+// that the process is dead.
 const freeLeases = `UPDATE due SET lease = '' WHERE lease <> ''`
 
-// Open opens the store in a folder, which it creates if need be, and migrates
-// it. holder describes this process to another that finds the folder locked.
+// Open opens the store in a folder and migrates it. If the folder does not
+// exist, Open creates it. holder names this process in the error that another
+// process gets while this one holds the lock.
 func Open(ctx context.Context, dir, holder string, options ...Option) (_ *Store, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, &parley.Error{Code: parley.CodeUnavailable, Message: "The data folder cannot be made.", Err: err,
@@ -70,9 +71,9 @@ func Open(ctx context.Context, dir, holder string, options ...Option) (_ *Store,
 
 	file := filepath.Join(dir, database)
 	s.reserve = reserve{name: filepath.Join(dir, reserveFile)}
-	leaves := uint64(2 * leastRoom) // so that the server is ready all the same
+	leaves := uint64(2 * leastRoom) // so that the server stays ready
 	if room(dir) < leastRoom {
-		s.reserve.giveUp() // or a server on a full disk could not even start
+		s.reserve.giveUp() // otherwise a server on a full disk could not start
 		leaves = leastRoom / 2
 	}
 	o := optionsOf(options)
@@ -83,7 +84,7 @@ func Open(ctx context.Context, dir, holder string, options ...Option) (_ *Store,
 	if err := s.vault.Reseal(ctx, secrets{s.writeDB, s.vault}); err != nil {
 		return nil, unavailable(err)
 	}
-	_ = emptyLog(ctx, s.writeDB) // what keeps it from being emptied shows itself in the next write
+	_ = emptyLog(ctx, s.writeDB) // if the log cannot be emptied, the next write reports why
 	s.reserve.keep(leaves)
 	for _, free := range []string{freeLeases, freeHooks} {
 		if _, err := s.writeDB.ExecContext(ctx, free); err != nil {
@@ -106,10 +107,10 @@ func Open(ctx context.Context, dir, holder string, options ...Option) (_ *Store,
 	return s, nil
 }
 
-// database is the name of the file in the data folder.
+// database is the name of the database file in the data folder.
 const database = "parley.db"
 
-// readOnly are the options of every connection that does not write.
+// readOnly has the options of all connections that do not write.
 const readOnly = "mode=ro&_pragma=query_only(1)&_pragma=busy_timeout(5000)&_pragma=cache_size(-500)"
 
 func open(file, options string, conns int) (*sql.DB, error) {
@@ -124,8 +125,8 @@ func open(file, options string, conns int) (*sql.DB, error) {
 
 func (s *Store) Epoch() string { return s.epoch }
 
-// Close lets the batches in hand be committed, then closes the files. Appends
-// that come later are refused. It may be called more than once.
+// Close commits the queued batches, then closes the files. It refuses later
+// appends. It may be called more than once.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if !s.closed {
@@ -143,8 +144,9 @@ func (s *Store) closeFiles() error {
 		errs = append(errs, s.read.Close())
 	}
 	if s.w != nil {
-		// Everything into one file: somebody may copy just that. What cannot
-		// be moved stays in the other, and is as safe there.
+		// Move everything into one file, because an operator may copy only that
+		// file. If a part cannot be moved, it stays in the log, where it is as
+		// safe.
 		_, _ = s.w.conn.ExecContext(context.Background(), `PRAGMA wal_checkpoint(TRUNCATE)`)
 		errs = append(errs, s.w.close())
 		s.w = nil

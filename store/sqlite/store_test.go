@@ -38,7 +38,7 @@ func TestStore(t *testing.T) {
 }
 
 //go:embed *.go
-var source embed.FS // as it was compiled
+var source embed.FS // the sources that this test was compiled from
 
 func TestMigrationsAreDescribed(t *testing.T) { storetest.Migrations(t, migrations) }
 
@@ -81,7 +81,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "parley.lock")); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second time there is a lock file again, which nobody holds
+	for range 2 { // the second time a lock file exists, but no process holds the lock
 		if other, err := Open(context.Background(), dir, "another"); err == nil {
 			other.Close()
 			t.Fatal("without the lock file a second store was opened")
@@ -111,8 +111,8 @@ func TestPowerLossIsSurvived(t *testing.T) {
 	}
 }
 
-// TestTheDatabaseIsPrivate, whatever folder it was put in, and whoever could read
-// it before.
+// TestTheDatabaseIsPrivate checks the file mode, whatever the mode of the
+// folder, and whatever mode the file had before.
 func TestTheDatabaseIsPrivate(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
@@ -133,7 +133,7 @@ func TestTheDatabaseIsPrivate(t *testing.T) {
 			}
 		}
 		s.Close()
-		if err := os.Chmod(filepath.Join(dir, "parley.db"), 0o644); err != nil { // as an earlier release left it
+		if err := os.Chmod(filepath.Join(dir, "parley.db"), 0o644); err != nil { // the mode from an earlier release
 			t.Fatal(err)
 		}
 	}
@@ -191,7 +191,7 @@ func TestCorruptRows(t *testing.T) {
 	}
 }
 
-// TestAnOldDatabaseIsBroughtUpToDate: what the first release stored is read.
+// TestAnOldDatabaseIsBroughtUpToDate checks that this release reads a database of the first release.
 func TestAnOldDatabaseIsBroughtUpToDate(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	db, err := open(filepath.Join(dir, "parley.db"), "", 1)
@@ -264,7 +264,7 @@ func TestAnOldDatabaseIsBroughtUpToDate(t *testing.T) {
 	if s.Epoch() != "theepoch" {
 		t.Errorf("the epoch became %q", s.Epoch())
 	}
-	// What belongs to a connection goes after a week, also if it is older than that.
+	// Data of a connection expires after a week, even if its session is older than that.
 	week := time.UnixMicro(9).Add(7 * 24 * time.Hour)
 	if due, next, err := s.DueBefore(ctx, week.Add(-time.Second), 10); err != nil || len(due) != 0 ||
 		!next.Equal(week) {
@@ -295,7 +295,7 @@ func BenchmarkList(b *testing.B) {
 	})
 }
 
-// BenchmarkSync is the least a durable append can cost on this disk.
+// BenchmarkSync measures the minimum cost of a durable append on this disk.
 func BenchmarkSync(b *testing.B) {
 	f, err := os.Create(filepath.Join(b.TempDir(), "raw"))
 	if err != nil {
@@ -314,7 +314,7 @@ func BenchmarkSync(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "syncs/s")
 }
 
-// TestCommitsAreSynced: also after migrations, which are not.
+// TestCommitsAreSynced checks that commits are synced, even after migrations, which are not.
 func TestCommitsAreSynced(t *testing.T) {
 	dir := t.TempDir()
 	for _, folder := range []string{"empty", "existing"} {
@@ -335,8 +335,8 @@ func TestCommitsAreSynced(t *testing.T) {
 	}
 }
 
-// BenchmarkStart opens and closes a store whose folder is empty, and one that has
-// its tables.
+// BenchmarkStart opens and closes a store in an empty folder, and one that
+// already has its tables.
 func BenchmarkStart(b *testing.B) {
 	start := func(b *testing.B, dir string) {
 		s, err := Open(context.Background(), dir, "a benchmark")
@@ -360,8 +360,9 @@ func BenchmarkStart(b *testing.B) {
 	})
 }
 
-// TestACommandSeesTheBatchesBeforeIt: events are inserted several at a time, but
-// before other work of the same commit that may be about them.
+// TestACommandSeesTheBatchesBeforeIt checks the order within a commit: pending
+// events are inserted in groups, but before any other work of the commit that
+// may read them.
 func TestACommandSeesTheBatchesBeforeIt(t *testing.T) {
 	ctx := context.Background()
 	s, err := Open(ctx, t.TempDir(), "a test")
@@ -380,7 +381,7 @@ func TestACommandSeesTheBatchesBeforeIt(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	<-started // what is queued now goes into one commit
+	<-started // batches queued from now on go into one commit
 	first := anyBatch()
 	first.done = make(chan struct{})
 	seen := 0

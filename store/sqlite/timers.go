@@ -47,7 +47,7 @@ func (t tenant) Timers(ctx context.Context, q port.TimerQuery) ([]port.TimerInfo
 			return nil, unavailable(err)
 		}
 		i.FireAt, i.CreatedAt, i.UpdatedAt = fromMicros(fire), fromMicros(created), fromMicros(updated)
-		if i.Read(payload) == nil { // else somebody has changed it by hand
+		if i.Read(payload) == nil { // otherwise the payload was changed by hand
 			list = append(list, i)
 		}
 	}
@@ -122,11 +122,11 @@ func (t tenant) SetAside(ctx context.Context, id parley.SessionID, effect parley
 	})
 }
 
-// openEffects is a condition of an index, too.
+// openEffects uses the condition of the index effects_open.
 const openEffects = `SELECT min(created_at), min(leased_until) FROM effects INDEXED BY effects_open
 	WHERE tenant = ? AND status IN ('pending', 'executing') AND type <> 'webhook'`
 
-// Expire writes only if there is something to be changed.
+// Expire writes only if an effect has expired or a lease has run out.
 func (t tenant) Expire(ctx context.Context, before, at time.Time) (done port.Expired, err error) {
 	var oldest, leased sql.NullInt64
 	if err := t.s.read.QueryRowContext(ctx, openEffects, t.id).Scan(&oldest, &leased); err != nil {

@@ -9,8 +9,8 @@ import (
 	"parley"
 )
 
-// trimPage bounds how many events one Trim looks at, and so how long it keeps
-// appends waiting.
+// trimPage is the maximum number of events that one Trim reads. It limits how
+// long appends wait meanwhile.
 const trimPage = 500
 
 func (s *Store) Trim(ctx context.Context, before func(parley.TenantID) time.Time, now time.Time) (deleted int,
@@ -22,7 +22,7 @@ func (s *Store) Trim(ctx context.Context, before func(parley.TenantID) time.Time
 	return deleted, more, err
 }
 
-// trim looks at a page of the first tenant that has one.
+// trim processes one page of the first tenant that has one.
 func (w *writer) trim(ctx context.Context, before func(parley.TenantID) time.Time, now time.Time) (deleted int,
 	more bool, err error) {
 	behind, err := w.tenantsToTrim(ctx)
@@ -54,8 +54,8 @@ func (w *writer) trim(ctx context.Context, before func(parley.TenantID) time.Tim
 
 const behindTenants = `SELECT tenant, trimmed FROM tenants t WHERE trimmed < ` + lastPosition
 
-// tenantsToTrim says up to which position each tenant that has more was looked
-// through.
+// tenantsToTrim returns the tenants that have events to be looked at, each with
+// the position up to which trim has looked.
 func (w *writer) tenantsToTrim(ctx context.Context) (map[parley.TenantID]int64, error) {
 	rows, err := w.conn.QueryContext(ctx, behindTenants)
 	if err != nil {
@@ -74,15 +74,15 @@ func (w *writer) tenantsToTrim(ctx context.Context) (map[parley.TenantID]int64, 
 	return behind, rows.Err()
 }
 
-// finished is an OutputFinished.
+// finished refers to an OutputFinished event.
 type finished struct {
 	session    int64
 	id         parley.SessionID
 	first, seq parley.Seq
 }
 
-// finishedBefore lists the outputs that were finished in the next page of a
-// tenant's log, and the position it looked up to.
+// finishedBefore lists the outputs that finished in the next page of a tenant's
+// log, and returns the position that it has read up to.
 func (w *writer) finishedBefore(ctx context.Context, tenant parley.TenantID, after int64, before, now time.Time) (
 	list []finished, last int64, err error) {
 	rows, err := w.conn.QueryContext(ctx,
@@ -108,7 +108,8 @@ func (w *writer) finishedBefore(ctx context.Context, tenant parley.TenantID, aft
 			break
 		}
 		last = position
-		// One that cannot be decoded could not stand in for its pieces.
+		// If the finished output cannot be decoded, it cannot replace its
+		// pieces.
 		if b, err := parley.DecodeBody(name, version, []byte(body)); err == nil && body != "" && !held {
 			if out := b.(parley.OutputFinished); out.First > 0 {
 				f.first = out.First
@@ -119,9 +120,9 @@ func (w *writer) finishedBefore(ctx context.Context, tenant parley.TenantID, aft
 	return list, last, rows.Err()
 }
 
-// trimOutput deletes the pieces of an output and notes where they were: a run of
-// seqs without a gap is one hole. No two outputs of a session are open at once,
-// so whatever pieces lie between the first one and the end are of this one.
+// trimOutput deletes the pieces of an output and records holes: each run of
+// consecutive seqs is one hole. A session has at most one open output, so all
+// pieces between first and seq belong to this output.
 func (w *writer) trimOutput(ctx context.Context, tenant parley.TenantID, f finished) (int, error) {
 	const pieces = ` FROM events WHERE tenant = ?1 AND session = ?2 AND seq >= ?3 AND seq < ?4
 		AND type = 'OutputAppended'`
@@ -144,8 +145,8 @@ func (w *writer) trimOutput(ctx context.Context, tenant parley.TenantID, f finis
 	return int(n), err
 }
 
-// checkGaps finds out whether every seq that is missing in a page was deleted
-// on purpose.
+// checkGaps checks that every seq missing from a page lies in a recorded hole.
+// Otherwise the log is corrupt.
 func (t tenant) checkGaps(ctx context.Context, id parley.SessionID, after parley.Seq, page []parley.Event) error {
 	for _, e := range page {
 		for next := after + 1; next < e.Seq; {
@@ -173,8 +174,9 @@ func lastSeq(page []parley.Event) parley.Seq {
 	return page[len(page)-1].Seq
 }
 
-// checkEnd finds out whether a log goes on after a seq that is before its head.
-// A reader that found nothing more would otherwise wait for rows that are lost.
+// checkEnd checks the end of a log: if no event follows last, all seqs up to
+// the head must be in recorded holes. Without this check, a reader would wait
+// for rows that are lost.
 func (t tenant) checkEnd(ctx context.Context, id parley.SessionID, last parley.Seq) error {
 	var head parley.Seq
 	var more bool

@@ -12,8 +12,8 @@ import (
 	"parley/store/rules"
 )
 
-// PlanUpgrade says what this release would change in the database in a folder.
-// It writes nothing and does not take the folder's lock.
+// PlanUpgrade returns the changes that this release would make to the database
+// in a folder. It writes nothing and does not take the folder's lock.
 func PlanUpgrade(ctx context.Context, dir string) (plan rules.UpgradePlan, err error) {
 	file := filepath.Join(dir, database)
 	info, err := statDatabase(file)
@@ -33,12 +33,10 @@ func PlanUpgrade(ctx context.Context, dir string) (plan rules.UpgradePlan, err e
 	return plan, unavailable(err)
 }
 
-// untouched are the options of a connection that creates and changes no file.
-// SQLite reads a write-ahead log by a file of shared memory, which it would create
-// or repair. If there is such a file, SQLite is told not to write it. If there is
-// none and no log either, the database is all in one file, which is read as it is.
-// A log without shared memory, as in a folder that was copied, leaves no choice:
-// SQLite creates the shared memory, and nothing else.
+// untouched returns the options of a connection that creates and changes no file. To read a write-ahead log, SQLite
+// uses a shared-memory file, which it would create or repair. If that file exists, SQLite is told not to write it. If
+// neither it nor a log exists, the database is complete in one file and is read as it is. If only the log exists, as in
+// a copied folder, there is no choice: SQLite creates the shared-memory file, and nothing else.
 func untouched(file string) string {
 	if _, err := os.Stat(file + "-shm"); err == nil {
 		return readOnly + "&readonly_shm=1"
@@ -74,11 +72,11 @@ func planUpgrade(ctx context.Context, db *sql.DB) (plan rules.UpgradePlan, err e
 	return plan, err
 }
 
-// countSnapshots counts the snapshots of all tenants, and those of another fold
-// version. The table is as old as the first migration.
+// countSnapshots counts the snapshots of all tenants, and the snapshots of
+// other fold versions. The first migration created the table.
 const countSnapshots = `SELECT count(*), count(*) FILTER (WHERE version <> ?) FROM snapshots`
 
-// rowsOf counts the rows of a table; one that does not exist yet has none.
+// rowsOf counts the rows of a table. It returns 0 if the table does not exist yet.
 func rowsOf(ctx context.Context, db *sql.DB, table string) (rows int64, err error) {
 	if exists, err := hasTable(ctx, db, table); err != nil || !exists {
 		return 0, err
@@ -92,9 +90,10 @@ func hasTable(ctx context.Context, db *sql.DB, table string) (exists bool, err e
 	return exists, err
 }
 
-// noteRelease keeps which release applies the migrations after a version. It is
-// called before them, in case this process dies between the last migration and
-// what follows, and after them, when the table is sure to exist.
+// noteRelease records the release that applies the migrations after a version.
+// It is called before them, in case this process dies between the last
+// migration and the next step. It is also called after them, when the table is
+// sure to exist.
 func noteRelease(ctx context.Context, db *sql.DB, after int64, release string) error {
 	exists, err := hasTable(ctx, db, "releases")
 	if err != nil || !exists || release == "" {
@@ -110,8 +109,8 @@ func noteRelease(ctx context.Context, db *sql.DB, after int64, release string) e
 	return err
 }
 
-// releaseOf is the release that applied a migration; empty: the database does not
-// say.
+// releaseOf returns the release that applied a migration, or "" if the database
+// has no record of it.
 func releaseOf(ctx context.Context, db *sql.DB, version int64) (release string) {
 	err := db.QueryRowContext(ctx, `SELECT release FROM releases WHERE version = ?`, version).Scan(&release)
 	if err != nil {

@@ -14,11 +14,9 @@ import (
 	"parley/machine"
 )
 
-// The write-ahead log is copied into the database every checkpointPages pages,
-// as far as readers allow. If it is larger than maxLog all the same, because there
-// is always some reader, the writer waits for the readers of that moment and
-// empties it: readers that come then read the database alone. A reader that lasts
-// longer, like a backup, lets it grow until the next try.
+// SQLite copies the write-ahead log into the database every checkpointPages pages, as far as readers allow. With
+// constant readers the log may still grow beyond maxLog. The writer then waits for the present readers and empties the
+// log; new readers read only the database. A longer reader, like a backup, lets the log grow until the next try.
 const (
 	checkpointPages = 1024    // 4 MiB
 	maxLog          = 8 << 20 // bytes
@@ -26,13 +24,13 @@ const (
 	awaitReaders    = 50 * time.Millisecond
 )
 
-// reserveSize is what a checkpoint of a log of maxLog may need at most. The
-// reserve is room that is given up when the disk is full: the log is then copied
-// into the database and emptied, and its room is free again. Without it, a log
-// that fills a disk could never be copied.
+// reserveSize is the most that a checkpoint of a log of maxLog bytes may need.
+// The reserve is disk space that the store gives up when the disk is full: the
+// log is then copied into the database and emptied, which frees its space.
+// Without the reserve, a log that fills a disk could never be copied.
 const reserveSize = maxLog
 
-// A reserve is a file that takes up room.
+// A reserve is a file that reserves disk space.
 type reserve struct {
 	name string
 	held bool
@@ -40,18 +38,19 @@ type reserve struct {
 
 const reserveFile = "parley.reserve"
 
-// keep takes the room, if it leaves so many bytes.
+// keep allocates the reserve if at least so many bytes stay free.
 func (r *reserve) keep(leaves uint64) {
 	if info, err := os.Stat(r.name); err == nil && info.Size() == reserveSize {
-		r.held = true // by an earlier process
+		r.held = true // allocated by an earlier process
 	}
 	if !r.held && room(filepath.Dir(r.name)) >= reserveSize+leaves {
 		r.held = r.take(reserveSize)
 	}
 }
 
-// keepRest takes what room there is, up to that of a whole reserve: a commit must
-// not have what is kept to empty the log. A log that was just emptied needs less.
+// keepRest allocates the whole reserve, or else all the free space. Otherwise a
+// commit would take the space that is needed to empty the log. A log that was
+// just emptied needs less than a whole reserve.
 func (r *reserve) keepRest() {
 	if r.keep(0); !r.held {
 		r.take(min(reserveSize, room(filepath.Dir(r.name))))
@@ -61,7 +60,7 @@ func (r *reserve) keepRest() {
 func (r *reserve) take(size uint64) bool {
 	f, err := os.OpenFile(r.name, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
-		return false // there is none then, as before the first
+		return false // continue without a reserve, as before the first one
 	}
 	if err = errors.Join(machine.Allocate(f, int64(size)), f.Close()); err != nil {
 		r.giveUp()
@@ -70,42 +69,42 @@ func (r *reserve) take(size uint64) bool {
 }
 
 func (r *reserve) giveUp() {
-	_ = os.Remove(r.name) // what is not there needs no room
+	_ = os.Remove(r.name) // a missing file takes up no space
 	r.held = false
 }
 
-// room is how many bytes a disk has left for the server.
+// room returns the number of free bytes on the disk of a file.
 func room(name string) uint64 {
 	free, err := machine.Free(name)
 	if err != nil {
-		return 1 << 62 // the first write will tell
+		return 1 << 62 // let the first write fail
 	}
 	return free
 }
 
-// A logWatch is what the write goroutine knows of the write-ahead log.
+// A logWatch is the last look of the write goroutine at the write-ahead log.
 type logWatch struct {
-	at   time.Time // of the last look
-	size int64     // then
+	at   time.Time // time of the last look
+	size int64     // size of the log at that time
 }
 
-// limitLog empties a write-ahead log that has become too large, and takes back
-// the reserve if there is room again. It is called after a commit.
+// limitLog empties a write-ahead log that has become too large. If there is
+// free space again, it also restores the reserve. It is called after a commit.
 func (s *Store) limitLog() {
 	size, now := s.logSize(), time.Now()
 	later := now.Sub(s.watch.at) > retryCheckpoint
 	if size > maxLog && (later || size > s.watch.size+maxLog/4) {
-		_ = emptyLog(context.Background(), s.w.conn) // tried again later
+		_ = emptyLog(context.Background(), s.w.conn) // retried later
 		s.watch = logWatch{now, s.logSize()}
 	}
 	if later && !s.reserve.held {
 		s.watch.at = now
-		s.reserve.keep(2 * leastRoom) // so that the server is ready all the same
+		s.reserve.keep(2 * leastRoom) // so that the server stays ready
 	}
 }
 
-// makeRoom gives up the reserve to empty the log, after a commit for which there
-// was no room. It reports whether there may be some now.
+// makeRoom gives up the reserve to empty the log, after a commit that found the
+// disk full. It reports whether the commit should be retried.
 func (s *Store) makeRoom(err error) bool {
 	before := s.logSize()
 	if primary(err) != sqlite3.SQLITE_FULL || before < leastRoom {
@@ -113,7 +112,7 @@ func (s *Store) makeRoom(err error) bool {
 	}
 	s.reserve.giveUp()
 	err = emptyLog(context.Background(), s.w.conn)
-	s.reserve.keepRest() // before the next commit takes it
+	s.reserve.keepRest() // before the next commit takes the space
 	return err == nil && s.logSize() < before
 }
 
@@ -127,7 +126,7 @@ func (s *Store) logSize() int64 {
 
 var errReaders = errors.New("readers use the write-ahead log")
 
-// A connection is the one that writes, or a pool with that one alone.
+// A connection is the connection of the writer, or a pool that holds only that one.
 type connection interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row

@@ -14,7 +14,7 @@ import (
 	"parley/store/storetest"
 )
 
-// large is a batch of about 100 KiB.
+// large returns a batch of about 100 KiB.
 func large(id parley.SessionID, after parley.Seq) port.Batch {
 	b := input(id, after)
 	if after > 0 {
@@ -23,7 +23,8 @@ func large(id parley.SessionID, after parley.Seq) port.Batch {
 	return b
 }
 
-// TestTheLogIsLimited although some reader always uses it.
+// TestTheLogIsLimited checks that the log stays small although at least one
+// reader always uses it.
 func TestTheLogIsLimited(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := opened(t, t.TempDir())
@@ -52,8 +53,8 @@ func TestTheLogIsLimited(t *testing.T) {
 	}
 }
 
-// TestTheLogAfterALongReader: as long as the reader is there the log grows; once
-// it is gone the log is emptied by the next commits, not only by a clean stop.
+// TestTheLogAfterALongReader checks that the log grows during a long read.
+// After the read, the next commits empty the log, without a clean stop.
 func TestTheLogAfterALongReader(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir)
@@ -86,7 +87,8 @@ func TestTheLogAfterALongReader(t *testing.T) {
 	}
 }
 
-// TestTheReserve is taken at the start, and by the next process as it is.
+// TestTheReserve checks that the first start allocates the reserve and that the
+// next process keeps it.
 func TestTheReserve(t *testing.T) {
 	dir := t.TempDir()
 	for range 2 {

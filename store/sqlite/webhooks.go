@@ -12,7 +12,7 @@ import (
 	"parley/port"
 )
 
-// hookStatements keep webhooks.
+// hookStatements maintain the webhooks table.
 type hookStatements struct{ setWebhook, dropWebhook *command }
 
 func (w *hookStatements) texts() map[**command]string {
@@ -55,11 +55,12 @@ func (t tenant) Webhook(ctx context.Context, id parley.SessionID) (h port.Stored
 	return h, err == nil, unavailable(err)
 }
 
-// freeHooks takes back what an earlier process was telling somebody: it is gone.
+// freeHooks releases the deliveries of an earlier process, which is dead.
 const freeHooks = `UPDATE effects SET status = 'pending', next_attempt_at = last_attempt_at
 	WHERE type = 'webhook' AND status = 'executing'`
 
-// dueHooks finds the soonest and, apart from them, those that are too far off.
+// dueHooks finds the soonest deliveries and, separately, the deliveries that
+// are scheduled too far ahead.
 const (
 	dueHooks = `SELECT * FROM (` + openHooks + ` AND next_attempt_at <= ?2 ORDER BY next_attempt_at LIMIT ?3 + 0)
 		UNION ALL SELECT * FROM (` + openHooks + ` AND next_attempt_at > ?2 ORDER BY next_attempt_at LIMIT ?3 + 0)

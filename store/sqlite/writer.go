@@ -20,15 +20,15 @@ type writer struct {
 	lease string
 	key   rules.AuditKey
 	vault rules.Vault
-	heads map[parley.TenantID]*head // of tenants that were written lately
-	moved map[parley.TenantID]*head // those of the transaction under way
-	rows  map[sessionKey]sessionRow // of sessions that were
+	heads map[parley.TenantID]*head // of tenants with recent writes
+	moved map[parley.TenantID]*head // heads that the transaction under way uses
+	rows  map[sessionKey]sessionRow // of sessions with recent writes
 
-	// Events of the transaction under way that are not inserted yet: eventColumns
-	// values each. One command inserts several.
+	// Events of the transaction under way that are not inserted yet, as
+	// eventColumns values each. One command inserts several events.
 	pending   []any
 	addEvents [len(eventRows)]*command
-	said      []saidText // of these events
+	said      []saidText // texts of the pending events
 
 	findSession, getHead    *sql.Stmt
 	begin, end, undo        *command
@@ -42,10 +42,10 @@ type writer struct {
 	addAudit, addHole       *command
 	addEffect, setEffects   *command
 	rowStatements
-	commands []*command // all of these
+	commands []*command // all commands above
 }
 
-// eventRows are how many events the commands addEvents insert.
+// eventRows are the numbers of events that the commands addEvents insert.
 var eventRows = [...]int{16, 4, 1}
 
 const eventColumns = 12
@@ -55,19 +55,19 @@ type sessionKey struct {
 	id     parley.SessionID
 }
 
-// sessionRow is what the row of a session holds that seldom changes. Nobody else
-// writes, so it is known without looking; most appends then move numbers only,
-// and touch no index.
+// sessionRow holds the columns of a session that seldom change. Only this
+// process writes, so the cached values are correct. If they have not changed,
+// an append updates only numbers and touches no index.
 type sessionRow struct {
 	no      int64
-	summary port.Summary // without what every append changes
-	recent  int64        // the second of the last change, by which lists are sorted first
+	summary port.Summary // without the fields that every append changes
+	recent  int64        // the second of the last change, which is the first sort key of lists
 }
 
-// maxRows bounds what is remembered.
+// maxRows is the maximum size of the caches rows and heads.
 const maxRows = 4096
 
-// fence lets through who builds on the head, and is of no older epoch.
+// fence accepts a batch only if it continues at the head and its epoch is not older.
 const fence = ` WHERE tenant = ? AND no = ? AND head = ? AND epoch <= ?`
 
 func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
@@ -123,8 +123,7 @@ func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
 			'executing')`,
 	}
 	for i, rows := range eventRows {
-		// OR FAIL: SQLite needs no journal to undo half of the command, because the
-		// transaction is undone.
+		// OR FAIL: SQLite needs no statement journal, because the whole transaction is rolled back on error.
 		texts[&w.addEvents[i]] = `INSERT OR FAIL INTO events (tenant, session, seq, position, root, at, run, by, type, version,
 			piece, body) VALUES ` + strings.Repeat(`(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?), `, rows-1) +
 			`(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
@@ -149,22 +148,22 @@ func (w *writer) close() error {
 	return errors.Join(append(errs, w.conn.Close())...)
 }
 
-// commit stores a group in one transaction. Nothing of it is stored on error.
+// commit stores a group in one transaction. On error it stores nothing.
 func (w *writer) commit(group []*waiting) (err error) {
-	ctx := context.Background() // half a commit is worse than a late one
+	ctx := context.Background() // a late commit is better than half a commit
 	if _, err := w.begin.ExecContext(ctx); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			w.rollBack(ctx) // the first error is the one that tells
+			w.rollBack(ctx) // the first error is the one to report
 		}
 	}()
 	clear(w.moved)
 	for _, b := range group {
 		if b.also == nil {
 			err = w.add(ctx, b)
-		} else if err = w.insertPending(ctx); err == nil { // which it may be about
+		} else if err = w.insertPending(ctx); err == nil { // the function may read these events
 			err = b.also(ctx, w)
 		}
 		if err != nil {
@@ -187,8 +186,8 @@ func (w *writer) commit(group []*waiting) (err error) {
 	return err
 }
 
-// rollBack ends a transaction whose changes are not to be. Whether that works
-// shows in the next BEGIN.
+// rollBack ends a transaction and discards its changes. If the rollback fails,
+// the next BEGIN fails too.
 func (w *writer) rollBack(ctx context.Context) {
 	clear(w.rows)
 	clear(w.heads)
@@ -198,9 +197,10 @@ func (w *writer) rollBack(ctx context.Context) {
 	_, _ = w.undo.ExecContext(ctx)
 }
 
-// head is what is known of a tenant: the last position given out, and the end of
-// its audit. Its row is written for the first event and for the audit. A later
-// position is that of the last event, so most commits leave the row's page alone.
+// head caches the state of a tenant: the last position assigned, and the end of
+// its audit chain. Its row is written for the first event and for the audit.
+// Later positions are those of the last event, so most commits do not touch the
+// row's page.
 type head struct {
 	position  int64
 	auditNo   int64
@@ -208,7 +208,7 @@ type head struct {
 	changed   bool // the row has to be written
 }
 
-// lastPosition is the last position given out, of the tenant in row t.
+// lastPosition is the last position assigned to the tenant in row t.
 const lastPosition = `max(t.position, coalesce((SELECT max(e.position) FROM events e WHERE e.tenant = t.tenant), 0))`
 
 func (w *writer) head(ctx context.Context, tenant parley.TenantID) (*head, error) {
@@ -310,8 +310,8 @@ func (w *writer) add(ctx context.Context, b *waiting) error {
 	return err
 }
 
-// move moves the session's head, if it still is where the batch left it, and
-// returns the session's number; zero: the batch is fenced.
+// move advances the session's head if the head is still where the batch starts.
+// It returns the session's number, or 0 if the batch is fenced.
 func (w *writer) move(ctx context.Context, b *waiting) (int64, error) {
 	key, m := sessionKey{b.Tenant, b.Session}, b.Summary
 	moving := []any{m.Status, m.Run, m.Head, b.Epoch, micros(m.UpdatedAt), b.size, b.Tenant}
@@ -355,7 +355,7 @@ func (w *writer) move(ctx context.Context, b *waiting) (int64, error) {
 	return row.no, nil
 }
 
-// ignore drops an error that is no trouble.
+// ignore returns nil if err is harmless, and err otherwise.
 func ignore(err, harmless error) error {
 	if errors.Is(err, harmless) {
 		return nil
@@ -382,7 +382,7 @@ func (w *writer) events(ctx context.Context, b *waiting, session int64) error {
 		last = e.Seq
 		h.position++
 		b.result.Positions[i] = parley.Position(h.position)
-		var root any // none: the session is its own
+		var root any // NULL: the session is its own root
 		if e.Root != b.Session {
 			root = e.Root
 		}
@@ -410,7 +410,7 @@ func (w *writer) events(ctx context.Context, b *waiting, session int64) error {
 	return nil
 }
 
-// insertPending inserts the events that are pending.
+// insertPending inserts the pending events.
 func (w *writer) insertPending(ctx context.Context) error {
 	rest := w.pending
 	for i, add := range w.addEvents {
