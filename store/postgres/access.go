@@ -46,8 +46,8 @@ func (s *Store) PutTicket(ctx context.Context, hash port.TicketHash, claim port.
 	return err
 }
 
-// TakeTicket, if the connection is lost and it tries again, may find that it was
-// the one who took the ticket, and nobody has it then.
+// TakeTicket tries again if the connection is lost. If its first try has
+// already taken the ticket, the second does not find it, and no caller gets it.
 func (s *Store) TakeTicket(ctx context.Context, hash port.TicketHash) (claim port.TicketClaim, found bool,
 	err error) {
 	body, found, err := one(ctx, s, maintenance, pgx.RowTo[[]byte], takeTicket, hash[:])
@@ -61,7 +61,7 @@ func (s *Store) TakeTicket(ctx context.Context, hash port.TicketHash) (claim por
 	return claim, true, nil
 }
 
-// revoke keeps the revocation of a batch.
+// revoke stores the revocation of a batch.
 func revoke(trip *pgx.Batch, tenant parley.TenantID, r port.Revocation) {
 	before, sparing := r.Before, time.Unix(0, 0)
 	if r.SparesAdmins {

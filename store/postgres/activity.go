@@ -9,7 +9,7 @@ import (
 	"parley/port"
 )
 
-// activityOf looks at few rows: those that are open, and the recent ones.
+// activityOf reads few rows: the open runs of an agent, and its recent ones.
 const (
 	activityOf = `SELECT EXISTS (SELECT 1` + agentRuns + `r.outcome = ''), (SELECT max(r.ended_at)` + agentRuns +
 		`r.started_at > $4)`
@@ -29,7 +29,8 @@ func (t tenant) Activity(ctx context.Context, project port.Project, agent string
 	return a, err
 }
 
-// keysOf are the keys of a project as a column has them; nil: every session's.
+// keysOf returns the keys of a project as stored in the column. nil stands for
+// the sessions of every project.
 func keysOf(p port.Project) []string {
 	var keys []string
 	for _, key := range p.Keys() {

@@ -9,26 +9,27 @@ import (
 	"parley/port"
 )
 
-// maxGroup and maxBytes bound a commit, and so the time a batch waits for its
-// neighbours and the memory a group takes on its way.
+// maxGroup and maxBytes limit a commit: how long a batch waits for the others
+// in its commit, and how much memory a group takes.
 const (
 	maxGroup = 256
 	maxBytes = 4 << 20
 )
 
-// waiting is a batch on its way into a commit, encoded by who brought it.
+// waiting is a batch that waits for its commit. The caller has encoded its
+// bodies.
 type waiting struct {
 	port.Batch
 	bodies []stored
 	agent  []byte
-	size   int // of all that is encoded, in bytes
+	size   int // total size of the encoded parts, in bytes
 
 	result port.Appended
 	err    error
 	done   chan struct{}
 }
 
-// bytes is the size of the events.
+// bytes returns the total size of the event bodies.
 func (w *waiting) bytes() (n int64) {
 	for _, b := range w.bodies {
 		n += int64(len(b.body))
@@ -79,14 +80,14 @@ func (s *Store) Append(ctx context.Context, b port.Batch) (port.Appended, error)
 	if err := s.enqueue(w); err != nil {
 		return port.Appended{}, err
 	}
-	// The commit is under way; only its outcome is the truth now, so ctx no
-	// longer matters.
+	// The batch is queued: from here on only the outcome of its commit counts,
+	// so ctx no longer matters.
 	<-w.done
 	return w.result, w.err
 }
 
 // enqueue puts a batch into its tenant's lane. A lane has a writer as long as
-// something is in it.
+// it has batches.
 func (s *Store) enqueue(w *waiting) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,8 +102,8 @@ func (s *Store) enqueue(w *waiting) error {
 	return nil
 }
 
-// write commits what is in a tenant's lane, group by group. Writers take turns
-// after each group: a busy tenant does not keep another waiting.
+// write commits the batches of a tenant's lane, group by group. Writers take
+// turns after each group, so a busy tenant does not block others.
 func (s *Store) write(tenant parley.TenantID) {
 	for more := true; more; {
 		s.writers <- struct{}{}
@@ -114,8 +115,8 @@ func (s *Store) write(tenant parley.TenantID) {
 	}
 }
 
-// next takes a group out of a lane, in order. An empty lane is removed, and its
-// writer is to leave.
+// next takes the next group out of a lane. If the lane is empty, next removes
+// it, and the writer must return.
 func (s *Store) next(tenant parley.TenantID) (group []*waiting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +134,9 @@ func (s *Store) next(tenant parley.TenantID) (group []*waiting) {
 	return queue[:n]
 }
 
-// commit answers every batch of a group. If one of them cannot be stored, each
-// is tried alone, so that it does not take others with it.
+// commit answers every batch of a group. If the group cannot be stored because
+// of one batch, commit tries each batch alone, so that the others do not fail
+// with it.
 func (s *Store) commit(group []*waiting) {
 	err := s.store(group)
 	if unfit(err) && len(group) > 1 {
@@ -154,7 +156,8 @@ func (s *Store) commit(group []*waiting) {
 	}
 }
 
-// batchesOf copies the batches of a group, whose owners are about to be answered.
+// batchesOf copies the batches of a group. The originals are about to be
+// answered.
 func batchesOf(group []*waiting) (batches []*waiting) {
 	for _, w := range group {
 		batches = append(batches, &waiting{Batch: w.Batch, bodies: w.bodies, agent: w.agent})

@@ -17,8 +17,8 @@ import (
 const auditColumns = `SELECT tenant, no, at, by, action, resource, resource_id, source, metadata, hash FROM audit
 	WHERE tenant = $1`
 
-// KeyAudit sets the key under which audit rows are written. It is for before the
-// first Append.
+// KeyAudit sets the key that audit rows are chained with. It must be called
+// before the first Append.
 func (s *Store) KeyAudit(key rules.AuditKey) { s.key = key }
 
 func (t tenant) Audited(ctx context.Context, q port.AuditQuery) ([]port.AuditRow, error) {
@@ -43,14 +43,15 @@ func (t tenant) Audited(ctx context.Context, q port.AuditQuery) ([]port.AuditRow
 }
 
 func (t tenant) AuditChain(ctx context.Context, after int64, limit int) ([]port.AuditRow, error) {
-	if after == 0 { // rows that an attacker has numbered below 1 are read, too
+	if after == 0 { // also reads rows that an attacker has numbered below 1
 		return list(ctx, t.s, of(t.id), scanAudit, firstAudited, text(t.id), limit)
 	}
 	return list(ctx, t.s, of(t.id), scanAudit, auditColumns+` AND no > $2 ORDER BY no LIMIT $3`, text(t.id), after,
 		limit)
 }
 
-// record puts records at the end of a chain whose last row is given, and which the transaction has locked.
+// record appends records to a tenant's audit chain. no and hash are those of its last row, which the transaction has
+// locked.
 func (s *Store) record(ctx context.Context, tx pgx.Tx, tenant parley.TenantID, no int64, hash string,
 	records []parley.Audit) error {
 	trip := &pgx.Batch{}
@@ -65,10 +66,10 @@ func (s *Store) record(ctx context.Context, tx pgx.Tx, tenant parley.TenantID, n
 
 const (
 	firstAudited = auditColumns + ` ORDER BY no LIMIT $2`
-	// latestOf are the latest row with an action and the row before it.
+	// latestOf selects the latest row with an action, and the row before it.
 	latestOf = auditColumns + ` AND no <= (SELECT max(no) FROM audit WHERE tenant = $1 AND action = $2)
 		ORDER BY no DESC LIMIT 2`
-	// oldAudit are the rows of tenant $1 before the first that is not older than $2.
+	// oldAudit counts the rows of tenant $1 before its first row that is at $2 or later.
 	oldAudit = `SELECT CASE WHEN count(*) FILTER (WHERE action <> '` + port.AuditTrimmed + `') = 0 THEN 0
 		ELSE count(*) END FROM audit WHERE tenant = $1 AND no < coalesce(
 		(SELECT no FROM audit WHERE tenant = $1 AND at >= $2 ORDER BY no LIMIT 1), 9223372036854775807)`

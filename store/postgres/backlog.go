@@ -9,8 +9,8 @@ import (
 	"parley/port"
 )
 
-// countBacklog reads tables, and of effects an index, that have a row for what
-// waits and for nothing else.
+// countBacklog reads only tables that have rows for pending work alone. For
+// effects it reads an index of the open ones.
 const countBacklog = `SELECT 'due', reason, count(*) FILTER (WHERE alive), count(*) FILTER (WHERE NOT alive
 	AND at <= $1), count(*) FILTER (WHERE NOT alive AND at > $1),
 		min(at) FILTER (WHERE NOT alive AND at <= $1)
@@ -20,7 +20,7 @@ const countBacklog = `SELECT 'due', reason, count(*) FILTER (WHERE alive), count
 	UNION ALL SELECT 'effect', type, count(*), 0, 0, min(created_at) FROM effects
 	WHERE status IN ('pending', 'executing') GROUP BY type`
 
-// Backlog is how much waits now.
+// Backlog returns how much work waits at a time.
 func (s *Store) Backlog(ctx context.Context, now time.Time) (b port.Backlog, err error) {
 	type row struct {
 		what string
@@ -39,6 +39,6 @@ func (s *Store) Backlog(ctx context.Context, now time.Time) (b port.Backlog, err
 	return b, err
 }
 
-// Observe has f told of every commit: how many batches it had, and how long it
-// took. It is called on the goroutines that write.
+// Observe sets a function that is called after every commit, with its number of
+// batches and its duration. The goroutines that write call it.
 func (s *Store) Observe(f func(batches int, took time.Duration)) { s.observer.Store(&f) }

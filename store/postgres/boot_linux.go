@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sinceBoot is how long ago the machine was started. Unlike the monotonic clock of
-// package time it goes on while the machine sleeps.
+// sinceBoot returns the time since the machine was started. Unlike the monotonic clock of package time, it also counts
+// the time that the machine sleeps.
 func sinceBoot() time.Duration {
 	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // does not fail
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // cannot fail
 	return time.Duration(t.Nano())
 }

@@ -6,6 +6,6 @@ import "time"
 
 var loaded = time.Now()
 
-// sinceBoot is a clock that only goes forwards. It may stop while the machine
-// sleeps.
+// sinceBoot returns the time of a clock that only moves forwards. The clock may
+// stop while the machine sleeps.
 func sinceBoot() time.Duration { return time.Since(loaded) }

@@ -15,20 +15,21 @@ import (
 	"parley/port"
 )
 
-// maxTries bounds how often a group is tried, if what went wrong may go away.
-// No try begins later than two timeouts after the first.
+// maxTries is the maximum number of tries to store a group after transient
+// errors. No try begins later than two timeouts after the first.
 const maxTries = 4
 
-// errAborted: the connection was lost, and nothing of the transaction is there.
+// errAborted: the connection was lost, and the database has nothing of the
+// transaction.
 var errAborted = errors.New("the transaction was cut off and has left nothing")
 
-// store stores a group in one transaction. On error nothing of it is stored, as
-// far as the database could be asked.
+// store stores a group in one transaction. If it returns an error, nothing is
+// stored, unless the database could not be asked about the outcome.
 func (s *Store) store(group []*waiting) error {
 	start := time.Now()
 	for try := 1; ; try++ {
 		t := &transaction{store: s, group: group}
-		err := t.run(context.Background()) // half a commit is worse than a late one
+		err := t.run(context.Background()) // a late commit is better than half a commit
 		if slow(err) {
 			s.suspend(err)
 		}
@@ -42,36 +43,38 @@ func (s *Store) store(group []*waiting) error {
 			}
 			return nil
 		}
-		stale := try == 1 && t.claiming && sqlState(err) == readOnly // a new connection is not
+		stale := try == 1 && t.claiming && sqlState(err) == readOnly // only the old connection is read-only
 		again := stale || clash(err) || errors.Is(err, errAborted) || t.claiming && lost(err)
 		if !again || try == maxTries || time.Since(start) > 2*s.timeout {
 			return err
 		}
-		time.Sleep(rand.N(10 * time.Millisecond << try)) // so that those who clashed do not do it again in step
+		time.Sleep(rand.N(10 * time.Millisecond << try)) // random: conflicting transactions must not retry in step
 	}
 }
 
-// transaction is one try to store a group, whose batches are all of one tenant.
+// transaction is one try to store a group. All batches of the group belong to
+// one tenant.
 type transaction struct {
 	store *Store
 	group []*waiting
 
-	rehearsal bool // it is rolled back in the end
+	rehearsal bool // end with a rollback
 
-	claiming bool   // nothing was sent that could commit
-	unknown  bool   // a commit was sent, and no answer came back
-	id       string // by which the server knows the transaction
+	claiming bool   // no statement was sent that could commit
+	unknown  bool   // a commit was sent, but no answer came back
+	id       string // the server's id of the transaction
 
-	moved []bool // whether the batch was let through, by index in group
+	moved []bool // by index in group: the batch is not fenced
 	first int64  // position of the first event of the group
 
-	auditNo   int64 // of the last row of the tenant's chain
+	auditNo   int64 // number of the last row of the tenant's chain
 	auditHash string
 }
 
-// run uses two round trips. The first takes the tenant's head and moves those of
-// the sessions, which shows who is fenced; the second adds all rows of the
-// others and commits. A fenced batch leaves a gap in the positions.
+// run uses two round trips. The first takes the tenant's head and advances the
+// heads of the sessions, which shows the fenced batches. The second adds all
+// rows of the other batches and commits. A fenced batch leaves a gap in the
+// positions.
 func (t *transaction) run(base context.Context) error {
 	t.claiming = true
 	ctx, cancel := t.store.patience(base)
@@ -83,8 +86,8 @@ func (t *transaction) run(base context.Context) error {
 	defer conn.Release()
 	if err := conn.SendBatch(ctx, t.claim()).Close(); err != nil {
 		if sqlState(err) == readOnly {
-			// A session that began while the database was read-only stays so; a
-			// new one knows better.
+			// A connection that began while the database was read-only stays
+			// read-only; a new one does not.
 			t.store.pool.Reset()
 		}
 		return t.rollBack(ctx, conn, err)
@@ -99,8 +102,8 @@ func (t *transaction) run(base context.Context) error {
 	return nil
 }
 
-// rollBack leaves a connection as it was, or closes it for good: the server
-// ends a transaction whose connection is gone.
+// rollBack rolls the transaction back. If it cannot, it closes the connection,
+// and the server ends the transaction.
 func (t *transaction) rollBack(ctx context.Context, conn *pgxpool.Conn, cause error) error {
 	if refused(cause) {
 		if _, err := conn.Exec(ctx, "rollback"); err == nil {
@@ -109,7 +112,7 @@ func (t *transaction) rollBack(ctx context.Context, conn *pgxpool.Conn, cause er
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = conn.Conn().Close(ctx) // the cause is what tells
+	_ = conn.Conn().Close(ctx) // cause is the error to report
 	return cause
 }
 
@@ -145,7 +148,7 @@ const (
 		ON CONFLICT (tenant, agent, principal) DO UPDATE SET body = excluded.body, at = excluded.at`
 )
 
-// claim is the first round trip.
+// claim builds the first round trip.
 func (t *transaction) claim() *pgx.Batch {
 	var events int64
 	for _, w := range t.group {
@@ -161,7 +164,7 @@ func (t *transaction) claim() *pgx.Batch {
 		return err
 	})
 	for i, w := range t.group {
-		if w.Session == "" { // it has only something to put on record
+		if w.Session == "" { // the batch has only audit records and tenant data
 			t.moved[i] = true
 			continue
 		}
@@ -183,7 +186,7 @@ func (t *transaction) claim() *pgx.Batch {
 	return trip
 }
 
-// holder is who has the session after a batch.
+// holder returns the node that holds the session after a batch.
 func (t *transaction) holder(w *waiting) string {
 	if w.Leave {
 		return ""
@@ -191,7 +194,7 @@ func (t *transaction) holder(w *waiting) string {
 	return t.store.node
 }
 
-// fill is the second round trip.
+// fill builds the second round trip.
 func (t *transaction) fill() *pgx.Batch {
 	trip := &pgx.Batch{}
 	position := t.first
@@ -213,8 +216,8 @@ func (t *transaction) fill() *pgx.Batch {
 	return trip
 }
 
-// audit adds what the group has to put on record, and returns the number of the
-// last row.
+// audit adds the audit records of the group, and returns the number of the last
+// row.
 func (t *transaction) audit(trip *pgx.Batch) int64 {
 	for i, w := range t.group {
 		if !t.moved[i] {
@@ -229,7 +232,7 @@ func (t *transaction) audit(trip *pgx.Batch) int64 {
 	return t.auditNo
 }
 
-// add adds every row a batch implies.
+// add adds all rows of a batch.
 func (t *transaction) add(trip *pgx.Batch, w *waiting, position int64) {
 	if c := w.Context; c != nil {
 		trip.Queue(setContext, text(w.Tenant), text(c.Agent), text(c.User), text(c.Text), c.At)
@@ -294,7 +297,7 @@ func (t *transaction) add(trip *pgx.Batch, w *waiting, position int64) {
 	}
 }
 
-// answer writes down what became of each batch.
+// answer sets the result of each batch.
 func (t *transaction) answer() {
 	position := parley.Position(t.first)
 	for i, w := range t.group {

@@ -10,8 +10,8 @@ import (
 	"parley/store/storetest"
 )
 
-// TestTheDocumentsQueries: what document 002 asks the database, by who may see
-// all of it.
+// TestTheDocumentsQueries checks the SQL queries of document 002, with a role
+// that may see all rows.
 func TestTheDocumentsQueries(t *testing.T) {
 	url := pgtest.Database(t)
 	conn := connect(t, url)

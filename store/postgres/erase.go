@@ -25,7 +25,7 @@ func (t tenant) Owned(ctx context.Context, owner parley.PrincipalID) (sessions [
 	return sessions, err
 }
 
-// eraseSession deletes every row of the sessions in $2. What waits in due goes with the session.
+// eraseSession deletes all rows of the sessions in $2. Deleting a session also deletes its row in due.
 var eraseSession = []string{
 	`DELETE FROM events WHERE tenant = $1 AND session = ANY($2)`,
 	`DELETE FROM snapshots WHERE tenant = $1 AND session = ANY($2)`,
@@ -149,7 +149,8 @@ func (s *Store) Erase(ctx context.Context, tenant parley.TenantID, e port.Erasur
 	return cmp.Or(mayNot(err), unavailable(ctx, err))
 }
 
-// mayNot explains that the role of the server may not delete what was asked for; nil: that is not what is wrong.
+// mayNot returns an error that explains that the role of the server may not delete sessions. It returns nil if err has
+// another cause.
 func mayNot(err error) error {
 	if sqlState(err) != notPermitted {
 		return nil
@@ -159,16 +160,17 @@ func mayNot(err error) error {
 		Hint:    "start a server with the role that owns the tables, and erase there"}
 }
 
-// notPermitted: a role that was granted only what serving needs may not delete sessions.
+// notPermitted is the SQLSTATE of insufficient_privilege. A role that was granted only the rights for serving may not
+// delete sessions.
 const notPermitted = "42501"
 
-// rewritten are the tables that hold what people have said, or names of it.
+// rewritten lists the tables that hold messages of users, or names that occur in them.
 var rewritten = []string{"events", "sessions", "snapshots", "receipts", "holes", "runs", "cards", "webhooks", "effects",
 	"timers", "inbox", "said", "marks", "contexts", "tickets", "due"}
 
-// Rewrite writes the tables anew. Each is locked while that is done, so it is only done if force is set, and only the
-// owner of the tables may. The write-ahead log of the database, and its archive, keep what was deleted for as long as
-// the operator has configured.
+// Rewrite rewrites the tables without deleted data. Each table is locked meanwhile, so Rewrite does nothing unless
+// force is set. Only the owner of the tables may run it. The write-ahead log of the database, and its archive, keep the
+// deleted data for as long as the operator has configured.
 func (s *Store) Rewrite(ctx context.Context, force bool) (bool, error) {
 	if !force {
 		return false, nil

@@ -11,8 +11,8 @@ import (
 	"parley"
 )
 
-// unavailable is what a failure to reach or use the database is shown as. What
-// is the caller's doing, or was made for showing, stays what it is.
+// unavailable returns the error to show for a failure to reach or use the
+// database. It returns a parley.Error or an error of ctx unchanged.
 func unavailable(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -44,22 +44,22 @@ func corrupt(id parley.SessionID, seq parley.Seq, err error) error {
 		Hint:    "restore the session from a backup; other sessions are not affected"}
 }
 
-// refused reports whether the server itself said that a statement failed, and
-// has stayed to say more. Its transaction is then void.
+// refused reports whether the server itself reported the error of a statement
+// and kept the connection open. The transaction is then void.
 func refused(err error) bool {
 	e, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && e.SeverityUnlocalized == "ERROR"
 }
 
-// lost reports whether the connection went away, which a restart of the server
-// does to every one in the pool. A server that did not answer in time is not
-// worth another try: it would take as long.
+// lost reports whether the connection was lost. A restart of the server closes
+// every connection in the pool. A timeout does not count: another try would
+// take as long.
 func lost(err error) bool {
 	var connect *pgconn.ConnectError
 	return err != nil && !refused(err) && !pgconn.Timeout(err) && !errors.As(err, &connect)
 }
 
-// clash reports whether transactions got into each other's way.
+// clash reports whether the transaction conflicted with another one.
 func clash(err error) bool {
 	switch sqlState(err) {
 	case "40001", "40P01": // serialization_failure, deadlock_detected
@@ -68,8 +68,9 @@ func clash(err error) bool {
 	return false
 }
 
-// unfit reports whether a row is what could not be stored, rather than any row:
-// an error of class 22 (data), 23 (integrity) or 54 (limits of a row).
+// unfit reports whether a row of the batch is the cause, so that other batches
+// can be stored: an error of class 22 (data), 23 (integrity) or 54 (limits of a
+// row).
 func unfit(err error) bool {
 	state := sqlState(err)
 	return len(state) == 5 && (state[:2] == "22" || state[:2] == "23" || state[:2] == "54")

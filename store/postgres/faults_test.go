@@ -12,8 +12,8 @@ import (
 	"parley/store/storetest"
 )
 
-// TestServerCrash kills the server while sessions are written. A writer that got
-// an error reads how far it came, as an actor does, and goes on.
+// TestServerCrash kills the server while sessions are written. After an error,
+// a writer reads how far its session got, as an actor does, and continues.
 func TestServerCrash(t *testing.T) {
 	ctx := context.Background()
 	server := pgtest.Own(t)
@@ -76,7 +76,7 @@ func TestServerCrash(t *testing.T) {
 	}
 }
 
-// TestConnectionsThatWereCut while nobody used them are no reason to fail.
+// TestConnectionsThatWereCut checks that connections that were cut while idle cause no errors.
 func TestConnectionsThatWereCut(t *testing.T) {
 	ctx := context.Background()
 	url := pgtest.Database(t)
@@ -93,14 +93,14 @@ func TestConnectionsThatWereCut(t *testing.T) {
 	}
 }
 
-// cutAll waits until the others are gone.
+// cutAll closes all other connections and waits until they are gone.
 const cutAll = `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
 
-// hastily is a timeout that is reached soon. A busy machine can connect and commit in it.
+// hastily is a short timeout in which even a busy machine can connect and commit.
 const hastily = time.Second
 
-// TestServerThatHangs: connections stay and nothing answers, so only a clock on
-// this side helps.
+// TestServerThatHangs freezes the server: connections stay open but get no
+// answer, so only timeouts of the store help.
 func TestServerThatHangs(t *testing.T) {
 	server := pgtest.Own(t)
 	s := open(t, server.Database(t), WithTimeout(hastily))
@@ -113,7 +113,7 @@ func TestServerThatHangs(t *testing.T) {
 	refusedInTime(t, s)
 	thaw()
 	deadline := time.Now().Add(20 * time.Second)
-	for seq := parley.Seq(1); ; { // as soon as the connections that hung are gone
+	for seq := parley.Seq(1); ; { // until the connections that hung are closed
 		res, err := s.Append(context.Background(), batch(storetest.ID(1), seq))
 		if err == nil && !res.Fenced {
 			return
@@ -124,8 +124,8 @@ func TestServerThatHangs(t *testing.T) {
 	}
 }
 
-// refusedInTime expects that nothing can be stored or read, and that one is told
-// soon. The bound is generous: machines are slow, and for ever is longer.
+// refusedInTime checks that an append and a read fail soon. The limit is
+// generous for slow machines; a hang would last forever.
 func refusedInTime(t *testing.T, s *Store) {
 	t.Helper()
 	start := time.Now()
@@ -142,7 +142,7 @@ func refusedInTime(t *testing.T, s *Store) {
 	}
 }
 
-// healed waits until the store's heart has noticed that the database is well.
+// healed waits until the store has noticed that the database works again.
 func healed(t *testing.T, s *Store) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); s.Ready(context.Background()) != nil; time.Sleep(
@@ -172,8 +172,8 @@ func TestNoConnectionLeft(t *testing.T) {
 	mustAppend(t, s, batch(storetest.ID(1), 1))
 }
 
-// TestTenantThatIsHeld: somebody sits on a tenant's head. Who waits for it is
-// told in time, and other tenants do not notice.
+// TestTenantThatIsHeld locks a tenant's head. Appends to this tenant fail in
+// time, and other tenants are not affected.
 func TestTenantThatIsHeld(t *testing.T) {
 	ctx := context.Background()
 	url := pgtest.Database(t)
@@ -185,7 +185,7 @@ func TestTenantThatIsHeld(t *testing.T) {
 
 	start := time.Now()
 	var wg sync.WaitGroup
-	for i := range 20 { // as one group or as many: they fail together
+	for i := range 20 { // as one group or as many: all of them fail
 		wg.Go(func() {
 			if _, err := hasty.Append(ctx, batch(storetest.ID(2+i), 0)); parley.CodeOf(err) != parley.CodeUnavailable {
 				t.Errorf("append to a tenant that is held: %v", err)
@@ -199,7 +199,7 @@ func TestTenantThatIsHeld(t *testing.T) {
 
 	wg.Go(func() {
 		next := batch(storetest.ID(1), 1)
-		next.Epoch++ // it is another process
+		next.Epoch++ // as if another process wrote
 		if res, err := patient.Append(ctx, next); err != nil || res.Fenced {
 			t.Errorf("append to a tenant that is let go: %+v, %v", res, err)
 		}
@@ -213,7 +213,7 @@ func TestTenantThatIsHeld(t *testing.T) {
 	wg.Wait()
 }
 
-// TestDeadlock makes the store the one that has to give way.
+// TestDeadlock makes the database choose the store's transaction as the victim of a deadlock.
 func TestDeadlock(t *testing.T) {
 	url := pgtest.Database(t)
 	s := open(t, url, WithTimeout(20*time.Second))
@@ -231,7 +231,7 @@ func TestDeadlock(t *testing.T) {
 	}()
 	await(t, watch,
 		`SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
-	exec(t, conn, `SELECT FROM tenants FOR UPDATE`) // the store has it, and waits for us
+	exec(t, conn, `SELECT FROM tenants FOR UPDATE`) // the store has locked it, and waits for conn
 	exec(t, conn, `COMMIT`)
 	<-done
 	if n := len(log(t, s, storetest.ID(1))); n != 2 {

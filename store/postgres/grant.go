@@ -10,7 +10,7 @@ import (
 	"parley"
 )
 
-// grants are what a server does with each table.
+// grants are the privileges that a server needs on each table.
 var grants = []struct{ table, may string }{
 	{"goose_db_version", "SELECT"},
 	{"store", "SELECT"},
@@ -18,7 +18,7 @@ var grants = []struct{ table, may string }{
 	{"nodes", "SELECT, INSERT, UPDATE, DELETE"},
 	{"tenants", "SELECT, INSERT, UPDATE"},
 	{"sessions", "SELECT, INSERT, UPDATE"},
-	{"events", "SELECT, INSERT, DELETE"}, // pieces are deleted, nothing is changed
+	{"events", "SELECT, INSERT, DELETE"}, // pieces are deleted, but no event is changed
 	{"receipts", "SELECT, INSERT"},
 	{"due", "SELECT, INSERT, UPDATE, DELETE"},
 	{"snapshots", "SELECT, INSERT, UPDATE"},
@@ -30,14 +30,14 @@ var grants = []struct{ table, may string }{
 	{"marks", "SELECT, INSERT, UPDATE, DELETE"},
 	{"runs", "SELECT, INSERT, UPDATE, DELETE"},
 	{"cards", "SELECT, INSERT, DELETE"},
-	{"audit", "SELECT, INSERT"}, // what is on record stays
+	{"audit", "SELECT, INSERT"}, // audit records never change
 	{"tickets", "SELECT, INSERT, UPDATE, DELETE"},
 	{"revocations", "SELECT, INSERT, UPDATE"},
 	{"contexts", "SELECT, INSERT, UPDATE"},
 	{"webhooks", "SELECT, INSERT, UPDATE, DELETE"},
 	{"inbox", "SELECT, INSERT, UPDATE, DELETE"},
 	{"legal_holds", "SELECT, INSERT, UPDATE, DELETE"},
-	{"erasures", "SELECT"}, // it may not erase
+	{"erasures", "SELECT"}, // a server cannot erase
 	{"usage", "SELECT, INSERT, UPDATE"},
 	{"holds", "SELECT, INSERT, DELETE"},
 	{"key_mark", "SELECT, INSERT"},
@@ -45,9 +45,9 @@ var grants = []struct{ table, may string }{
 	{"setups", "SELECT, INSERT, UPDATE, DELETE"},
 }
 
-// Grant lets a role serve a database that is up to date: it may do with each
-// table what a server does, and not what an earlier Grant allowed besides. The
-// role must not be able to get around any of that.
+// Grant gives a role the privileges to serve a database that is up to date, and
+// revokes all others on the same tables. It refuses a role that could get
+// around them.
 func Grant(ctx context.Context, url, role string) error {
 	return with(ctx, url, func(conn *pgx.Conn) error {
 		var unbound bool

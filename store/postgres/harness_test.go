@@ -16,7 +16,7 @@ const acme = parley.TenantID("acme")
 
 var t0 = time.Date(2026, 3, 1, 9, 0, 0, 123456000, time.UTC)
 
-// open opens a store that is closed when the test has ended, if not before.
+// open opens a store and closes it at the end of the test at the latest.
 func open(t testing.TB, url string, options ...Option) *Store {
 	t.Helper()
 	s, err := Open(context.Background(), url, options...)
@@ -27,7 +27,7 @@ func open(t testing.TB, url string, options ...Option) *Store {
 	return s
 }
 
-// connect is a connection beside the store's.
+// connect opens a connection of the test's own.
 func connect(t testing.TB, url string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(context.Background(), url)
@@ -45,7 +45,7 @@ func exec(t testing.TB, conn *pgx.Conn, statement string, args ...any) {
 	}
 }
 
-// await asks until the answer is true.
+// await repeats a query until its answer is true.
 func await(t testing.TB, conn *pgx.Conn, question string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -57,7 +57,8 @@ func await(t testing.TB, conn *pgx.Conn, question string) {
 	}
 }
 
-// batch makes a batch of one input; a session's first opens it.
+// batch returns a batch of one input. The first batch of a session opens the
+// session instead.
 func batch(id parley.SessionID, after parley.Seq) port.Batch {
 	var body parley.EventBody = parley.InputReceived{Content: fmt.Sprint("input ", after+1), Busy: parley.Queue}
 	if after == 0 {
@@ -76,7 +77,7 @@ func mustAppend(t testing.TB, s *Store, b port.Batch) {
 	}
 }
 
-// log reads a whole log, which must be dense.
+// log returns a whole log and checks that it has no gaps.
 func log(t testing.TB, s *Store, id parley.SessionID) (events []parley.Event) {
 	t.Helper()
 	for {

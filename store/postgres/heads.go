@@ -10,8 +10,8 @@ import (
 
 const listPositions = `SELECT tenant, position FROM tenants WHERE tenant = ANY($1)`
 
-// Positions are the last positions of tenants, in one trip. A tenant without a log
-// is missing.
+// Positions returns the last positions of tenants, in one round trip. The result has no entry for a tenant without a
+// log.
 func (s *Store) Positions(ctx context.Context, tenants []parley.TenantID) (map[parley.TenantID]parley.Position, error) {
 	names := make([]string, len(tenants))
 	for i, t := range tenants {
@@ -34,12 +34,12 @@ func (s *Store) Positions(ctx context.Context, tenants []parley.TenantID) (map[p
 	return positions, nil
 }
 
-// SessionHeads are the seqs of the last events of sessions, in one trip for all
-// tenants. A session without a log is missing.
+// SessionHeads returns the seqs of the last events of sessions, in one round
+// trip for all tenants. The result has no entry for a session without a log.
 func (s *Store) SessionHeads(ctx context.Context, sessions map[parley.TenantID][]parley.SessionID) (
 	map[parley.TenantID]map[parley.SessionID]parley.Seq, error) {
 	if err := s.refusing(); slow(err) {
-		return nil, err // it would not answer this either
+		return nil, err // the database would not answer this query either
 	}
 	ctx, cancel := s.patience(ctx)
 	defer cancel()

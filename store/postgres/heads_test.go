@@ -8,7 +8,8 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-// Another node sees how far logs have grown, each under its own tenant.
+// TestHeads checks that another node sees how far logs have grown, each under
+// its own tenant.
 func TestHeads(t *testing.T) {
 	url := pgtest.Database(t)
 	writer, s := open(t, url), open(t, url)

@@ -12,23 +12,24 @@ import (
 	"parley/port"
 )
 
-// health is what the store knows of its database without asking. While something
-// is wrong, the appends that failed are rehearsed until they would succeed: so
-// no request of a client has to find out. A heartbeat that gets through ends no
-// trouble, because it needs less than an append does.
+// health is the state of the database as last seen. After a failed append, the
+// store rehearses that append until it would succeed, so that no client request
+// has to probe the database. A successful heartbeat does not end the trouble,
+// because it needs less than an append.
 type health struct {
 	trouble atomic.Pointer[trouble]
-	refused atomic.Pointer[parley.Error] // why appends are refused without asking the database; nil: they are not
-	poked   chan struct{}                // has the trouble be looked at at once
+	refused atomic.Pointer[parley.Error] // why appends are refused without a query; nil: they are not
+	poked   chan struct{}                // makes heal retry at once
 }
 
-// trouble is why the last append, read or beat failed.
+// trouble is the reason why the last append, read or heartbeat failed.
 type trouble struct {
 	err   *parley.Error
-	group []*waiting // of one tenant, that was not stored; nil: something else failed
+	group []*waiting // the batches, of one tenant, that were not stored; nil: no append failed
 }
 
-// Ready does not ask: rehearsals do, all the time.
+// Ready does not query the database: rehearsals do, as long as there is
+// trouble.
 func (s *Store) Ready(context.Context) error {
 	if trouble := s.trouble.Load(); trouble != nil {
 		return trouble.err
@@ -36,7 +37,7 @@ func (s *Store) Ready(context.Context) error {
 	return nil
 }
 
-// refusing is why nothing is to be appended now.
+// refusing returns the reason why appends are refused now, or nil.
 func (s *Store) refusing() error {
 	if why := s.refused.Load(); why != nil {
 		return why
@@ -44,27 +45,28 @@ func (s *Store) refusing() error {
 	return nil
 }
 
-// ill notes what went wrong, and with which batches, if it was an append. If the
-// database did not answer, nobody else is to wait for it as long.
+// ill records an error, and the batches if it came from an append. If the
+// database did not answer, it also suspends appends, so that no other caller
+// waits as long.
 func (s *Store) ill(err error, group []*waiting) {
 	before := s.trouble.Load()
 	if group == nil && before != nil {
-		group = before.group // an append says more than a beat or a read
+		group = before.group // a failed append is more telling than a failed beat or read
 	}
 	s.trouble.Store(&trouble{unstorable(err), group})
 	if before == nil {
 		s.poke()
 	}
 	if sqlState(err) == readOnly {
-		s.pulse.Reset() // a session keeps what was the default when it began
+		s.pulse.Reset() // a connection keeps the defaults of the time it began
 	}
 	if slow(err) {
 		s.suspend(err)
 	}
 }
 
-// heal ends trouble as soon as an append like the one that failed would succeed.
-// It is a goroutine of its own: the heart must not wait for it.
+// heal ends the trouble as soon as the failed append would succeed. It runs in
+// its own goroutine, because the heartbeat must not wait for it.
 func (s *Store) heal(ctx context.Context) {
 	for {
 		timer := time.NewTimer(s.pause())
@@ -78,7 +80,7 @@ func (s *Store) heal(ctx context.Context) {
 		}
 		found := s.trouble.Load()
 		if found == nil {
-			s.refused.Store(nil) // by an append that was slower to fail than the trouble to end
+			s.refused.Store(nil) // set by an append that failed after the trouble had ended
 			continue
 		}
 		err := s.rehearse(ctx, found.group)
@@ -89,8 +91,8 @@ func (s *Store) heal(ctx context.Context) {
 			}
 		case ctx.Err() == nil:
 			s.trouble.CompareAndSwap(found, &trouble{unstorable(err), found.group})
-			// A lock that any append would wait for is as bad as a database that
-			// does not answer; one on a tenant's own rows is not.
+			// A lock that blocks every append is as bad as a database that does
+			// not answer; a lock on the tenant's own rows is not.
 			if slow(err) || stuck(err) && stuck(s.rehearse(ctx, nil)) {
 				s.suspend(err)
 			}
@@ -98,9 +100,9 @@ func (s *Store) heal(ctx context.Context) {
 	}
 }
 
-// rehearse carries out every statement of a group, or of one that opens a
-// session, and rolls back. Batches that could not be stored for reasons of their
-// own, or are fenced by now, are no trouble of the database.
+// rehearse executes every statement of a group and rolls back. Without a group,
+// it uses one that opens a session. It ignores batches that are fenced by now,
+// or that fail for reasons other than the database.
 func (s *Store) rehearse(ctx context.Context, group []*waiting) error {
 	if len(group) == 0 {
 		group = anyGroup()
@@ -112,18 +114,18 @@ func (s *Store) rehearse(ctx context.Context, group []*waiting) error {
 	return nil
 }
 
-// anyGroup opens a session of a tenant that cannot exist.
+// anyGroup returns a batch that opens a session of a tenant that cannot exist.
 func anyGroup() []*waiting {
 	const id = "rehearsal"
 	at := time.Unix(0, 0)
 	b := port.Batch{Tenant: "-", Session: id, Epoch: 1,
 		Summary: port.Summary{ID: id, Root: id, Head: 1, OpenedAt: at, UpdatedAt: at},
 		Events:  []parley.Event{{Session: id, Seq: 1, Root: id, At: at, Body: parley.SessionOpened{}}}}
-	name, version, body, _ := parley.EncodeBody(b.Events[0].Body) // its fields are strings
+	name, version, body, _ := parley.EncodeBody(b.Events[0].Body) // cannot fail: all fields are strings
 	return []*waiting{{Batch: b, bodies: []stored{{name, version, body}}}}
 }
 
-// suspend has appends refused, also those that wait, until the trouble is over.
+// suspend refuses appends, including queued ones, until the trouble is over.
 func (s *Store) suspend(err error) {
 	why := unstorable(err)
 	s.trouble.CompareAndSwap(nil, &trouble{err: why})
@@ -137,18 +139,18 @@ func (s *Store) suspend(err error) {
 			w.err = why
 			close(w.done)
 		}
-		s.lanes[tenant] = nil // its writer removes it
+		s.lanes[tenant] = nil // the lane's writer removes it
 	}
 }
 
 func (s *Store) poke() {
 	select {
 	case s.poked <- struct{}{}:
-	default: // it will
+	default: // heal is already due to look
 	}
 }
 
-// pause is how long to wait for the next beat, or the next look at the trouble.
+// pause returns how long to wait until the next beat or rehearsal.
 func (s *Store) pause() time.Duration {
 	if s.trouble.Load() != nil {
 		return min(s.lease/10, s.timeout/10)
@@ -158,12 +160,13 @@ func (s *Store) pause() time.Duration {
 
 const readOnly = "25006" // read_only_sql_transaction
 
-// slow reports whether no answer came in time: the database hangs.
+// slow reports whether the database did not answer in time.
 func slow(err error) bool {
 	return pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// stuck reports whether a statement waited for another's lock for too long.
+// stuck reports whether a statement waited too long for a lock of another
+// transaction.
 func stuck(err error) bool {
 	switch sqlState(err) {
 	case "55P03", "57014": // lock_not_available, query_canceled
@@ -172,7 +175,7 @@ func stuck(err error) bool {
 	return false
 }
 
-// unstorable is what a batch that was not stored is answered with.
+// unstorable is the answer to a batch that was not stored.
 func unstorable(err error) *parley.Error {
 	return &parley.Error{Code: parley.CodeUnavailable, Message: "The server cannot store anything right now.", Err: err,
 		Hint: "see that PostgreSQL is up, can be reached, may be written to and has room; its own log says more"}

@@ -12,25 +12,27 @@ import (
 	"parley/port"
 )
 
-// beats are the goroutines that show that this node lives, and that end trouble.
+// beats holds the goroutines live, which shows that this node is alive, and
+// heal, which ends trouble.
 type beats struct {
 	stop context.CancelFunc
 	both sync.WaitGroup
 
-	turn chan struct{} // has room for the one who beats
+	turn chan struct{} // has room for one sender: only one beat runs at a time
 	term atomic.Pointer[term]
-	node atomic.Pointer[func() port.Node] // what this node says of itself; nil: nothing
-	seen atomic.Pointer[[]port.Node]      // the others, at the last beat; nil before the first
+	node atomic.Pointer[func() port.Node] // what this node reports of itself; nil: nothing
+	seen atomic.Pointer[[]port.Node]      // the other nodes at the last beat; nil before the first
 }
 
-// A term is the time in which no lease of this node has run out.
+// A term is a period in which no lease of this node has run out.
 type term struct {
 	number int64
-	beaten time.Duration // since the machine started, when the last beat began
+	beaten time.Duration // start of the last beat, by sinceBoot
 }
 
-// A beat also enters the node anew if another has taken it for dead, and says
-// whether the last beat was within the time of a lease. It lists the others.
+// beat also inserts the node again if another node has deleted it as dead. It
+// reports whether the last beat was within the lease time, and lists the other
+// nodes.
 const beat = `WITH before AS (SELECT seen_at > clock_timestamp() - $2::interval AS good FROM nodes WHERE id = $1),
 	me AS (INSERT INTO nodes (id, seen_at, address, version, agents, sessions, draining, projects)
 		VALUES ($1, clock_timestamp(), $3, $4, $5, $6, $7, $8)
@@ -42,7 +44,8 @@ const beat = `WITH before AS (SELECT seen_at > clock_timestamp() - $2::interval 
 	FROM (SELECT coalesce((SELECT good FROM before), false) AS good) AS mine
 	LEFT JOIN nodes n ON n.id <> $1 AND n.seen_at > clock_timestamp() - $2::interval ORDER BY n.id`
 
-// beat shows that the node lives. If its lease had run out, a new term begins.
+// beat renews the lease of this node. If the lease had run out, a new term
+// begins.
 func (s *Store) beat(ctx context.Context) error {
 	select {
 	case s.beats.turn <- struct{}{}:
@@ -53,11 +56,11 @@ func (s *Store) beat(ctx context.Context) error {
 	return s.beatAlone(ctx)
 }
 
-// beatAlone needs a turn.
+// beatAlone is beat for a caller that already has the turn.
 func (s *Store) beatAlone(ctx context.Context) error {
 	inTime, cancel := s.patience(ctx)
 	defer cancel()
-	mine := port.Node{Draining: true} // nobody leaves sessions to a process that does not serve, or not yet
+	mine := port.Node{Draining: true} // no other node may hand sessions over to a process that does not serve yet
 	if say := s.beats.node.Load(); say != nil {
 		mine = (*say)()
 	}
@@ -91,7 +94,7 @@ func (s *Store) beatAlone(ctx context.Context) error {
 	return nil
 }
 
-// Term is of port.Nodes.
+// Term implements port.Nodes.
 func (s *Store) Term(ctx context.Context) (int64, error) {
 	if t := s.beats.term.Load(); sinceBoot()-t.beaten < s.lease {
 		return t.number, nil
@@ -102,7 +105,7 @@ func (s *Store) Term(ctx context.Context) (int64, error) {
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	if t := s.beats.term.Load(); sinceBoot()-t.beaten >= s.lease { // nobody else has asked meanwhile
+	if t := s.beats.term.Load(); sinceBoot()-t.beaten >= s.lease { // no other caller has beaten meanwhile
 		if err := s.beatAlone(ctx); err != nil {
 			return 0, unavailable(ctx, err)
 		}
@@ -110,8 +113,9 @@ func (s *Store) Term(ctx context.Context) (int64, error) {
 	return s.beats.term.Load().number, nil
 }
 
-// join enters this node, forgets dead ones and starts the heartbeat. Forgetting
-// changes nothing for anybody: a node without a row is as dead as one not seen.
+// join inserts this node, deletes dead nodes and starts the heartbeat. Deleting
+// a dead node has no effect on the others: a node without a row is as dead as
+// one that was not seen.
 func (s *Store) join(ctx context.Context) error {
 	inTime, cancel := s.patience(ctx)
 	defer cancel()
@@ -129,9 +133,9 @@ func (s *Store) join(ctx context.Context) error {
 	return nil
 }
 
-// live beats until leave, and so knows whether the database can be reached. A
-// beat that fails is not reported: whoever needs the database meanwhile reports
-// as much, and the next beat tries again.
+// live beats until leave, and so detects whether the database can be reached.
+// It does not report a failed beat: any caller that needs the database
+// meanwhile gets its own error, and the next beat tries again.
 func (s *Store) live(ctx context.Context) {
 	for {
 		timer := time.NewTimer(s.pause())
@@ -147,8 +151,8 @@ func (s *Store) live(ctx context.Context) {
 	}
 }
 
-// leave ends the heartbeat and frees what this node holds. If that fails the
-// lease runs out by itself.
+// leave stops the heartbeat and releases the leases of this node. If that
+// fails, the leases run out by themselves.
 func (s *Store) leave() {
 	s.beats.stop()
 	s.beats.both.Wait()
@@ -166,16 +170,17 @@ const dueSessions = `WITH alive AS MATERIALIZED (SELECT id, seen_at + $2::interv
 		WHERE lease NOT IN (SELECT id FROM alive) ORDER BY at LIMIT $3
 	) AS free ON true ORDER BY at`
 
-// DueBefore leaves out what a living node holds. As long as there are other
-// nodes it asks to be called again before the first of them can be known to be
-// dead: that may leave rows that are due, and nobody would say so.
+// DueBefore leaves out sessions that a living node holds. While there are other
+// nodes, it asks to be called again when the first of their leases may run out:
+// the sessions of a dead node become due without a notification.
 //
-// What this node holds itself is never due to it, even if its heart has failed.
+// A session that this node itself holds is never due to it, even if its
+// heartbeat fails.
 func (s *Store) DueBefore(ctx context.Context, now time.Time, limit int) ([]port.DueSession, time.Time, error) {
 	type row struct {
-		tenant, session, reason *text // nil: nothing is or will be due
+		tenant, session, reason *text // nil: no session is or will be due
 		at                      *time.Time
-		look                    *time.Duration // nil: there are no other nodes
+		look                    *time.Duration // time until the next look; nil: there are no other nodes
 	}
 	rows, err := list(ctx, s, maintenance, func(r pgx.CollectableRow) (d row, err error) {
 		return d, r.Scan(&d.tenant, &d.session, &d.at, &d.reason, &d.look)

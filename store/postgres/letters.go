@@ -14,9 +14,9 @@ const (
 	postLetter = `INSERT INTO inbox (tenant, session, command, node, body) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT DO NOTHING RETURNING command`
 	endLetter = `DELETE FROM inbox WHERE tenant = $1 AND session = $2 AND command = $3`
-	// What was answered a minute ago has nobody who waits for it.
+	// After a minute, no node waits for an answer any more.
 	endOldLetters = `DELETE FROM inbox WHERE answer IS NOT NULL AND at < now() - interval '1 minute' RETURNING command`
-	// A node that stops may be past answering.
+	// A draining node may have stopped answering.
 	letters = `SELECT tenant, session, command, node, body FROM inbox WHERE answer IS NULL AND (node = $1 OR NOT EXISTS
 		(SELECT FROM nodes n WHERE n.id = inbox.node AND n.seen_at > clock_timestamp() - $2::interval
 		AND NOT (n.draining AND inbox.at < now() - interval '1 second'))) ORDER BY at LIMIT $3`
@@ -47,7 +47,7 @@ func (s *Store) letter(ctx context.Context, l port.Letter, statement string, mor
 	return err
 }
 
-// Letters also removes answers that nobody has come for.
+// Letters also removes answers that no node has fetched.
 func (s *Store) Letters(ctx context.Context, limit int) ([]port.Letter, error) {
 	if _, err := list(ctx, s, maintenance, pgx.RowTo[string], endOldLetters); err != nil {
 		return nil, err

@@ -8,12 +8,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// lookUp finds out what became of a commit that nobody answered: nil if it
-// happened, errAborted if it did not. Any other answer may change, because the
-// server is still at it or the rows were looked for a moment too early; so it
-// asks for longer than the server takes to give up on a client that is gone.
-// Others do not wait that long: they are refused when it cannot be asked for more
-// than a moment, or has not answered for long enough already.
+// lookUp finds the outcome of a commit that got no answer. It returns nil if
+// the transaction committed, and errAborted if it did not.
+//
+// Any other status may still change, because the server is still working on the
+// transaction, or the rows were read a moment too early. So lookUp keeps asking
+// for longer than the server takes to give up on a lost client. If the server
+// cannot be asked for more than a moment, other appends are refused meanwhile.
+// If appends are already refused and the commit itself timed out, lookUp gives
+// up at once.
 func (t *transaction) lookUp(cause error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*t.store.timeout)
 	defer cancel()
@@ -38,9 +41,9 @@ func (t *transaction) lookUp(cause error) error {
 	return fmt.Errorf("the commit was not answered, and nothing else is: %w", cause)
 }
 
-// status asks what the server says of the transaction, and whether the last
-// event of each batch is there. The server's word alone would not do: one that
-// took over from another may have given the same number to something else.
+// status returns the server's status of the transaction, and whether the last
+// event of each batch is stored. The status alone is not enough: after a
+// failover, the new server may have given the same id to another transaction.
 func (t *transaction) status(ctx context.Context) (status string, there bool, err error) {
 	var sessions []text
 	var seqs, positions []int64

@@ -14,8 +14,8 @@ import (
 	"parley/store/storetest"
 )
 
-// TestUnknownCommits: a batch whose commit was not answered is neither lost nor
-// stored twice, and Append can tell.
+// TestUnknownCommits checks that a batch whose commit got no answer is neither
+// lost nor stored twice, and that Append reports the true outcome.
 func TestUnknownCommits(t *testing.T) {
 	for name, f := range map[string]fault{"not committed": beforeCommit, "committed": afterCommit} {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +55,8 @@ func TestUnknownCommits(t *testing.T) {
 	}
 }
 
-// TestCommitsThatCannotBeLookedUp are answered as such, in bounded time.
+// TestCommitsThatCannotBeLookedUp checks that Append reports an unknown outcome
+// in bounded time.
 func TestCommitsThatCannotBeLookedUp(t *testing.T) {
 	p := newProxy(t, pgtest.Database(t))
 	s := open(t, p.url, WithTimeout(2*time.Second))
@@ -73,13 +74,14 @@ func TestCommitsThatCannotBeLookedUp(t *testing.T) {
 		t.Fatalf("%d events, want 2", n)
 	}
 	for deadline := time.Now().Add(time.Minute); s.Ready(t.Context()) != nil && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond) // until it has noticed
+		time.Sleep(time.Millisecond) // until the store has noticed
 	}
 	mustAppend(t, s, batch(id, 2))
 }
 
-// TestAnotherHistory: a server that took over from another without having all of
-// it may know the number of a transaction as one that has committed.
+// TestAnotherHistory checks a failover to a server without the latest
+// transactions: the new server may report the id of another transaction as
+// committed.
 func TestAnotherHistory(t *testing.T) {
 	s := open(t, pgtest.Database(t))
 	w := &waiting{Batch: batch(storetest.ID(1), 0), bodies: []stored{{"SessionOpened", 1, []byte(`{"owner":"ann"}`)}}}

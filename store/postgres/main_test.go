@@ -9,8 +9,8 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-// The server is stopped after the check: goroutines that end with their
-// connection must have ended because the store closed it.
+// TestMain stops the server after the check for leaks. So goroutines that end
+// with their connection must have ended because the store closed it.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		pgtest.Stop()

@@ -34,7 +34,8 @@ func mark(trip *pgx.Batch, tenant parley.TenantID, m port.MarkChange) {
 	trip.Queue(setMarks, text(tenant), text(m.Session), text(m.User), m.Pinned, m.Archived, read)
 }
 
-// viewedSessions lists sessions with the marks of a user, and narrows the list by them.
+// viewedSessions returns the query that lists sessions with the marks of a user, filtered by those marks if q asks for
+// it.
 func viewedSessions(q port.SessionQuery) string {
 	query := allViewed
 	if q.Pinned {
@@ -49,7 +50,7 @@ func viewedSessions(q port.SessionQuery) string {
 	return query
 }
 
-// storedMarks are the columns markColumns.
+// storedMarks receives the columns markColumns.
 type storedMarks struct {
 	pinned, archived bool
 	read, ended      *time.Time

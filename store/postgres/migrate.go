@@ -20,17 +20,17 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrationLock is the advisory lock of whoever migrates: "parley" in ASCII.
+// migrationLock is the advisory lock for migrations: "parley" in ASCII.
 const migrationLock = 0x7061726c6579
 
 const oldestVersion = 130000 // has pg_xact_status and xid8
 
-// migrate brings the database up to date, gives it an epoch if it has none, and
-// returns the epoch and the version it had. It takes as long as ctx allows, and
-// waits for another node that is at it. The lock goes with the connection that
-// holds it, so a node that dies in the middle lets go of it.
+// migrate migrates the database, and gives it an epoch if it has none. It
+// returns the epoch and the version before. It takes as long as ctx allows, and
+// waits for another node that is migrating. The lock belongs to the connection,
+// so it is released if a node dies during the migration.
 //
-// Where there is nothing to do, the role need not be one that could.
+// If the database is up to date, the role needs no right to migrate.
 func migrate(ctx context.Context, config *pgx.ConnConfig, release string) (epoch string, before int64, err error) {
 	config.RuntimeParams["statement_timeout"] = "0"
 	config.RuntimeParams["lock_timeout"] = "0"
@@ -89,13 +89,14 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, release string) (epoch
 	return epoch, before, unavailable(ctx, err)
 }
 
-// mayMigrate asks whether the role can make tables, and change those there are.
+// mayMigrate asks whether the role can create tables and alter the existing
+// ones.
 const mayMigrate = `SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)
 	AND coalesce((SELECT pg_has_role(relowner, 'USAGE') FROM pg_class
 	WHERE oid = to_regclass('goose_db_version')), true)`
 
-// state is how far a database was migrated, and its epoch, empty if it has none
-// yet.
+// state returns the migration version of a database, and its epoch, which is
+// empty if it has none yet.
 func state(ctx context.Context, conn queryer) (has int64, epoch string, err error) {
 	if has, err = version(ctx, conn); err != nil || has == 0 {
 		return has, "", err
@@ -112,7 +113,7 @@ func newEpoch() string { return strings.ToLower(rand.Text()[:10]) }
 // known is the version this release migrates to.
 func known() (int64, error) { return rules.Latest(migrations, "migrations") }
 
-// version is how far a database was migrated.
+// version is the migration version of a database.
 func version(ctx context.Context, conn queryer) (v int64, err error) {
 	var there bool
 	if err := conn.QueryRow(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL`).Scan(&there); err != nil ||
@@ -123,7 +124,7 @@ func version(ctx context.Context, conn queryer) (v int64, err error) {
 	return v, err
 }
 
-// A queryer is a connection or a pool of them.
+// A queryer is a connection or a pool.
 type queryer interface {
 	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
 }
@@ -133,7 +134,8 @@ func tooNew(ctx context.Context, conn queryer, has, knows int64) error {
 	return rules.TooNew(has, knows, releaseOf(ctx, conn, has))
 }
 
-// check finds out what would show itself only later, and less clearly.
+// check detects wrong versions and settings that would otherwise cause less
+// clear errors later.
 func check(ctx context.Context, conn *pgx.Conn) error {
 	var version int
 	var encoding string

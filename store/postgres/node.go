@@ -15,17 +15,17 @@ import (
 	"parley/port"
 )
 
-// nodeFile is in the data folder of a node, and holds the name under which the
-// last process that locked it is known in nodes.
+// nodeFile is a file in the data folder of a node. It holds the node id of the
+// last process that locked the file.
 const nodeFile = "parley.node"
 
-// WithFolder names the data folder of this node. The process that held the lock
-// in it before is dead, so its leases are free at once and need not run out. A
-// process that does not get the lock is a node like any other.
+// WithFolder sets the data folder of this node. The process that locked the
+// folder before is dead, so its leases are released at once and need not run
+// out. A process that does not get the lock is still an ordinary node.
 func WithFolder(dir string) Option { return func(s *Store) { s.folder = dir } }
 
-// succeed frees the leases of the process that used the folder of this node
-// before. Where that cannot be done they run out by themselves.
+// succeed releases the leases of the previous process in this node's folder. If
+// it cannot, the leases run out by themselves.
 func (s *Store) succeed(ctx context.Context) error {
 	if s.folder == "" || os.MkdirAll(s.folder, 0o700) != nil {
 		return nil
@@ -36,9 +36,9 @@ func (s *Store) succeed(ctx context.Context) error {
 		return nil
 	}
 	if machine.Lock(f) != nil {
-		return f.Close() // a living process has it
+		return f.Close() // a living process has the lock
 	}
-	s.held = f // closing it gives up the lock
+	s.held = f // closing the file releases the lock
 	raw, err := io.ReadAll(io.LimitReader(f, 256))
 	if before := strings.TrimSpace(string(raw)); err == nil && before != "" {
 		ctx, cancel := s.patience(ctx)
@@ -47,20 +47,20 @@ func (s *Store) succeed(ctx context.Context) error {
 			return err
 		}
 	}
-	// A name that is not written down completely names no node.
+	// If the id is written only in part, it matches no node.
 	if f.Truncate(0) == nil {
 		_, _ = f.WriteAt([]byte(s.node+"\n"), 0)
 	}
 	return nil
 }
 
-// Node is of port.Nodes, as are the following.
+// Node, like the methods below, implements port.Nodes.
 func (s *Store) Node() string { return s.node }
 
 func (s *Store) Lease() time.Duration { return s.lease }
 
-// Describe beats, so that others hear of it and Others is new. If that takes long, the
-// next beat does it.
+// Describe sets the function that describes this node, and beats at once, so that other nodes see it and Others is
+// current. If that takes too long, the next beat does it.
 func (s *Store) Describe(say func() port.Node) {
 	s.beats.node.Store(&say)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -68,11 +68,11 @@ func (s *Store) Describe(say func() port.Node) {
 	_ = s.beat(ctx)
 }
 
-// Others are those that were seen, or had died within the time of a lease.
+// Others returns the other nodes as of the last beat. A node that died less than a lease time before is among them.
 func (s *Store) Others() []port.Node { return *s.beats.seen.Load() }
 
-// setFacts keeps the head of the tenant's own session where it is found without
-// being of the tenant.
+// setFacts copies the head of the tenant's session into the tenants table,
+// where it can be read outside the tenant's scope.
 const (
 	setFacts    = `UPDATE tenants SET facts = $2 WHERE tenant = $1`
 	tenantFacts = `SELECT tenant, facts FROM tenants WHERE tenant = ANY($1)`
@@ -92,7 +92,7 @@ func (s *Store) Facts(ctx context.Context, tenants []parley.TenantID) (map[parle
 	return heads, err
 }
 
-// Mark compares the mark of this node's key with that of the first node's.
+// Mark reports whether the mark of this node's key is the same as the mark of the first node's key.
 func (s *Store) Mark(ctx context.Context, mark string) (same bool, err error) {
 	inTime, cancel := s.patience(ctx)
 	defer cancel()

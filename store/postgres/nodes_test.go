@@ -13,9 +13,9 @@ import (
 	"parley/store/storetest"
 )
 
-// TestNothingBecomesVisibleLate: a reader that pages by position while two nodes
-// append sees every event, in order. Were a position given out before one that
-// commits earlier, the reader would go past it.
+// TestNothingBecomesVisibleLate checks that a reader that pages by position
+// while two nodes append sees every event, in order. If a later position became
+// visible before an earlier one, the reader would skip the earlier one.
 func TestNothingBecomesVisibleLate(t *testing.T) {
 	ctx := context.Background()
 	url := pgtest.Database(t)
@@ -75,7 +75,8 @@ func TestNothingBecomesVisibleLate(t *testing.T) {
 	}
 }
 
-// TestFencingBetweenNodes has two nodes race for every next event of a session.
+// TestFencingBetweenNodes lets two nodes race for every next event of a
+// session.
 func TestFencingBetweenNodes(t *testing.T) {
 	ctx := context.Background()
 	url := pgtest.Database(t)
@@ -136,7 +137,7 @@ func TestOpensAtOnce(t *testing.T) {
 func TestLeases(t *testing.T) {
 	ctx := context.Background()
 	url := pgtest.Database(t)
-	a, b := open(t, url, WithLease(time.Hour)), open(t, url, WithLease(time.Hour)) // no beat comes in between
+	a, b := open(t, url, WithLease(time.Hour)), open(t, url, WithLease(time.Hour)) // too long for a beat in between
 	hold := batch(storetest.ID(1), 0)
 	hold.Due = &port.DueChange{Due: parley.Due{At: t0, Reason: "run"}, Held: true}
 	mustAppend(t, a, hold)
@@ -173,7 +174,8 @@ func TestLeases(t *testing.T) {
 	}
 }
 
-// TestATicketIsTakenOnOneNode, however many are asked at once.
+// TestATicketIsTakenOnOneNode checks that only one node gets a ticket, however
+// many ask at once.
 func TestATicketIsTakenOnOneNode(t *testing.T) {
 	ctx := context.Background()
 	url := pgtest.Database(t)
@@ -209,7 +211,7 @@ func TestHeartbeat(t *testing.T) {
 	await(t, conn, `SELECT count(*) = 1 FROM nodes`)
 	exec(t, conn, `UPDATE nodes SET seen_at = 'epoch'`)
 	await(t, conn, `SELECT seen_at > 'epoch' FROM nodes`)
-	exec(t, conn, `DELETE FROM nodes`) // another has taken it for dead
+	exec(t, conn, `DELETE FROM nodes`) // as if another node took it for dead
 	await(t, conn, `SELECT count(*) = 1 FROM nodes`)
 	exec(t, conn, `INSERT INTO nodes VALUES ('long dead', 'epoch')`)
 	open(t, url)
@@ -218,8 +220,9 @@ func TestHeartbeat(t *testing.T) {
 	await(t, conn, `SELECT count(*) = 1 FROM nodes`)
 }
 
-// TestARestartedNodeTakesItsLeasesBack: the lock in the folder shows that the
-// process before is dead. As long as it lives, its leases are its own.
+// TestARestartedNodeTakesItsLeasesBack checks that the lock in the folder shows
+// that the previous process is dead. As long as that process lives, it keeps
+// its leases.
 func TestARestartedNodeTakesItsLeasesBack(t *testing.T) {
 	ctx := context.Background()
 	url, dir := pgtest.Database(t), t.TempDir()

@@ -12,10 +12,11 @@ import (
 	"parley/port"
 )
 
-// This file is for operators: what they ask of a database besides serving it.
+// This file has the functions for operators: everything they need besides
+// serving.
 
-// Versions says how far a database was migrated, 0 if never, and how far this
-// release would migrate it. It changes nothing.
+// Versions returns has, the migration version of a database (0 if never
+// migrated), and knows, the version of this release. It changes nothing.
 func Versions(ctx context.Context, url string) (has, knows int64, err error) {
 	if knows, err = known(); err != nil {
 		return 0, 0, err
@@ -27,7 +28,7 @@ func Versions(ctx context.Context, url string) (has, knows int64, err error) {
 	return has, knows, err
 }
 
-// Migrate brings a database up to date.
+// Migrate migrates a database to the version of this release.
 func Migrate(ctx context.Context, url string, options ...Option) (from, to int64, err error) {
 	s := newStore(options)
 	config, err := s.parse(url)
@@ -41,9 +42,9 @@ func Migrate(ctx context.Context, url string, options ...Option) (from, to int64
 	return from, to, err
 }
 
-// Renew gives a database another epoch, so that every cursor into what it was
-// before is answered with resync; see port.Store.Epoch. A node that uses it
-// would go on with the old one, so there must be none.
+// Renew gives a database a new epoch. Followers with a cursor of the old epoch
+// get a resync; see port.Store.Epoch. A running node would keep using the old
+// epoch, so Renew refuses if there is one.
 func Renew(ctx context.Context, url string) (epoch string, err error) {
 	err = with(ctx, url, func(conn *pgx.Conn) error {
 		var alive int
@@ -62,17 +63,17 @@ func Renew(ctx context.Context, url string) (epoch string, err error) {
 	return epoch, err
 }
 
-// Facts are what there is to know about a database server.
+// Facts describe a database server.
 type Facts struct {
 	Version           string
-	ReadOnly          bool // a standby, or set so
+	ReadOnly          bool // a standby, or configured as read-only
 	SynchronousCommit string
-	Commit            time.Duration // of a small durable transaction; 0: none could be made
-	Ahead             time.Duration // of the server's clock before this one's, give or take a round trip
+	Commit            time.Duration // duration of a small durable transaction; 0: read-only
+	Ahead             time.Duration // how far the server's clock is ahead of this one's, give or take a round trip
 }
 
-// Examine asks a database server about itself. Its one write is a message in
-// its log of changes, which nobody reads.
+// Examine queries the facts of a database server. Its only write is a message
+// in the server's write-ahead log, which no program reads.
 func Examine(ctx context.Context, url string) (f Facts, err error) {
 	err = with(ctx, url, func(conn *pgx.Conn) error {
 		if err := check(ctx, conn); err != nil {
@@ -101,7 +102,7 @@ func Examine(ctx context.Context, url string) (f Facts, err error) {
 	return f, err
 }
 
-// with does something over one connection.
+// with calls do with a connection.
 func with(ctx context.Context, url string, do func(*pgx.Conn) error) error {
 	config, err := newStore(nil).parse(url)
 	if err != nil {
@@ -115,11 +116,12 @@ func with(ctx context.Context, url string, do func(*pgx.Conn) error) error {
 	return unavailable(ctx, do(conn))
 }
 
-// A Reader reads a store that other nodes may be writing. It is no node itself,
-// and cannot write.
+// A Reader reads a store that other nodes may be writing. It is not a node
+// itself, and cannot write.
 type Reader struct{ s *Store }
 
-// OpenReader connects to a database, which must be up to date, for reading.
+// OpenReader connects to a database for reading. The database must be up to
+// date.
 func OpenReader(ctx context.Context, url string, options ...Option) (_ *Reader, err error) {
 	s := newStore(options)
 	config, err := s.parse(url)
@@ -138,8 +140,8 @@ func OpenReader(ctx context.Context, url string, options ...Option) (_ *Reader, 
 	return &Reader{s}, nil
 }
 
-// usable returns the epoch of a database whose tables are those this release
-// reads.
+// usable returns the epoch of a database. It returns an error unless the
+// database has the tables of this release.
 func (s *Store) usable(ctx context.Context) (epoch string, err error) {
 	knows, err := known()
 	if err != nil {
@@ -170,7 +172,7 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-// Nodes lists the servers that use the database and are alive.
+// Nodes lists the living servers that use the database.
 func (r *Reader) Nodes(ctx context.Context) ([]port.Node, error) {
 	return list(ctx, r.s, maintenance, func(row pgx.CollectableRow) (n port.Node, err error) {
 		err = row.Scan(&n.ID, &n.Address, &n.Version, &n.Agents, &n.Sessions, &n.Draining, &n.Projects, &n.Since)
@@ -183,8 +185,9 @@ const countDue = `SELECT count(*) FILTER (WHERE NOT alive AND at <= $1), count(*
 	(WHERE NOT alive AND at <= $1)
 	FROM (SELECT at, lease IN (SELECT id FROM nodes WHERE seen_at > now() - $2::interval) AS alive FROM due) AS d`
 
-// Due counts the sessions that are due and that no living node has taken, says
-// since when the first of them is, and counts those that one has taken.
+// Due counts the due sessions that no living node has leased, and returns since
+// when the first of them is due. held counts the due sessions that a living
+// node has leased.
 func (r *Reader) Due(ctx context.Context, now time.Time) (free, held int, since time.Time, err error) {
 	_, _, err = one(ctx, r.s, maintenance, func(row pgx.CollectableRow) (first *time.Time, err error) {
 		if err = row.Scan(&free, &held, &first); first != nil {

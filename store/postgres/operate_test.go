@@ -10,7 +10,8 @@ import (
 	"parley/store/storetest"
 )
 
-// TestReader: it sees what a node commits, is no node itself and cannot write.
+// TestReader checks that a Reader sees the commits of a node, is not a node
+// itself and cannot write.
 func TestReader(t *testing.T) {
 	ctx, url := context.Background(), pgtest.Database(t)
 	if _, err := OpenReader(ctx, url); parley.CodeOf(err) != parley.CodeUnavailable {
@@ -33,7 +34,7 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// TestExamine: what is measured is a transaction that the disk has seen.
+// TestExamine checks that the measured transaction reaches the server's disk.
 func TestExamine(t *testing.T) {
 	ctx, url := context.Background(), pgtest.Database(t)
 	s, err := Open(ctx, url, WithConnections(2))

@@ -13,18 +13,18 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// A proxy stands between a store and its server, understands what the store
-// says, and can cut the line at a commit.
+// A proxy stands between a store and its server, parses the store's messages,
+// and can cut the connection at a commit.
 type proxy struct {
-	url           string // of the database, through the proxy
+	url           string // URL of the database through the proxy
 	network, addr string // of the server
 	listener      net.Listener
 	wg            sync.WaitGroup
 
-	mu    sync.Mutex // guards the following
+	mu    sync.Mutex // guards the fields below
 	fault fault
-	cuts  int  // how many lines were cut by a fault
-	down  bool // new lines are refused
+	cuts  int  // number of connections cut by a fault
+	down  bool // refuse new connections
 	open  map[net.Conn]bool
 }
 
@@ -32,9 +32,9 @@ type fault int
 
 const (
 	none         fault = iota
-	beforeCommit       // the server never hears of the commit
-	afterCommit        // the server has committed, and its answer is lost
-	thenDown           // the same, and the server cannot be reached afterwards
+	beforeCommit       // the server does not get the commit
+	afterCommit        // the server commits, but its answer is lost
+	thenDown           // as afterCommit, and the server cannot be reached afterwards
 )
 
 func newProxy(t *testing.T, database string) *proxy {
@@ -63,14 +63,14 @@ func newProxy(t *testing.T, database string) *proxy {
 	return p
 }
 
-// arm has the next commit meet a fault.
+// arm sets the fault for the next commit.
 func (p *proxy) arm(f fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fault, p.cuts = f, 0
 }
 
-// heal lets lines through again, and says how many the fault has cut.
+// heal lets connections through again, and returns how many the fault has cut.
 func (p *proxy) heal() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +78,7 @@ func (p *proxy) heal() int {
 	return p.cuts
 }
 
-// strike takes the fault for a commit that is on its way.
+// strike takes the armed fault for a commit under way.
 func (p *proxy) strike() fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,7 +111,7 @@ func (p *proxy) accept() {
 }
 
 func (p *proxy) serve(client, server net.Conn) {
-	swallow := make(chan fault, 1) // set when the answer to a commit is to be lost
+	swallow := make(chan fault, 1) // gets the fault when the answer to a commit must be lost
 	hangUp := func() {
 		client.Close()
 		server.Close()
@@ -169,8 +169,8 @@ func forward(to io.Writer, m pgproto3.FrontendMessage) bool {
 	return err == nil
 }
 
-// answers passes on what the server says, until a commit whose answer is to be
-// lost: then it waits until the server has given it.
+// answers passes on the server's messages, except the answer to a commit that
+// must be lost. For that, it waits until the server has sent the answer.
 func (p *proxy) answers(client, server net.Conn, swallow <-chan fault) {
 	buf := make([]byte, 64<<10)
 	var lost []byte

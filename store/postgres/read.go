@@ -15,12 +15,13 @@ import (
 	"parley/port"
 )
 
-// list reads rows in a scope, in one round trip. A connection that was lost while
-// it lay in the pool says nothing about the server, so another one is tried.
+// list reads rows in a scope, in one round trip. A connection that was lost
+// while idle in the pool says nothing about the server, so list tries another
+// one.
 func list[T any](ctx context.Context, s *Store, in scope, scan pgx.RowToFunc[T], query string, args ...any) (all []T,
 	err error) {
 	if err := s.refusing(); slow(err) {
-		return nil, cmp.Or(ctx.Err(), err) // it would not answer this either
+		return nil, cmp.Or(ctx.Err(), err) // the database would not answer this query either
 	}
 	inTime, cancel := s.patience(ctx)
 	defer cancel()
@@ -38,7 +39,7 @@ func list[T any](ctx context.Context, s *Store, in scope, scan pgx.RowToFunc[T],
 		if !lost(err) || try == 2 {
 			shown := unavailable(ctx, err)
 			if parley.CodeOf(shown) == parley.CodeUnavailable && !refused(err) {
-				s.ill(err, nil) // who cannot be asked cannot be told either
+				s.ill(err, nil) // the server is unreachable, so appends would fail too
 			}
 			return nil, shown
 		}
@@ -65,8 +66,8 @@ type tenant struct {
 const summaryColumns = `id, root, owner, agent, title, status, run, transient, deleted, head, opened_at, updated_at,
 	epoch, project`
 
-// livingHolder is the holder of a session if it is another node, $3 being this
-// one, and was seen within $4.
+// livingHolder is the holder of a session if it is another node than $3 and was
+// seen within $4, and empty otherwise.
 const livingHolder = `CASE WHEN holder IN ('', $3) THEN '' ELSE coalesce((SELECT n.id FROM nodes n
 	WHERE n.id = holder AND n.seen_at > clock_timestamp() - $4::interval), '') END`
 
@@ -139,9 +140,9 @@ func (t tenant) Sessions(ctx context.Context, q port.SessionQuery) ([]port.Summa
 
 const eventColumns = `session, seq, position, root, at, run, by, type, version, body`
 
-// A page is of events in an order, up to a number of them, and stops behind the
-// one that fills $2 bytes. The sizes are added up by the server, which knows them
-// without reading the bodies: what is left out costs nobody anything.
+// page selects up to a number of events in an order, and stops after the event
+// that fills $2 bytes. The server adds up the sizes without reading the bodies,
+// so the events left out cost nothing.
 const (
 	page   = `SELECT ` + eventColumns + ` FROM (SELECT *, sum(octet_length(body)) OVER (ORDER BY `
 	pageOf = ` ROWS UNBOUNDED PRECEDING) - octet_length(body) AS before FROM (SELECT ` + eventColumns +
@@ -194,8 +195,8 @@ func (t tenant) Tree(ctx context.Context, root parley.SessionID, after parley.Po
 	return events, err
 }
 
-// events reads events. A row that cannot be decoded becomes Unreadable; bad is
-// about the first of them.
+// events reads events. It returns a row that cannot be decoded as Unreadable;
+// bad is the error of the first such row.
 func (t tenant) events(ctx context.Context, query string, args ...any) (events []parley.Event, bad, err error) {
 	type row struct {
 		parley.Event
@@ -283,8 +284,8 @@ func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time
 		AND created_at > $3 ORDER BY id`, text(t.id), text(id), after)
 }
 
-// Delivered does not go with a group: it has no order to keep with appends, and
-// doing it twice is doing it once.
+// Delivered does not go through a group: its order relative to appends does not
+// matter, and it is idempotent.
 func (t tenant) Delivered(ctx context.Context, id parley.SessionID, at time.Time, runs ...parley.RunID) error {
 	which := make([]int64, len(runs))
 	for i, run := range runs {
@@ -299,8 +300,8 @@ func (t tenant) Delivered(ctx context.Context, id parley.SessionID, at time.Time
 	return err
 }
 
-// Define keeps a definition that no batch brings along. One that nothing refers
-// to is harmless: it is found by its digest alone.
+// Define stores a definition without a batch. A definition without references
+// is harmless: it is found only by its digest.
 func (s *Store) Define(ctx context.Context, id parley.TenantID, a parley.Agent) error {
 	body, err := json.Marshal(a)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"parley/store/storetest"
 )
 
-// awaitHeart waits until the heart has beaten a few more times.
+// awaitHeart waits for a few more heartbeats.
 func awaitHeart(t *testing.T, s *Store, url string) {
 	t.Helper()
 	watch := connect(t, url)
@@ -18,8 +18,8 @@ func awaitHeart(t *testing.T, s *Store, url string) {
 	await(t, watch, `SELECT seen_at > (SELECT at FROM before) FROM nodes WHERE id = '`+s.node+`'`)
 }
 
-// TestReadyFollowsAppends: as long as appends fail the store is not ready,
-// however well the heart beats.
+// TestReadyFollowsAppends checks that the store is not ready as long as appends
+// fail, even if the heartbeat works.
 func TestReadyFollowsAppends(t *testing.T) {
 	for name, fault := range map[string]struct{ begin, end string }{
 		"no room": {`CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -14,7 +14,7 @@ const (
 	placeHold = `INSERT INTO legal_holds (tenant, kind, id, reason, by, at) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (tenant, kind, id) DO UPDATE SET reason = excluded.reason, by = excluded.by, at = excluded.at`
 	releaseHold = `DELETE FROM legal_holds WHERE tenant = $1 AND kind = $2 AND id = $3`
-	// isHeld is about the session s.
+	// isHeld is the condition that session s is under a legal hold.
 	isHeld = `EXISTS (SELECT FROM legal_holds h WHERE h.tenant = s.tenant
 		AND (h.kind = 'session' AND h.id = s.root OR h.kind = 'user' AND h.id = s.owner))`
 )

@@ -40,7 +40,7 @@ const (
 		WHERE tenant = $1 AND session_key = $2 AND id = $3 AND status IN ('pending', 'executing')`
 )
 
-// keep carries out what an event does to the rows of its session.
+// keep updates the rows of a session for one of its events.
 func keep(trip *pgx.Batch, w *waiting, e parley.Event) {
 	tenant, session := text(w.Tenant), text(w.Session)
 	switch row := e.Row().(type) {
@@ -128,7 +128,7 @@ func (t tenant) Runs(ctx context.Context, q port.RunQuery) ([]port.RunInfo, erro
 		and(` AND r.started_at < $%d`, q.Before)
 	}
 	if q.Session != "" {
-		and(` ORDER BY r.run DESC LIMIT $%d`, q.Limit) // which is the same order
+		and(` ORDER BY r.run DESC LIMIT $%d`, q.Limit) // the order of a single session, too
 	} else {
 		and(` ORDER BY r.started_at DESC, r.session DESC, r.run DESC LIMIT $%d`, q.Limit)
 	}
@@ -155,8 +155,8 @@ func scanRun(row pgx.CollectableRow) (r port.RunInfo, err error) {
 	return r, err
 }
 
-// As with pages of events, the server adds up what it would send. Plans belong to
-// no run and no call; those of sub-agents wait for nobody once their run has ended.
+// As for pages of events, the server adds up the sizes. Plans belong to no run and no call. The query leaves out the
+// plans of sub-agents, which wait for no person once the sub-agent's run has ended.
 const (
 	cardsHead = `SELECT kind, session, root, project, run, seq, call, owner, asked_at, agent, position, card_type, card_version,
 		card_body, call_type, call_version, call_body FROM (
@@ -211,7 +211,7 @@ func (t tenant) Cards(ctx context.Context, q port.CardQuery) ([]port.CardInfo, e
 				c.Read(of, asked)
 			}
 		}
-		c.good = err == nil // else nobody can answer it
+		c.good = err == nil // otherwise the card cannot be answered
 		return c, nil
 	}, query, args...)
 	var cards []port.CardInfo

@@ -6,21 +6,21 @@ import (
 	"parley"
 )
 
-// A scope is whose rows a transaction sees and writes. The database keeps it, in
-// case a statement should not: see docs/adr/0012. It holds for one transaction;
-// a connection that lies in the pool sees nobody's rows.
+// A scope limits the rows that a transaction sees and writes. The database
+// enforces it, in case a statement does not: see docs/adr/0012. It holds for
+// one transaction; an idle connection in the pool sees no rows of any tenant.
 type scope struct{ setting, value string }
 
-// maintenance finds work, tenants, tickets and revocations, whoever's they are,
-// and shows nothing that anybody said.
+// maintenance is the scope that finds work, tenants, tickets and revocations of
+// all tenants, but no content of sessions.
 var maintenance = scope{"parley.scope", "maintenance"}
 
-// of is the scope of one tenant. The server's own has an empty name, and an empty
-// setting is none; hence the sign before it.
+// of returns the scope of one tenant. The server's own tenant has an empty
+// name, but an empty setting means no scope; hence the "=".
 func of(id parley.TenantID) scope { return scope{"parley.tenant", "=" + toColumn(string(id))} }
 
-// enter makes what follows in a trip happen in the scope. Without a begin, a trip
-// is one transaction.
+// enter sets the scope for the rest of a trip. Without a begin, the trip is one
+// transaction.
 func (s scope) enter(trip *pgx.Batch) {
 	trip.Queue(`SELECT set_config($1, $2, true)`, s.setting, s.value)
 }

@@ -16,8 +16,8 @@ import (
 	"parley/store/storetest"
 )
 
-// serving makes a database that is up to date and returns its URL for who owns
-// it and for a role that may serve it.
+// serving creates a database that is up to date. It returns its URL for the
+// owner, and for a role that may serve it.
 func serving(t testing.TB) (owner, server string) {
 	t.Helper()
 	return granted(t, migrated(t))
@@ -27,7 +27,7 @@ func granted(t testing.TB, database string) (owner, server string) {
 	t.Helper()
 	ctx := context.Background()
 	role, server := pgtest.Role(t, database, "")
-	for range 2 { // granting twice is granting once
+	for range 2 { // granting twice must be harmless
 		if err := Grant(ctx, database, role); err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func granted(t testing.TB, database string) (owner, server string) {
 	return database, server
 }
 
-// TestAServingRoleCanServe: the whole suite, bound by row-level security.
+// TestAServingRoleCanServe runs the whole suite under row-level security.
 func TestAServingRoleCanServe(t *testing.T) {
 	template := migrated(t)
 	storetest.Run(t, func(t testing.TB) storetest.Reopener {
@@ -44,7 +44,7 @@ func TestAServingRoleCanServe(t *testing.T) {
 	})
 }
 
-// query asks for one column.
+// query returns the values of one column.
 func query[T any](t testing.TB, conn *pgx.Conn, text string, args ...any) []T {
 	t.Helper()
 	rows, _ := conn.Query(context.Background(), text, args...)
@@ -58,7 +58,7 @@ func query[T any](t testing.TB, conn *pgx.Conn, text string, args ...any) []T {
 const tenantTables = `SELECT c.oid::regclass::text FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
 	WHERE c.relkind IN ('r', 'p') AND c.relnamespace = current_schema()::regnamespace AND a.attname = 'tenant' AND NOT a.attisdropped ORDER BY 1`
 
-// TestEveryTableWithATenantIsGuarded, whatever migration made it.
+// TestEveryTableWithATenantIsGuarded checks the tables of all migrations.
 func TestEveryTableWithATenantIsGuarded(t *testing.T) {
 	owner, _ := serving(t)
 	conn := connect(t, owner)
@@ -96,7 +96,7 @@ func TestEveryTableWithATenantIsGuarded(t *testing.T) {
 	}
 }
 
-// twoTenants have a row in every table, and so has the server's own audit.
+// twoTenants gives two tenants a row in every table, and the server a row in its own audit.
 func twoTenants(t *testing.T, s *Store) {
 	t.Helper()
 	ctx := context.Background()
@@ -142,7 +142,7 @@ func twoTenants(t *testing.T, s *Store) {
 	mustAppend(t, s, port.Batch{Audit: []parley.Audit{{At: t0, Action: "x", Metadata: []byte(`{}`)}}})
 }
 
-// eraseBoth has the owner note the beginning of an erasure of each tenant: a server may only read these rows.
+// eraseBoth records, as the owner, that an erasure of each tenant has begun: a server may only read these rows.
 func eraseBoth(t *testing.T, owner string) {
 	t.Helper()
 	conn := connect(t, owner)
@@ -155,7 +155,7 @@ func eraseBoth(t *testing.T, owner string) {
 	}
 }
 
-// in does something in one transaction of a scope, which is rolled back.
+// in calls do in a transaction with a scope, and rolls it back.
 func in(t testing.TB, conn *pgx.Conn, s scope, do func()) {
 	t.Helper()
 	exec(t, conn, `begin`)
@@ -164,7 +164,7 @@ func in(t testing.TB, conn *pgx.Conn, s scope, do func()) {
 	exec(t, conn, `rollback`)
 }
 
-// TestRowsOfOthersAreNotThere, even to SQL that does not ask for its tenant.
+// TestRowsOfOthersAreNotThere checks that even SQL without a tenant condition returns no rows of other tenants.
 func TestRowsOfOthersAreNotThere(t *testing.T) {
 	owner, server := serving(t)
 	twoTenants(t, open(t, server))
@@ -215,7 +215,8 @@ func TestRowsOfOthersAreNotThere(t *testing.T) {
 	})
 }
 
-// TestRowsOfOthersCannotBeWritten, or made, or given away.
+// TestRowsOfOthersCannotBeWritten checks that a tenant cannot insert or delete rows of another, or give its own rows
+// away.
 func TestRowsOfOthersCannotBeWritten(t *testing.T) {
 	owner, server := serving(t)
 	twoTenants(t, open(t, server))
@@ -225,7 +226,7 @@ func TestRowsOfOthersCannotBeWritten(t *testing.T) {
 		t.Helper()
 		in(t, conn, of(acme), func() {
 			_, err := conn.Exec(context.Background(), statement)
-			// No row at all may be written to erasures.
+			// A server may not write to erasures at all.
 			if sqlState(err) != "42501" || !strings.Contains(err.Error(), "row-level security") &&
 				!strings.Contains(err.Error(), "permission denied for table erasures") {
 				t.Errorf("%s: %v", what, err)
@@ -242,7 +243,7 @@ func TestRowsOfOthersCannotBeWritten(t *testing.T) {
 		in(t, conn, of(acme), func() {
 			tag, err := conn.Exec(context.Background(), `DELETE FROM `+table+` WHERE tenant = 'rival'`)
 			if sqlState(err) != "42501" && (err != nil || tag.RowsAffected() != 0) {
-				// where deleting is not granted at all
+				// some tables do not grant DELETE at all
 				t.Errorf("%s: %d rows of another were deleted, %v", table, tag.RowsAffected(), err)
 			}
 		})
@@ -256,8 +257,8 @@ func TestRowsOfOthersCannotBeWritten(t *testing.T) {
 	})
 }
 
-// TestRowsCannotPointAtOthers: to who asks, another tenant's session is one that
-// is not there.
+// TestRowsCannotPointAtOthers checks that a row cannot refer to a session of
+// another tenant: to the writer, that session does not exist.
 func TestRowsCannotPointAtOthers(t *testing.T) {
 	_, server := serving(t)
 	s := open(t, server)
@@ -282,7 +283,7 @@ func TestRowsCannotPointAtOthers(t *testing.T) {
 	}
 }
 
-// TestAConnectionForgetsItsTenant: also when the transaction failed half way.
+// TestAConnectionForgetsItsTenant covers transactions that failed half way, too.
 func TestAConnectionForgetsItsTenant(t *testing.T) {
 	ctx := context.Background()
 	_, server := serving(t)
@@ -323,7 +324,7 @@ func TestAConnectionForgetsItsTenant(t *testing.T) {
 	}
 }
 
-// TestAServingRoleMayNoMore than serve.
+// TestAServingRoleMayNoMore checks that a serving role has no privileges beyond serving.
 func TestAServingRoleMayNoMore(t *testing.T) {
 	ctx := context.Background()
 	owner, server := serving(t)
@@ -362,7 +363,7 @@ func TestAServingRoleMayNoMore(t *testing.T) {
 	}
 }
 
-// TestAServingRoleDoesNotMigrate, and says who should.
+// TestAServingRoleDoesNotMigrate checks that the error names the role that should migrate.
 func TestAServingRoleDoesNotMigrate(t *testing.T) {
 	ctx := context.Background()
 	owner, server := serving(t)
@@ -387,7 +388,7 @@ func TestAServingRoleDoesNotMigrate(t *testing.T) {
 	}
 }
 
-// TestTheOwnerIsBoundToo: one role that migrates and serves is as common.
+// TestTheOwnerIsBoundToo checks row-level security for a single role that migrates and serves, which is as common.
 func TestTheOwnerIsBoundToo(t *testing.T) {
 	admin := pgtest.Database(t)
 	role, url := pgtest.Role(t, admin, "")
@@ -412,8 +413,9 @@ func TestTheOwnerIsBoundToo(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeKnowsRunsAndCards: the migration derives from stored events what
-// Append derives from new ones, as an owner whom row-level security binds.
+// TestAnUpgradeKnowsRunsAndCards checks that the migration derives the same
+// rows from stored events as Append does from new ones. It runs as an owner
+// under row-level security.
 func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 	ctx := context.Background()
 	admin := pgtest.Database(t)
@@ -441,7 +443,7 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 			`ALTER TABLE nodes DROP COLUMN since, DROP COLUMN address, DROP COLUMN version, DROP COLUMN agents,
 				DROP COLUMN sessions, DROP COLUMN draining, DROP COLUMN projects`,
 			`DELETE FROM goose_db_version WHERE version_id >= 7`,
-			// A body that cannot be read is not in the way.
+			// The migration skips a body that cannot be read.
 			`INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
 				SELECT 'acme', id, head + 1, 1000000, root, now(), run, '', 'RunFinished', 1, false, '{"outcome":' FROM sessions WHERE run = 0 ORDER BY id LIMIT 1`,
 			`INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
@@ -455,7 +457,8 @@ func TestAnUpgradeKnowsRunsAndCards(t *testing.T) {
 	})
 }
 
-// TestEarlierMessagesAreIndexed after an upgrade, in parts, by a role that row-level security binds.
+// TestEarlierMessagesAreIndexed checks that messages from before an upgrade are indexed in pages, by a role under
+// row-level security.
 func TestEarlierMessagesAreIndexed(t *testing.T) {
 	owner, server := serving(t)
 	storetest.EarlierIsSearched(t, open(t, server), func() {

@@ -17,14 +17,14 @@ const (
 	forgetSaid = `DELETE FROM said WHERE tenant = $1 AND session = $2`
 )
 
-// hear indexes what an event says.
+// hear adds the text of an event to the full-text index.
 func hear(trip *pgx.Batch, w *waiting, e parley.Event, position int64) {
 	if vector := rules.IndexVector(port.SearchText(e)); vector != "" {
 		trip.Queue(addSaid, text(w.Tenant), text(w.Session), int64(e.Seq), position, text(w.Summary.Owner), vector)
 	}
 }
 
-// As with pages of events, the server adds up what it would send.
+// As for pages of events, the server adds up the sizes.
 const (
 	passagesHead = `SELECT session, title, owner, seq, position, at, type, version, body, matched FROM (
 		SELECT *, count(*) OVER () AS matched, sum(octet_length(body)) OVER (ORDER BY position DESC
@@ -62,7 +62,7 @@ func (t tenant) Search(ctx context.Context, q port.SearchQuery) (found port.Foun
 	type row struct {
 		port.Passage
 		event   parley.Event
-		matched int // rows, as far as they were counted
+		matched int // number of matching rows, up to the limit of the count
 	}
 	rows, err := list(ctx, t.s, of(t.id), func(r pgx.CollectableRow) (p row, err error) {
 		var b stored
@@ -70,7 +70,7 @@ func (t tenant) Search(ctx context.Context, q port.SearchQuery) (found port.Foun
 			(*int64)(&p.Position), &p.At, &b.name, &b.version, &b.body, &p.matched)
 		p.At, p.event = p.At.UTC(), parley.Event{Session: p.Session, Root: p.Session}
 		if body, bad := parley.DecodeBody(b.name, b.version, b.body); bad == nil {
-			p.event.Body = body // else it is the trouble of its session alone
+			p.event.Body = body // otherwise only this session has the error
 		}
 		return p, err
 	}, query, args...)
@@ -91,13 +91,13 @@ func (t tenant) Search(ctx context.Context, q port.SearchQuery) (found port.Foun
 	return found, nil
 }
 
-// earlierPage bounds how many events one IndexEarlier looks at.
+// earlierPage is the maximum number of events that one IndexEarlier reads.
 const earlierPage = 500
 
 const unsearchedTenants = `SELECT tenant FROM tenants WHERE unsearched > 0 LIMIT 1`
 
-// IndexEarlier holds the tenant's head, as an append does: a session that is deleted meanwhile is deleted before or
-// after. Nodes that do so at the same time take turns.
+// IndexEarlier locks the tenant's head, as an append does. So a session is deleted either before the page or after it.
+// Nodes that index at the same time take turns.
 func (s *Store) IndexEarlier(ctx context.Context) (messages int, more bool, err error) {
 	tenants, err := list(ctx, s, maintenance, func(row pgx.CollectableRow) (id parley.TenantID, err error) {
 		return id, row.Scan((*text)(&id))
@@ -140,7 +140,7 @@ func indexEarlier(ctx context.Context, tx pgx.Tx, id parley.TenantID) (messages 
 		func() error {
 			body, bad := parley.DecodeBody(b.name, b.version, b.body)
 			if bad != nil {
-				return nil // the trouble of its session alone
+				return nil // only this session has the error
 			}
 			e := parley.Event{Session: parley.SessionID(session), Root: parley.SessionID(session), Body: body}
 			if vector := rules.IndexVector(port.SearchText(e)); vector != "" {

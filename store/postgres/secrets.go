@@ -11,7 +11,7 @@ import (
 	"parley/store/rules"
 )
 
-// secrets is a database whose secrets are encrypted again: see rules.Vault.Reseal.
+// secrets is a database whose secrets are encrypted again with another key: see rules.Vault.Reseal.
 type secrets struct {
 	pool  *pgxpool.Pool
 	vault rules.Vault
@@ -139,7 +139,7 @@ func (s secrets) resealSetups(ctx context.Context, tx pgx.Tx, tenant parley.Tena
 	return nil
 }
 
-// within does something in one transaction of a scope.
+// within calls do in a transaction with a scope.
 func (s secrets) within(ctx context.Context, in scope, do func(pgx.Tx) error) error {
 	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT set_config($1, $2, true)`, in.setting, in.value); err != nil {

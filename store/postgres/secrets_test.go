@@ -11,8 +11,8 @@ import (
 	"parley/store/storetest"
 )
 
-// TestAServerWithTheEarlierKey: what another server has encrypted with the earlier key, after everything was under the
-// new one, is under the new one before the earlier one is no longer given.
+// TestAServerWithTheEarlierKey lets a server with the earlier key write a secret after all others were encrypted with
+// the new key. The next start with both keys must encrypt it with the new key, before the earlier key is removed.
 func TestAServerWithTheEarlierKey(t *testing.T) {
 	url, ctx := migrated(t), context.Background()
 	open := func(keys ...int) *Store {

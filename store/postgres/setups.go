@@ -36,7 +36,7 @@ func (s *Store) Setups(ctx context.Context) ([]port.Setup, error) {
 	}, allSetups)
 }
 
-// scanSetup reads a row as it is stored.
+// scanSetup reads a row without decrypting it.
 func scanSetup(row pgx.CollectableRow) (s port.Setup, err error) {
 	err = row.Scan((*text)(&s.Tenant), (*text)(&s.Kind), (*text)(&s.Name), &s.Sealed, (*text)(&s.By), &s.At)
 	s.At = s.At.UTC()

@@ -1,25 +1,26 @@
-// Package postgres keeps logs in a PostgreSQL database, for one or more
+// Package postgres stores logs in a PostgreSQL database, for one or more
 // processes, here called nodes.
 //
-// A transaction belongs to one tenant. It takes the tenant's head row before
-// anything else and holds it until the commit: that orders positions, makes
-// them visible in that order, whichever node commits, and leaves nothing for
-// two appends to deadlock over. Batches of a tenant that wait while a commit is
-// under way go into the next one together; a commit costs two round trips
-// however many they are.
+// A transaction belongs to one tenant. It takes the tenant's head row first and
+// holds it until the commit. This orders positions, makes them visible in that
+// order, whichever node commits, and prevents deadlocks between appends.
+// Batches of a tenant that wait while a commit is under way go into the next
+// one together; a commit costs two round trips for any number of batches.
 //
-// A commit whose answer was lost with its connection is looked up on another
-// one. So Append says that a batch may not have been stored only if the
-// database could not be asked.
+// If the answer to a commit is lost with its connection, the store looks up the
+// outcome on another connection. So Append reports an unknown outcome only if
+// the database could not be asked.
 //
-// Tenants are kept apart twice: by every statement, and by row-level security,
-// under which a transaction names its tenant first. See docs/adr/0012.
+// Two mechanisms separate tenants: every statement names its tenant, and
+// row-level security requires each transaction to name its tenant first. See
+// docs/adr/0012.
 //
-// Leases name nodes. A node shows that it lives by its row in nodes; nothing
-// rests on the clocks of the nodes themselves.
+// Leases name nodes. A node shows that it is alive by its row in nodes; nothing
+// depends on the clocks of the nodes themselves.
 //
-// Needs PostgreSQL 13 or later and a database in UTF8. Session state is used
-// (prepared statements, timeouts), so a pooler in between must pool sessions.
+// The package needs PostgreSQL 13 or later and a database in UTF8. It uses
+// session state (prepared statements, timeouts), so a pooler in between must
+// pool sessions.
 package postgres
 
 import (
@@ -51,19 +52,19 @@ func WithTimeout(d time.Duration) Option {
 	return func(s *Store) { s.timeout = max(d, time.Millisecond) }
 }
 
-// WithLease sets for how long a node that is not seen is taken to live. The
-// default is 10 s. Nodes of one database should agree on it.
+// WithLease sets how long a node counts as alive after its last beat. The
+// default is 10 s. All nodes of a database should use the same value.
 func WithLease(d time.Duration) Option { return func(s *Store) { s.lease = max(d, time.Millisecond) } }
 
-// WithRelease names the release of this program, which the database keeps for
-// each migration that it applies.
+// WithRelease sets the release of this program. The database records it for
+// each migration that this program applies.
 func WithRelease(name string) Option { return func(s *Store) { s.release = name } }
 
-// WithVault encrypts secrets. Open brings those that are stored under the first
-// key of the vault.
+// WithVault sets the vault that encrypts secrets. Open encrypts all stored
+// secrets with the first key of the vault.
 func WithVault(v rules.Vault) Option { return func(s *Store) { s.vault = v } }
 
-// maxWaiting bounds the batches that wait for a commit.
+// maxWaiting is the maximum number of batches that wait for a commit.
 const maxWaiting = 1024
 
 // Store is a port.Store.
@@ -75,32 +76,32 @@ type Store struct {
 	vault       rules.Vault
 
 	epoch string
-	node  string        // names this process in due rows
-	pool  *pgxpool.Pool // of everything but the heartbeat
+	node  string        // names this process in the due table
+	pool  *pgxpool.Pool // for everything but the heartbeat
 	pulse *pgxpool.Pool // one connection: a busy node must not look dead
 	beats beats
 	health
 
-	folder   string                                                // of this node; empty: it has none
-	held     *os.File                                              // its nodeFile, if this process has the lock on it
+	folder   string                                                // of this node; empty: no folder
+	held     *os.File                                              // nodeFile, if this process has its lock
 	bypasses bool                                                  // see Bypasses
-	observer atomic.Pointer[func(batches int, took time.Duration)] // nil: nobody
+	observer atomic.Pointer[func(batches int, took time.Duration)] // nil: no observer
 	key      rules.AuditKey
 
 	slots   chan struct{}  // one for each waiting batch
 	writers chan struct{}  // one for each commit under way
 	writing sync.WaitGroup // the goroutines of lanes
 
-	mu     sync.Mutex // guards the following; leaf
+	mu     sync.Mutex // guards the fields below; no other lock is taken under it
 	closed bool
-	lanes  map[parley.TenantID][]*waiting // what waits, of each tenant that has a writer
+	lanes  map[parley.TenantID][]*waiting // the queue of each tenant that has a writer
 
 	closing sync.Once
 }
 
 // Open connects to a database, given as a URL or in the form key=value, and
-// migrates it. Nodes that open it at the same time do so one after the other. A
-// role that may not migrate can open a database that is up to date.
+// migrates it. Nodes that open it at the same time migrate one after the other.
+// A role that may not migrate can still open a database that is up to date.
 func Open(ctx context.Context, url string, options ...Option) (_ *Store, err error) {
 	s := newStore(options)
 	config, err := s.parse(url)
@@ -140,9 +141,8 @@ func Open(ctx context.Context, url string, options ...Option) (_ *Store, err err
 	return s, nil
 }
 
-// Bypasses reports whether row-level security does not bind the role of this
-// store: it is a superuser or has BYPASSRLS. The statements alone keep tenants
-// apart then.
+// Bypasses reports whether the role of this store bypasses row-level security,
+// as a superuser or with BYPASSRLS. Then only the statements separate tenants.
 func (s *Store) Bypasses() bool { return s.bypasses }
 
 func newStore(options []Option) *Store {
@@ -159,7 +159,8 @@ func newStore(options []Option) *Store {
 func (s *Store) parse(url string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		// What cannot be parsed cannot be redacted: the cause stays unsaid.
+		// A URL that cannot be parsed cannot be redacted, so the error leaves
+		// out the cause.
 		return nil,
 			&parley.Error{Code: parley.CodeInvalid, Message: "The address of the database cannot be understood.",
 				Hint: "it has the form postgres://user:password@host:5432/database?sslmode=require"}
@@ -168,7 +169,7 @@ func (s *Store) parse(url string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// configure sets what every connection has in common, whatever the database's
+// configure sets the parameters of every connection, whatever the database's
 // own defaults are.
 func (s *Store) configure(config *pgxpool.Config) {
 	config.MaxConns = int32(s.connections)
@@ -176,16 +177,17 @@ func (s *Store) configure(config *pgxpool.Config) {
 	if set["application_name"] == "" {
 		set["application_name"] = "parley"
 	}
-	// What waits for a tenant's head must see what was committed meanwhile.
+	// A statement that has waited for a tenant's head must see what was
+	// committed meanwhile.
 	set["default_transaction_isolation"] = "read committed"
-	// A node that vanished in the middle of a transaction blocks its tenant
-	// until the server gives up on it.
+	// A node that vanished during a transaction blocks its tenant until the
+	// server ends the transaction.
 	set["statement_timeout"] = milliseconds(s.timeout)
 	set["lock_timeout"] = milliseconds(s.timeout / 2)
 	set["idle_in_transaction_session_timeout"] = milliseconds(s.timeout)
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		// What Append has answered survives the loss of power. Anything that
-		// is stricter than on (remote_apply) is left alone.
+		// What Append has acknowledged survives a loss of power. A stricter
+		// setting than on (remote_apply) stays.
 		_, err := conn.Exec(ctx, `SELECT set_config('synchronous_commit', 'on', false)
 			WHERE current_setting('synchronous_commit') IN ('off', 'local')`)
 		return err
@@ -196,25 +198,24 @@ func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(max(d.Milliseconds(), 1), 10)
 }
 
-// patience bounds what is asked of the database, on this side of the network:
-// a server that hangs keeps no timeouts. One that does not hang gets to say
-// first that something takes too long.
+// patience returns a context that limits a database call on the client side: a
+// server that hangs cannot enforce its own timeouts. The limit is longer than
+// those, so that a working server reports its timeout first.
 func (s *Store) patience(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.timeout+min(s.timeout/2, 500*time.Millisecond))
 }
 
 func (s *Store) Epoch() string { return s.epoch }
 
-// Close lets the batches in hand be committed, gives back what this node holds
-// and closes the connections. Appends that come later are refused. It may be
-// called more than once.
+// Close commits the queued batches, releases what this node holds and closes
+// the connections. It refuses later appends. It may be called more than once.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.mu.Lock()
 		s.closed = true
 		s.mu.Unlock()
 		s.writing.Wait()
-		s.leave() // after the last commit that may have taken a lease
+		s.leave() // after the last commit, which may have taken a lease
 		s.closePools()
 	})
 	return nil
@@ -227,6 +228,6 @@ func (s *Store) closePools() {
 		}
 	}
 	if s.held != nil {
-		_ = s.held.Close() // the lock goes with it; nothing was left to be written
+		_ = s.held.Close() // this releases the lock; there is nothing left to write
 	}
 }

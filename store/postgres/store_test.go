@@ -15,8 +15,8 @@ import (
 	"parley/store/storetest"
 )
 
-// migrated returns a database with all tables, which copies are quicker made of
-// than by migrating each.
+// migrated returns the name of a migrated database. Copying it is faster than
+// migrating a new one for each test.
 func migrated(t testing.TB) string {
 	t.Helper()
 	url := pgtest.Database(t)
@@ -35,7 +35,7 @@ func TestStore(t *testing.T) {
 }
 
 //go:embed *.go
-var source embed.FS // as it was compiled
+var source embed.FS // the sources that this test was compiled from
 
 func TestMigrationsAreDescribed(t *testing.T) { storetest.Migrations(t, migrations) }
 
@@ -92,7 +92,8 @@ func TestCorruptRows(t *testing.T) {
 	}
 }
 
-// TestPowerLossIsSurvived whatever the database's defaults are.
+// TestPowerLossIsSurvived checks synchronous_commit for different defaults of
+// the database.
 func TestPowerLossIsSurvived(t *testing.T) {
 	url := pgtest.Database(t)
 	conn := connect(t, url)
@@ -140,7 +141,8 @@ func TestDatabasesThatWillNotDo(t *testing.T) {
 	}
 }
 
-// TestGroups: a group is what waits, in order, up to a number and a size.
+// TestGroups checks that a group takes the waiting batches in order, up to a
+// number and a size.
 func TestGroups(t *testing.T) {
 	s := &Store{lanes: map[parley.TenantID][]*waiting{}}
 	for _, size := range append([]int{maxBytes, 1, maxBytes - 1, 1, 2 * maxBytes}, make([]int, maxGroup+1)...) {
@@ -156,8 +158,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestCloseAnswersEverybody: what was accepted is stored, what was refused is
-// not.
+// TestCloseAnswersEverybody checks that each accepted batch is stored and each
+// refused batch is not.
 func TestCloseAnswersEverybody(t *testing.T) {
 	url := pgtest.Database(t)
 	s := open(t, url)
@@ -198,7 +200,7 @@ func TestCloseAnswersEverybody(t *testing.T) {
 	}
 }
 
-// BenchmarkSearch is of a role that row-level security binds, as in production.
+// BenchmarkSearch uses a role under row-level security, as in production.
 func BenchmarkSearch(b *testing.B) {
 	storetest.BenchSearch(b, func(t testing.TB) port.Store {
 		_, server := serving(t)

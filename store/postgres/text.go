@@ -7,16 +7,16 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// A text is a string on its way to or from a column of type text. Such a column
-// holds valid UTF-8 without NUL only, and a Go string is any bytes: an id that
-// some client made up must not be what keeps a batch from being stored. What
-// cannot be held is escaped, one to one, so that two ids never become one.
+// A text is a string for a column of type text. Such a column holds only valid
+// UTF-8 without NUL, but a Go string may hold any bytes: a strange id from a
+// client must not prevent a batch from being stored. Other bytes are escaped
+// one to one, so two different ids never become equal.
 //
-// Bodies need none of this: in JSON, NUL is written \u0000.
+// Bodies need no escaping: in JSON, NUL is written \u0000.
 type text string
 
-// escape begins an escaped byte, followed by two hex digits. It is a control
-// character that nobody uses, and is escaped itself.
+// escape begins an escaped byte, followed by two hex digits. It is an unused
+// control character, and is escaped itself.
 const escape = 0x1a
 
 func (t text) TextValue() (pgtype.Text, error) {

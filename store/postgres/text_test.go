@@ -14,13 +14,14 @@ import (
 	"parley/store/storetest"
 )
 
-// TestTextsOfAnyBytes: what PostgreSQL cannot hold is kept all the same.
+// TestTextsOfAnyBytes checks that strings that PostgreSQL cannot hold are
+// stored unchanged.
 func TestTextsOfAnyBytes(t *testing.T) {
 	ctx := context.Background()
 	s := open(t, pgtest.Database(t))
 	const odd = "a\x00b\x1a00\x1a\xff\xc3(\ufffd\\u0000 é"
-	const other = "a\x00b\x1a00\x1a\xfe\xc3(\ufffd\\u0000 é" // differs in a byte that is no text
-	const json = "a\x00b\x1a \ufffd\\u0000 \u2028é"          // a body is JSON, so it is text
+	const other = "a\x00b\x1a00\x1a\xfe\xc3(\ufffd\\u0000 é" // includes bytes that are not valid text
+	const json = "a\x00b\x1a \ufffd\\u0000 \u2028é"          // a body is JSON, so it is valid text
 	id := storetest.ID(1)
 	agent := parley.Agent{Name: "helper", Instructions: json}
 	b := batch(id, 0)

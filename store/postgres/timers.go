@@ -108,7 +108,7 @@ func (t tenant) SetAside(ctx context.Context, id parley.SessionID, effect parley
 	return err
 }
 
-// Expire writes only if there is something to be changed.
+// Expire writes only if an effect has expired or a lease has run out.
 func (t tenant) Expire(ctx context.Context, before, at time.Time) (done port.Expired, err error) {
 	if done, err = t.openEffects(ctx); err != nil || done.Oldest.IsZero() || done.Oldest.After(before) &&
 		(done.Leased.IsZero() || done.Leased.After(at)) {

@@ -11,13 +11,14 @@ import (
 	"parley"
 )
 
-// trimPage bounds how many events one Trim looks at.
+// trimPage is the maximum number of events that one Trim reads.
 const trimPage = 500
 
 const behindTenants = `SELECT tenant, trimmed FROM tenants WHERE trimmed < position`
 
-// Trim looks at a page of the first tenant that has one. Nodes that do so at
-// the same time wait for each other at a hole, and find nothing left behind it.
+// Trim processes one page of the first tenant that has one. If two nodes trim
+// the same page, one waits when it inserts a hole, and then finds no pieces
+// left.
 func (s *Store) Trim(ctx context.Context, before func(parley.TenantID) time.Time, now time.Time) (deleted int,
 	more bool, err error) {
 	type place struct {
@@ -46,14 +47,14 @@ func (s *Store) Trim(ctx context.Context, before func(parley.TenantID) time.Time
 	return 0, false, nil
 }
 
-// finished is an OutputFinished.
+// finished refers to an OutputFinished event.
 type finished struct {
 	session    parley.SessionID
 	first, seq parley.Seq
 }
 
-// finishedBefore lists the outputs that were finished in the next page of a
-// tenant's log, and the position it looked up to.
+// finishedBefore lists the outputs that finished in the next page of a tenant's
+// log, and returns the position that it has read up to.
 func (s *Store) finishedBefore(ctx context.Context, tenant parley.TenantID, after int64, before, now time.Time) (
 	outputs []finished, last int64, err error) {
 	type row struct {
@@ -66,7 +67,8 @@ func (s *Store) finishedBefore(ctx context.Context, tenant parley.TenantID, afte
 		var version int
 		var held bool
 		err = r.Scan((*text)(&e.session), (*int64)(&e.seq), &e.position, &e.at, &name, &version, &body, &held)
-		// One that cannot be decoded could not stand in for its pieces.
+		// If the finished output cannot be decoded, it cannot replace its
+		// pieces.
 		if b, bad := parley.DecodeBody(name, version, []byte(body)); bad == nil && body != "" && !held {
 			e.first = b.(parley.OutputFinished).First
 		}
@@ -88,9 +90,9 @@ func (s *Store) finishedBefore(ctx context.Context, tenant parley.TenantID, afte
 	return outputs, last, err
 }
 
-// trimOutputs deletes the pieces of outputs and notes where they were: a run of
-// seqs without a gap is one hole. No two outputs of a session are open at once,
-// so whatever pieces lie between the first one and the end are of that output.
+// trimOutputs deletes the pieces of outputs and records holes: each run of
+// consecutive seqs is one hole. A session has at most one open output, so all
+// pieces between first and seq belong to that output.
 func (s *Store) trimOutputs(ctx context.Context, tenant parley.TenantID, outputs []finished, last int64) (deleted int,
 	err error) {
 	ctx, cancel := s.patience(ctx)
@@ -112,7 +114,7 @@ func (s *Store) trimOutputs(ctx context.Context, tenant parley.TenantID, outputs
 			return nil
 		})
 	}
-	// The tenant's head comes last: appends wait for it.
+	// The tenant's head is locked last, because appends wait for it.
 	trip.Queue(`UPDATE tenants SET trimmed = greatest(trimmed, $2) WHERE tenant = $1`, text(tenant), last)
 	trip.Queue("commit")
 	conn, err := s.pool.Acquire(ctx)
@@ -121,14 +123,14 @@ func (s *Store) trimOutputs(ctx context.Context, tenant parley.TenantID, outputs
 	}
 	defer conn.Release()
 	if err := conn.SendBatch(ctx, trip).Close(); err != nil {
-		_ = conn.Conn().Close(ctx) // whatever is left of the transaction ends with it
+		_ = conn.Conn().Close(ctx) // the server rolls the transaction back
 		return 0, err
 	}
 	return deleted, nil
 }
 
-// checkGaps finds out whether every seq that is missing in a page was deleted
-// on purpose.
+// checkGaps checks that every seq missing from a page lies in a recorded hole.
+// Otherwise the log is corrupt.
 func (t tenant) checkGaps(ctx context.Context, id parley.SessionID, after parley.Seq, page []parley.Event) error {
 	for _, e := range page {
 		for next := after + 1; next < e.Seq; {
@@ -155,15 +157,16 @@ func lastSeq(page []parley.Event) parley.Seq {
 	return page[len(page)-1].Seq
 }
 
-// checkEnd finds out whether a log goes on after a seq that is before its head.
-// A reader that found nothing more would otherwise wait for rows that are lost.
+// checkEnd checks the end of a log: if no event follows last, all seqs up to
+// the head must be in recorded holes. Without this check, a reader would wait
+// for rows that are lost.
 func (t tenant) checkEnd(ctx context.Context, id parley.SessionID, last parley.Seq) error {
 	head, found, err := one(ctx, t.s, of(t.id), pgx.RowTo[parley.Seq],
 		`SELECT head FROM sessions s WHERE tenant = $1 AND id = $2
 		AND NOT EXISTS (SELECT FROM events e WHERE e.tenant = $1 AND e.session = $2
 		AND e.seq > $3)`, text(t.id), text(id), int64(last))
 	if err != nil || !found {
-		return err // it goes on, or there is no such session
+		return err // the log continues, or the session does not exist
 	}
 	return t.checkGaps(ctx, id, last, []parley.Event{{Seq: head + 1}})
 }

@@ -9,8 +9,8 @@ import (
 	"parley/store/rules"
 )
 
-// PlanUpgrade says what this release would change in a database. It asks in a
-// transaction that cannot write.
+// PlanUpgrade returns the changes that this release would make to a database.
+// It runs in a read-only transaction.
 func PlanUpgrade(ctx context.Context, url string) (plan rules.UpgradePlan, err error) {
 	err = with(ctx, url, func(conn *pgx.Conn) error {
 		return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
@@ -46,20 +46,20 @@ func planUpgrade(ctx context.Context, tx pgx.Tx) (plan rules.UpgradePlan, err er
 	return plan, err
 }
 
-// rowBytes is how large a row is taken to be in a table whose rows PostgreSQL has
+// rowBytes is the assumed size of a row in a table whose rows PostgreSQL has
 // not counted yet.
 const rowBytes = 200
 
-// sizeOfTable is about how many rows a table has, by PostgreSQL's own estimate:
-// counting would show only the rows of one tenant.
+// sizeOfTable estimates the number of rows of a table, from PostgreSQL's own
+// statistics: counting would show only the rows of one tenant.
 const sizeOfTable = `SELECT CASE WHEN reltuples >= 0 THEN reltuples::bigint ELSE pg_relation_size(oid) / $2 END,
 		pg_total_relation_size(oid) FROM pg_class WHERE oid = to_regclass($1)
 	UNION ALL SELECT 0, 0 WHERE to_regclass($1) IS NULL`
 
 const staleSnapshots = `SELECT count(*), count(*) FILTER (WHERE version <> $2) FROM snapshots WHERE tenant = $1`
 
-// countSnapshots counts the snapshots of all tenants, and those of another fold
-// version. Row-level security shows them one tenant at a time.
+// countSnapshots counts the snapshots of all tenants, and the snapshots of
+// other fold versions. Row-level security shows only one tenant at a time.
 func countSnapshots(ctx context.Context, tx pgx.Tx) (all, stale int64, err error) {
 	enter := func(s scope) error {
 		_, err := tx.Exec(ctx, `SELECT set_config($1, $2, true)`, s.setting, s.value)
@@ -86,9 +86,10 @@ func countSnapshots(ctx context.Context, tx pgx.Tx) (all, stale int64, err error
 	return all, stale, err
 }
 
-// noteRelease keeps which release applies the migrations after a version. It is
-// called before them, in case this process dies between the last migration and
-// what follows, and after them, when the table is sure to exist.
+// noteRelease records the release that applies the migrations after a version.
+// It is called before them, in case this process dies between the last
+// migration and the next step. It is also called after them, when the table is
+// sure to exist.
 func noteRelease(ctx context.Context, conn *pgx.Conn, after int64, release string) error {
 	var exists bool
 	if err := conn.QueryRow(ctx, `SELECT to_regclass('releases') IS NOT NULL`).Scan(&exists); err != nil || !exists ||
@@ -105,13 +106,13 @@ func noteRelease(ctx context.Context, conn *pgx.Conn, after int64, release strin
 	return err
 }
 
-// releaseOf is the release that applied a migration; empty: the database does not
-// say.
+// releaseOf returns the release that applied a migration, or "" if the database
+// has no record of it.
 func releaseOf(ctx context.Context, conn queryer, version int64) (release string) {
 	var readable bool
 	if err := conn.QueryRow(ctx, `SELECT coalesce(has_table_privilege(to_regclass('releases'), 'SELECT'), false)`).Scan(
 		&readable); err != nil || !readable {
-		return "" // no such table yet, or not for this role
+		return "" // the table does not exist yet, or the role cannot read it
 	}
 	err := conn.QueryRow(ctx, `SELECT release FROM releases WHERE version = $1`, version).Scan(&release)
 	if err != nil {

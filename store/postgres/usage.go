@@ -52,7 +52,7 @@ func (t tenant) Spent(ctx context.Context, day string, user parley.PrincipalID, 
 	return all, own, err
 }
 
-// spent adds up what a tenant and one of its users have used.
+// spent adds up the usage of a tenant and of one of its users.
 func spent(rows []port.UsageRow, stored []stores, user parley.PrincipalID) (all, own port.Spent) {
 	for _, r := range rows {
 		if all = all.Plus(r.Spent); r.User == user {
@@ -87,7 +87,7 @@ func (t tenant) Storage(ctx context.Context) (map[parley.PrincipalID]int64, erro
 }
 
 const (
-	// Nodes decide one after the other for a tenant. Appends do not wait for it.
+	// Nodes take turns to decide for a tenant. Appends do not wait for this lock.
 	lockHolds = `SELECT pg_advisory_xact_lock(hashtextextended($1, 7))`
 	voidHolds = `DELETE FROM holds WHERE tenant = $1 AND NOT EXISTS (SELECT FROM nodes n WHERE n.id = holds.node
 		AND n.seen_at > clock_timestamp() - $2::interval)`
@@ -97,7 +97,7 @@ const (
 	endHold = `DELETE FROM holds WHERE tenant = $1 AND id = $2 RETURNING id`
 )
 
-// Reserve is of port.Nodes. Each statement sees what was committed before it: holds are read before what was used.
+// Reserve implements port.Nodes. Each statement sees earlier commits, so Reserve reads the holds before the usage.
 func (s *Store) Reserve(ctx context.Context, tenant parley.TenantID, q port.Quotas, now time.Time, want port.Hold) (
 	id string, ok bool, err error) {
 	if err := s.refusing(); err != nil {
@@ -149,7 +149,7 @@ func (s *Store) Reserve(ctx context.Context, tenant parley.TenantID, q port.Quot
 	return id, ok && err == nil, err
 }
 
-// Settle is of port.Nodes.
+// Settle implements port.Nodes.
 func (s *Store) Settle(ctx context.Context, tenant parley.TenantID, id string) error {
 	_, err := list(ctx, s, of(tenant), pgx.RowTo[string], endHold, text(tenant), id)
 	return err

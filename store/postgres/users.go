@@ -10,7 +10,8 @@ import (
 	"parley/port"
 )
 
-// listUsers goes from one user to the next by the indexes sessions_owned and audit_by, however much there is of each.
+// listUsers jumps from one user to the next by the indexes sessions_owned and audit_by, so its cost does not depend on
+// the number of sessions and audit rows.
 const listUsers = `WITH RECURSIVE people (id) AS (
 	(SELECT min(id) FROM (SELECT min(by) AS id FROM audit WHERE tenant = $1 AND by > $2
 		UNION ALL SELECT min(owner) FROM sessions WHERE tenant = $1 AND owner > $2 AND NOT deleted AND NOT transient) f)

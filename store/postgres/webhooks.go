@@ -48,7 +48,7 @@ func (t tenant) Webhook(ctx context.Context, id parley.SessionID) (port.StoredWe
 		text(t.id), text(id))
 }
 
-// dueHooks finds the soonest and, apart from them, those that are too far off.
+// dueHooks finds the soonest deliveries and, separately, the deliveries that are scheduled too far ahead.
 const (
 	dueHooks = `(` + openHooks + ` AND next_attempt_at <= $2 ORDER BY next_attempt_at LIMIT $3)
 		UNION ALL (` + openHooks + ` AND next_attempt_at > $2 ORDER BY next_attempt_at LIMIT $3)
@@ -100,7 +100,7 @@ func (s *Store) SettleHook(ctx context.Context, d port.HookDue, until time.Time,
 func (s *Store) HookGone(ctx context.Context, id parley.TenantID, whose parley.SessionID, url string,
 	at time.Time) error {
 	if !port.IsAgentHook(whose) {
-		// Two ciphertexts of one URL differ, so the one that is stored is looked up first.
+		// Two ciphertexts of the same URL differ, so the stored URL is decrypted and compared first.
 		kept, found, err := one(ctx, s, of(id), pgx.RowTo[text],
 			`SELECT url FROM webhooks WHERE tenant = $1 AND session = $2`, text(id), text(whose))
 		if err != nil || !found {

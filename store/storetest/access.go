@@ -40,7 +40,8 @@ func (f *fixture) takeTicket(ticket string) (port.TicketClaim, bool) {
 	return claim, found
 }
 
-// ticketsAreTakenOnce by whoever comes first, across a restart too.
+// ticketsAreTakenOnce checks that only the first caller gets a ticket, even
+// across a restart.
 func ticketsAreTakenOnce(t *testing.T, f *fixture) {
 	ann, bob := claimOf(tenant, "ann", t0), claimOf("rival", "bob", t0)
 	f.putTicket("one", ann)
@@ -78,8 +79,8 @@ func ticketsAreTakenOnce(t *testing.T, f *fixture) {
 	}
 }
 
-// ticketsAreForgotten once they have expired, not before, and no principal has
-// more than so many.
+// ticketsAreForgotten checks that tickets expire, but not early, and that a
+// principal cannot have more than parley.MaxTickets.
 func ticketsAreForgotten(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	f.putTicket("expired", claimOf(tenant, "ann", t0))
@@ -107,7 +108,7 @@ func revocations(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	for _, r := range []port.Revocation{
 		{Tenant: tenant, Principal: "ann", Before: t0.Add(time.Minute)},
-		{Tenant: tenant, Principal: "ann", Before: t0}, // says less than the first
+		{Tenant: tenant, Principal: "ann", Before: t0}, // covers less than the first one
 		{Tenant: tenant, Principal: "bob", Before: t0},
 		{Tenant: "rival", Principal: "ann", Before: t0},
 		{Tenant: "rival", Principal: "ann", Before: t0.Add(time.Hour)},

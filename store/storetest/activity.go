@@ -8,8 +8,8 @@ import (
 	"parley/port"
 )
 
-// activityOfAgents: an agent is at work while one of its runs is open, in any
-// session, and was last when the last of them ended.
+// activityOfAgents checks that an agent is active while one of its runs is
+// open, in any session, and that its last activity is the last end of a run.
 func activityOfAgents(t *testing.T, f *fixture) {
 	began := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	is := func(agent string, after time.Time, want port.Activity) {
@@ -24,7 +24,7 @@ func activityOfAgents(t *testing.T, f *fixture) {
 	first := f.born(ID(1), "ann", began, nil)
 	first.say("one")
 	is("helper", long, port.Activity{Open: true})
-	is("helper", began.Add(time.Hour), port.Activity{Open: true}) // whenever it began
+	is("helper", began.Add(time.Hour), port.Activity{Open: true}) // no matter when it began
 	for _, other := range []string{"other", "a", "helper2"} {
 		is(other, long, port.Activity{})
 	}
@@ -33,10 +33,10 @@ func activityOfAgents(t *testing.T, f *fixture) {
 	second.model()
 	ended := second.at
 	is("helper", long, port.Activity{Open: true, Last: ended})
-	first.model() // before the second one
+	first.model() // ends before the second one
 	is("helper", long, port.Activity{Last: ended})
 	is("a", long, port.Activity{})
-	is("helper", ended, port.Activity{}) // none began after that
+	is("helper", ended, port.Activity{}) // no run began after that
 	if got, err := f.Store.Tenant("rival").Activity(context.Background(), port.Project{},
 		"helper", long); err != nil ||
 		got != (port.Activity{}) {

@@ -13,8 +13,8 @@ import (
 	"parley/port"
 )
 
-// auditIsAChain: records go in with batches and on their own, from many at once,
-// and every one of them is there once, in one chain per tenant.
+// auditIsAChain appends records with batches and on their own, concurrently.
+// Every record must be stored once, in one chain per tenant.
 func auditIsAChain(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	const writers, each = 8, 10
@@ -28,7 +28,7 @@ func auditIsAChain(t *testing.T, f *fixture) {
 				b.Audit = []parley.Audit{record(fmt.Sprintf("with.%d.%d", i, j)), record("also")}
 				alone := port.Batch{Tenant: tenant, Audit: []parley.Audit{record("alone")}}
 				if i%2 == 0 {
-					alone.Tenant = "" // the server's own
+					alone.Tenant = "" // belongs to the server's own chain
 				}
 				for _, b := range []port.Batch{b, alone} {
 					if res, err := f.Append(ctx, b); err != nil || res.Fenced {
@@ -134,7 +134,8 @@ func auditIsFiltered(t *testing.T, f *fixture) {
 	}
 }
 
-// auditIsCut where retention says, of one tenant and not under a legal hold. The rest verifies, and goes on.
+// auditIsCut checks that TrimAudit deletes what retention allows, for one tenant and not under a legal hold. The rest
+// of the chain verifies, and accepts new records.
 func auditIsCut(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	key := rules.AuditKeyOf([]byte("of the server"))
@@ -145,7 +146,7 @@ func auditIsCut(t *testing.T, f *fixture) {
 		records[i].At = t0.Add(time.Duration(i) * time.Second)
 	}
 	for _, of := range []parley.TenantID{tenant, "", "rival"} {
-		for chunk := range slices.Chunk(records, 100) { // a slow machine needs more than 5 s for all of them at once
+		for chunk := range slices.Chunk(records, 100) { // one append of all takes over 5 s on a slow machine
 			f.append(port.Batch{Tenant: of, Audit: chunk})
 		}
 	}
@@ -155,7 +156,7 @@ func auditIsCut(t *testing.T, f *fixture) {
 		return f.TrimAudit(ctx, of, before, "ann", now)
 	}
 	if _, _, err := trim(tenant, t0.Add(time.Hour)); parley.CodeOf(err) == parley.CodeForbidden && err != nil {
-		return // a role that may only serve
+		return // a serving role may not trim
 	}
 	f.reopen()
 	f.access().KeyAudit(key)
@@ -184,7 +185,7 @@ func auditIsCut(t *testing.T, f *fixture) {
 		return check.Cut
 	}
 	all := int64(len(records))
-	verify(tenant, 3601, all-3600+1) // and the record of the cut
+	verify(tenant, 3601, all-3600+1) // one more: the record of the cut
 	if n, err := f.Tenant(tenant).OldAudit(ctx, t0.Add(time.Hour+time.Millisecond)); err != nil || n != 1 {
 		t.Errorf("%d are old, %v", n, err)
 	}

@@ -13,7 +13,7 @@ import (
 	"parley/port"
 )
 
-// observed is what a store tells of itself to who operates it.
+// observed has the methods of a store for operators.
 type observed interface {
 	Backlog(context.Context, time.Time) (port.Backlog, error)
 	Observe(func(batches int, took time.Duration))

@@ -12,8 +12,9 @@ import (
 	"parley/port"
 )
 
-// Bench measures appends of one event each by so many sessions at once. Where
-// commits are shared, events per second grow with the writers.
+// Bench measures appends of one event each, by different numbers of sessions at
+// once. If commits are shared, events per second grow with the number of
+// writers.
 func Bench(b *testing.B, open Reopener) {
 	for _, writers := range []int{1, 16, 64, 256} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
@@ -41,8 +42,8 @@ func Bench(b *testing.B, open Reopener) {
 	}
 }
 
-// BenchLists measures a page of the list of sessions, of all and of one owner
-// with few, among so many sessions.
+// BenchLists measures a page of the list of sessions, of all owners and of one
+// owner with few sessions, for different numbers of sessions.
 func BenchLists(b *testing.B, open Reopener) {
 	for _, sessions := range []int{100, 1_000, 10_000} {
 		store := open(b)

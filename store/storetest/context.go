@@ -9,8 +9,8 @@ import (
 	"parley/port"
 )
 
-// contexts: one for each tenant, agent and user, kept together with the record
-// that says so.
+// contexts checks that there is one context for each tenant, agent and user,
+// and that it is stored together with its audit record.
 func contexts(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	check := func(tn parley.TenantID, agent string, user parley.PrincipalID, want *port.UserContext) {
@@ -40,7 +40,7 @@ func contexts(t *testing.T, f *fixture) {
 	set(tenant, second)
 	set("rival", rival)
 
-	// With a batch of a session it shares the fate of the batch.
+	// In a batch of a session, the context is stored only if the batch is.
 	with := batch(ID(1), 0, 1)
 	with.Context = &port.UserContext{Agent: "coder", User: "ann", Text: "She uses tabs.", At: t0}
 	f.mustAppend(with)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Dir is a new folder for a store. It is in memory where there is room: tests
-// commit often, every commit syncs, and no test can cut the power. Tests of the
-// disk itself use t.TempDir.
+// Dir returns a new folder for a store. If there is enough memory, the folder
+// is in memory: tests commit often, every commit syncs, and no test can cut the
+// power. Tests of the disk itself use t.TempDir.
 func Dir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(Memory(), "parley-test-")
@@ -24,8 +24,8 @@ func Dir(t testing.TB) string {
 	return dir
 }
 
-// Memory is a folder in memory with room for the stores of many tests, or empty
-// where there is none.
+// Memory is a folder in memory with room for the stores of many tests, or "" if
+// there is none.
 var Memory = sync.OnceValue(func() string {
 	const dir, tmpfs, room = "/dev/shm", 0x01021994, 4 << 30
 	var disk syscall.Statfs_t

@@ -13,7 +13,7 @@ import (
 	"parley/port"
 )
 
-// Document 002, "Inspect Pending Effects": what a person asks the database.
+// The queries of document 002, "Inspect Pending Effects", for a person at the database.
 const (
 	pendingEffects = `-- View pending effects
 SELECT * FROM effects WHERE status = 'pending' ORDER BY created_at;`
@@ -23,15 +23,15 @@ SELECT * FROM effects WHERE session_key = 'your-thread-id' ORDER BY created_at;`
 SELECT * FROM effects WHERE status = 'failed' ORDER BY created_at DESC LIMIT 10;`
 )
 
-// Documented asks an empty store what the thread chat protocol has people ask. ask gives the
-// rows that a statement finds, by the names of their columns.
+// Documented checks the queries of the thread chat protocol document on an empty store. ask executes a statement and
+// returns the rows by column name.
 func Documented(t *testing.T, store port.Store, ask func(statement string) []map[string]any) {
 	ctx := context.Background()
 	f := &fixture{t: t, Store: store}
 	logs := store.Tenant(tenant)
 	agent := parley.AgentRef{Name: "helper", Autonomy: parley.Autonomy{Enabled: true, MaxConsecutive: 3,
 		MaxFollowUps: 10}}
-	for i := 1; i <= 4; i++ { // the first is pending, the third was delivered
+	for i := 1; i <= 4; i++ { // the first is pending, the third is delivered
 		l := f.born(ID(i), "ann", t0.Add(time.Duration(i)*time.Hour), nil)
 		l.do(parley.SubmitInput{Content: "do it", Request: fmt.Sprint("r", i), Agent: agent, Deliver: true})
 		if i == 1 {

@@ -8,8 +8,8 @@ import (
 	"parley/port"
 )
 
-// MissingEnd expects that a reader of a log whose last rows are lost is told so.
-// remove deletes a session's events after a seq behind the store's back.
+// MissingEnd checks that a reader of a log gets an error if the last rows are
+// lost. remove deletes a session's events after a seq directly in the database.
 func MissingEnd(t *testing.T, s port.Store, remove func(id parley.SessionID, after parley.Seq)) {
 	ctx := context.Background()
 	for i := range 2 {

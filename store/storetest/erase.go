@@ -12,8 +12,9 @@ import (
 	"parley/store/rules"
 )
 
-// erasedSessionsLeaveNothing: no row of a session that is erased can be read, what it replaces in others is read back,
-// whoever writes these is fenced, positions go on, and the record follows on the chain.
+// erasedSessionsLeaveNothing checks that no row of an erased session can be read, that replaced events of other
+// sessions are read back, and that writers of those sessions are fenced. Positions continue, and the audit record
+// follows on the chain.
 func erasedSessionsLeaveNothing(t *testing.T, f *fixture) {
 	ctx, logs := context.Background(), f.Tenant(tenant)
 	auditKey := rules.AuditKeyOf([]byte("of the server"))
@@ -43,7 +44,7 @@ func erasedSessionsLeaveNothing(t *testing.T, f *fixture) {
 	report := port.ErasureReport{User: "ann", Sessions: 1}
 	err = f.Erase(ctx, tenant, port.Erasure{Sessions: []parley.SessionID{ID(1)}, Events: []parley.Event{replaced},
 		User: "ann", Audit: []parley.Audit{report.Record(t0, "admin")}})
-	if parley.CodeOf(err) == parley.CodeForbidden && err != nil { // a role that may only serve
+	if parley.CodeOf(err) == parley.CodeForbidden && err != nil { // a serving role may not erase
 		if _, err := logs.Session(ctx, ID(1)); err != nil {
 			t.Error("a refused erasure has erased something:", err)
 		}

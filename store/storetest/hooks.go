@@ -12,7 +12,8 @@ import (
 	"parley/port"
 )
 
-// hooked is a session of a tenant with a webhook, which is owed n messages.
+// hooked opens a session of a tenant with a webhook, for which n deliveries are
+// due.
 func (f *fixture) hooked(tenant parley.TenantID, id parley.SessionID, target string, n int) {
 	f.t.Helper()
 	b := batch(id, 0, 2+n)
@@ -27,7 +28,7 @@ func (f *fixture) hooked(tenant parley.TenantID, id parley.SessionID, target str
 	f.mustAppend(b)
 }
 
-// owedHooks are webhooks that a store owes, as whoever tells them sees them.
+// owedHooks has the due webhooks of a store, as the dispatcher sees them.
 type owedHooks struct {
 	*fixture
 	ctx context.Context
@@ -43,9 +44,9 @@ func (o *owedHooks) due(now time.Time, limit int, except ...string) ([]port.Hook
 	return list, next
 }
 
-// webhooksAreToldOnce: what is owed is found whoever's it is, soonest first, is
-// claimed by one, and is found again when the claim has run out; what was settled
-// is not.
+// webhooksAreToldOnce checks that due deliveries of all tenants are found,
+// soonest first. Only one caller can claim a delivery. It is due again when the
+// claim has run out, but not after it was settled.
 func webhooksAreToldOnce(t *testing.T, f *fixture) {
 	f.hooked(tenant, ID(1), "a.example:443", 3)
 	f.hooked("rival", ID(1), "b.example:443", 1)
@@ -55,7 +56,7 @@ func webhooksAreToldOnce(t *testing.T, f *fixture) {
 	o.areNoBookmarks(now)
 }
 
-// found checks what is due, and returns one of it.
+// found checks the list of due deliveries, and returns one of them.
 func (o *owedHooks) found(now time.Time) port.HookDue {
 	t := o.t
 	t.Helper()
@@ -83,19 +84,20 @@ func (o *owedHooks) found(now time.Time) port.HookDue {
 		10); err != nil || len(some) != 1 || some[0].Tenant != "rival" {
 		t.Errorf("%+v, %v", some, err)
 	}
-	// Events keep to the clock of their log, and that was ahead.
+	// Events use the clock of their log, which was ahead of this one.
 	if some, next := o.due(t0.Add(-24*time.Hour), 10); len(some) != 4 || !next.IsZero() {
 		t.Errorf("%+v, then %v", some, next)
 	}
 	return d
 }
 
-// claimed has many claim what is due, of whom one gets it.
+// claimed claims a delivery from many goroutines, of which exactly one
+// succeeds.
 func (o *owedHooks) claimed(d port.HookDue, now time.Time) port.HookDue {
 	t := o.t
 	t.Helper()
 	until := now.Add(time.Minute)
-	won := make(chan time.Time, 10) // until when; zero: another has it
+	won := make(chan time.Time, 10) // end of the claim; zero: another goroutine has it
 	for i := range 10 {
 		go func() {
 			mine := until.Add(time.Duration(i) * time.Microsecond)
@@ -129,7 +131,8 @@ func (o *owedHooks) claimed(d port.HookDue, now time.Time) port.HookDue {
 	return d
 }
 
-// settled: who has lost the claim says nothing; who told it always does.
+// settled checks that a caller that has lost the claim cannot settle it, except
+// to report a completed delivery.
 func (o *owedHooks) settled(d port.HookDue, now time.Time) {
 	t := o.t
 	t.Helper()
@@ -168,7 +171,7 @@ func (o *owedHooks) settled(d port.HookDue, now time.Time) {
 		next   time.Time
 	}{
 		{again.Add(-rules.HookFar), 10, 3, again},
-		{again.Add(-rules.HookFar - time.Microsecond), 10, 4, time.Time{}}, // nobody puts off anything for so long
+		{again.Add(-rules.HookFar - time.Microsecond), 10, 4, time.Time{}}, // no delivery is postponed for so long
 		{again.Add(-rules.HookFar - time.Microsecond), 3, 3, again.Add(-rules.HookFar - time.Microsecond)},
 	} {
 		if some, next := o.due(c.now, c.limit); len(some) != c.listed || !next.Equal(c.next) {
@@ -184,7 +187,7 @@ func (o *owedHooks) settled(d port.HookDue, now time.Time) {
 	}
 }
 
-// areNoBookmarks: what is done about bookmarks leaves webhooks alone.
+// areNoBookmarks checks that operations on bookmarks do not affect webhooks.
 func (o *owedHooks) areNoBookmarks(now time.Time) {
 	t, again := o.t, now.Add(time.Hour)
 	t.Helper()
@@ -202,8 +205,8 @@ func (o *owedHooks) areNoBookmarks(now time.Time) {
 	}
 }
 
-// webhooksAreKept until they are replaced, taken away, or the session is deleted;
-// and each is one tenant's.
+// webhooksAreKept checks that a webhook stays until it is replaced or removed,
+// or its session is deleted, and that it belongs to one tenant.
 func webhooksAreKept(t *testing.T, f *fixture) {
 	ctx, store := context.Background(), f.Store.(port.HookStore)
 	get := func(tenant parley.TenantID, id parley.SessionID) string {
@@ -264,7 +267,8 @@ func webhooksAreKept(t *testing.T, f *fixture) {
 	if _, ok, err := f.Tenant("rival").Webhook(ctx, ID(1)); ok || err != nil {
 		t.Error("what was taken away is there, ", err)
 	}
-	// An agent's is its file's, until nobody wants it.
+	// An agent's webhook is in its file. The store has a row only after the
+	// receiver has answered "gone".
 	for range 2 {
 		if err := store.HookGone(ctx, tenant, port.AgentHook("coder"), "https://d.example",
 			t0.Add(time.Hour)); err != nil {

@@ -68,7 +68,8 @@ func pagesAreGapless(t *testing.T, f *fixture) {
 	f.same(tree, want)
 }
 
-// pagesAreBounded in bytes, but never empty before the head.
+// pagesAreBounded checks that a page is limited in bytes, but never empty
+// before the head.
 func pagesAreBounded(t *testing.T, f *fixture) {
 	const n = 8
 	b := batch(ID(1), 0, n+1)
@@ -137,8 +138,8 @@ func fencedOnOpen(t *testing.T, f *fixture) {
 	f.same(f.log(ID(2)), nil)
 }
 
-// fencingSparesNeighbours has every session append at once, half of them on a
-// wrong head: they land in the same groups.
+// fencingSparesNeighbours appends to many sessions at once, half of them with a
+// wrong head, so that both kinds share groups.
 func fencingSparesNeighbours(t *testing.T, f *fixture) {
 	const n = 64
 	for i := range n {

@@ -11,7 +11,8 @@ import (
 	"parley/port"
 )
 
-// marksOfUsers: each user has marks of their own, which narrow lists, and go with the session.
+// marksOfUsers checks that each user has separate marks, that lists can be filtered by them, and that they are deleted
+// with the session.
 func marksOfUsers(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	yes, no := true, false
@@ -65,7 +66,7 @@ func marksOfUsers(t *testing.T, f *fixture) {
 	set("ann", 2, port.MarkChange{Archived: &yes})
 	set("ann", 3, port.MarkChange{ReadAt: t0.Add(time.Hour)})
 	set("bob", 3, port.MarkChange{Pinned: &yes})
-	set("bob", 9, port.MarkChange{Pinned: &yes}) // there is none
+	set("bob", 9, port.MarkChange{Pinned: &yes}) // this session does not exist
 	check("ann's", list("ann", port.SessionQuery{}), "[1pu 3 4]")
 	check("ann's, all", list("ann", port.SessionQuery{Archived: port.AlsoArchived}), "[1pu 2a 3 4]")
 	check("ann's archive", list("ann", port.SessionQuery{Archived: port.OnlyArchived}), "[2a]")
@@ -73,7 +74,7 @@ func marksOfUsers(t *testing.T, f *fixture) {
 	check("bob's", list("bob", port.SessionQuery{}), "[1 2 3p 4]")
 	check("without a viewer", list("", port.SessionQuery{}), "[1 2 3 4]")
 
-	// What is not said does not change, and nobody has read less than before.
+	// Fields that are not set do not change, and ReadAt never moves back.
 	set("ann", 1, port.MarkChange{ReadAt: t0.Add(time.Hour)})
 	set("ann", 1, port.MarkChange{ReadAt: t0.Add(time.Minute)})
 	set("ann", 2, port.MarkChange{Archived: &no})

@@ -12,7 +12,7 @@ import (
 // writesRows finds a statement that changes rows, at the beginning of a line.
 var writesRows = regexp.MustCompile(`(?mi)^(UPDATE|INSERT INTO|DELETE FROM) `)
 
-// Migrations checks that every migration of a store says what it does, in the lines that parley upgrade-check shows.
+// Migrations checks that every migration of a store has the comment lines that parley upgrade-check shows.
 func Migrations(t *testing.T, migrations fs.FS) {
 	list, err := rules.Migrations(migrations, "migrations")
 	if err != nil || len(list) == 0 {

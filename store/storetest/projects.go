@@ -10,8 +10,8 @@ import (
 	"parley/port"
 )
 
-// listsOfProjects: sessions, runs and the activity of agents are found by project.
-// Sessions that name none are of the tenant's first.
+// listsOfProjects checks that sessions, runs and the activity of agents are found by project. A session without a
+// project belongs to the tenant's first one.
 func listsOfProjects(t *testing.T, f *fixture) {
 	ctx, began := context.Background(), time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	first, second := port.NewProject("/first", "first"), port.NewProject("/second\x00", "second")

@@ -11,8 +11,8 @@ import (
 	"parley/port"
 )
 
-// oldSessionsAreListed with their sub-agents and what they are still needed for. Legal holds are kept with them: no
-// erasure and no Trim passes one.
+// oldSessionsAreListed checks that Old lists sessions with their sub-agents and with the reasons why they are still
+// needed. It also checks that legal holds are stored, and that Erase and Trim respect them.
 func oldSessionsAreListed(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	plain := func(id parley.SessionID, owner parley.PrincipalID, more ...parley.EventBody) port.Batch {
@@ -91,7 +91,7 @@ func oldSessionsAreListed(t *testing.T, f *fixture) {
 		return parley.CodeOf(err)
 	}
 	if erase(time.Time{}) == parley.CodeForbidden {
-		return // a role that may only serve
+		return // a serving role may not erase
 	}
 	for _, refused := range []parley.Code{erase(before, ID(3), ID(1)), erase(time.Time{}, ID(2)),
 		erase(time.Time{}, ID(5)), erase(before, ID(4)), erase(t0.Add(-time.Hour), ID(3))} {
@@ -109,7 +109,7 @@ func oldSessionsAreListed(t *testing.T, f *fixture) {
 	}
 }
 
-// chunksUnderAHoldStay when others are trimmed.
+// chunksUnderAHoldStay checks that Trim keeps the chunks of held sessions while it trims others.
 func chunksUnderAHoldStay(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	for i, owner := range []parley.PrincipalID{"ann", "bob"} {
@@ -128,7 +128,7 @@ func chunksUnderAHoldStay(t *testing.T, f *fixture) {
 	if n, err := f.Tenant(tenant).OldChunks(ctx, t0.Add(time.Hour)); n != 1 || err != nil {
 		t.Errorf("%d chunks are old, %v", n, err)
 	}
-	for _, before := range []time.Time{{}, t0.Add(time.Hour)} { // zero: for ever
+	for _, before := range []time.Time{{}, t0.Add(time.Hour)} { // zero: keep forever
 		n, more, err := f.Trim(ctx, func(parley.TenantID) time.Time { return before }, t0.Add(72*time.Hour))
 		if err != nil || n > 0 == before.IsZero() || more == before.IsZero() {
 			t.Errorf("%s: %d, %t, %v", before, n, more, err)

@@ -40,7 +40,7 @@ func receipts(t *testing.T, f *fixture) {
 	}
 }
 
-// aFailedBatchLeavesNothing reuses a receipt, which no store may accept.
+// aFailedBatchLeavesNothing reuses a receipt, which every store must refuse.
 func aFailedBatchLeavesNothing(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	b := batch(ID(1), 0, 1)
@@ -104,7 +104,7 @@ func dueRows(t *testing.T, f *fixture) {
 	clr := batch(ID(1), 1, 1)
 	clr.Due = &port.DueChange{Clear: true}
 	f.mustAppend(clr)
-	f.mustAppend(batch(ID(2), 1, 1)) // leaves its row alone
+	f.mustAppend(batch(ID(2), 1, 1)) // does not change the row
 	check(t0.Add(time.Hour), 10, time.Time{}, ID(2), ID(3))
 
 	fenced := batch(ID(3), 9, 0)
@@ -146,7 +146,7 @@ func definitions(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	a := parley.Agent{Name: "helper", Tools: []string{"*"}, Limits: parley.AgentLimits{Turns: 3},
 		Instructions: "be kind\n"}
-	for seq := range parley.Seq(2) { // the second time it is there already
+	for seq := range parley.Seq(2) { // the second time it already exists
 		b := batch(ID(1), seq, 1)
 		b.Agent = &a
 		f.mustAppend(b)

@@ -12,15 +12,15 @@ import (
 	"parley/port"
 )
 
-// A life is a session that is decided as the engine does it, one batch at a
-// time.
+// A life is a session that grows one batch at a time, through the same
+// decisions as in the engine.
 type life struct {
 	f     *fixture
 	state parley.State
 	at    time.Time
 }
 
-// born opens a session, of a sub-agent if it has a parent.
+// born opens a session. With a parent, it is the session of a sub-agent.
 func (f *fixture) born(id parley.SessionID, owner parley.PrincipalID, at time.Time, parent *parley.Origin) *life {
 	l := &life{f: f, state: parley.NewState(tenant, id), at: at}
 	e := parley.Event{Session: id, Seq: 1, Root: id, At: at, By: owner,
@@ -42,7 +42,7 @@ func (l *life) append(events []parley.Event) {
 		Summary: port.SummaryOf(l.state), Parent: l.state.Parent})
 }
 
-// take commits what something leads to, and how the log goes on from there.
+// take commits the events that an input leads to, and those that follow from them.
 func (l *life) take(in parley.In) {
 	l.f.t.Helper()
 	events, err := parley.Decide(l.state, in)
@@ -73,7 +73,7 @@ func (l *life) say(request string) {
 	l.do(parley.SubmitInput{Content: "do it", Request: request, Agent: parley.AgentRef{Name: "helper"}})
 }
 
-// model has the model end its turn, asking for calls.
+// model ends the model's turn with the given calls.
 func (l *life) model(calls ...parley.CallAsked) {
 	l.f.t.Helper()
 	l.at = l.at.Add(time.Second)
@@ -119,7 +119,7 @@ func (f *fixture) cards(q port.CardQuery) []port.CardInfo {
 	return list
 }
 
-// runsAreRows: whoever asks for runs finds what the logs say of them.
+// runsAreRows checks that the list of runs agrees with the logs.
 func runsAreRows(t *testing.T, f *fixture) {
 	ann := f.born(ID(1), "ann", t0, nil)
 	ann.say("r1")
@@ -201,7 +201,7 @@ func runsAreRows(t *testing.T, f *fixture) {
 	same("after a session was deleted", f.runs(port.RunQuery{}), failed, first)
 }
 
-// cardsAreRows: what waits for a person is there for as long as it waits.
+// cardsAreRows checks that a card is listed for as long as it waits for a person.
 func cardsAreRows(t *testing.T, f *fixture) {
 	ann, bob := f.born(ID(1), "ann", t0, nil), f.born(ID(2), "bob", t0.Add(time.Minute), nil)
 	ann.say("r1")
@@ -271,7 +271,7 @@ func cardsAreRows(t *testing.T, f *fixture) {
 	bob.do(parley.DeleteSession{})
 	same("after a session was deleted", port.CardQuery{})
 
-	// What is shown of them is bounded, as pages of a log are.
+	// The list of cards is limited in bytes, as pages of a log are.
 	ann.say("r3")
 	large := ann.asks(parley.VerdictAsk)
 	large.Verdict.Show = string(make([]byte, rules.PageBytes/4))
@@ -281,7 +281,7 @@ func cardsAreRows(t *testing.T, f *fixture) {
 	}
 }
 
-// plansAreRows: a proposed plan is listed until a person decides it, after its run, too.
+// plansAreRows checks that a proposed plan is listed until a person decides it, even after its run.
 func plansAreRows(t *testing.T, f *fixture) {
 	ann, bob := f.born(ID(1), "ann", t0, nil), f.born(ID(2), "bob", t0.Add(time.Minute), nil)
 	propose := func(l *life, title string) {
@@ -331,8 +331,7 @@ func plansAreRows(t *testing.T, f *fixture) {
 	same("after a session was deleted", plans)
 }
 
-// untilSomethingWaits cuts a log off at the last place where something waits for a
-// person, if there is one.
+// untilSomethingWaits cuts a log off at the last place where a card waits for a person, if there is one.
 func untilSomethingWaits(log []parley.Event) []parley.Event {
 	state, last := parley.NewState(tenant, ID(0)), len(log)
 	for i, e := range log {
@@ -344,14 +343,13 @@ func untilSomethingWaits(log []parley.Event) []parley.Event {
 	return log[:last]
 }
 
-// Rederived has a store forget its rows of runs and cards and learn them anew from
-// what is stored, as an upgrade does, and says whether they are the same. It
-// appends logs of random sessions first.
+// Rederived appends logs of random sessions. Then it lets a store delete its rows of runs and cards and derive them
+// again from the stored events, as an upgrade does. The rows must be the same.
 func Rederived(t *testing.T, store port.Store, logs [][]parley.Event, relearn func()) {
 	t.Helper()
 	ctx := context.Background()
 	for i, log := range logs {
-		if i%2 == 0 { // most end with everything answered
+		if i%2 == 0 { // in most sessions, every card is answered
 			log = untilSomethingWaits(log)
 		}
 		state := parley.NewState(tenant, ID(i))

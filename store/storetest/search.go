@@ -14,7 +14,7 @@ import (
 	"parley/port"
 )
 
-// spoken makes a batch that opens a session and says some texts, the first one by a person, and so on in turn.
+// spoken returns a batch that opens a session with messages. The user and the agent take turns; the user begins.
 func spoken(id parley.SessionID, owner parley.PrincipalID, texts ...string) port.Batch {
 	b := batch(id, 0, 1)
 	b.Summary.Owner, b.Summary.Title = owner, "About "+string(id[len(id)-2:])
@@ -43,7 +43,7 @@ func (f *fixture) search(q port.SearchQuery) port.Found {
 	return found
 }
 
-// marked writes a passage with its marks in brackets.
+// marked returns the text of a passage with its marks in brackets.
 func marked(p port.Passage) string {
 	text := []rune(p.Text)
 	for _, m := range slices.Backward(p.Marks) {
@@ -67,8 +67,8 @@ func searchFindsWords(t *testing.T, f *fixture) {
 	f.mustAppend(spoken(ID(1), "ann", texts...))
 	for _, c := range []struct {
 		query string
-		text  int    // that is found, from 0; -1: none
-		marks string // a part of the passage
+		text  int    // index of the text to be found, from 0; -1: none
+		marks string // a part of the passage, with marks
 	}{
 		{"cafe", 0, "[café]'s"},
 		{"CAFÉ", 0, "[café]'s"},
@@ -96,7 +96,7 @@ func searchFindsWords(t *testing.T, f *fixture) {
 		{"петр нашел", 5, "[Пётр] [нашёл]"},
 		{"שלום", 5, "[שָׁלוֹם]"},
 		{`"two one"`, 6, "one two three [two one]"},
-		{`"three two`, 6, "[three two]"}, // as while somebody types
+		{`"three two`, 6, "[three two]"}, // an unfinished query, as while the user types
 		{"“one two”", 6, "[one two] three"},
 		{"fine full", 7, "[ﬁne] [ＦＵＬＬ] width"},
 		{strings.Repeat("x", 200), 7, "[" + strings.Repeat("x", 300) + "]"},
@@ -184,7 +184,8 @@ func searchIsNarrowed(t *testing.T, f *fixture) {
 	}
 }
 
-// everySearchIsAnswered: no text is an error of a query language, and none widens what is found.
+// everySearchIsAnswered checks that no text causes a syntax error of the query language, and that no text widens the
+// search.
 func everySearchIsAnswered(t *testing.T, f *fixture) {
 	f.mustAppend(spoken(ID(1), "ann", "plain words and nothing else", "NOT AND OR NEAR are words, too"))
 	rival := spoken(ID(1), "eve", "the secret")
@@ -269,7 +270,7 @@ func searchHasPages(t *testing.T, f *fixture) {
 	}
 }
 
-// DeletedLeaveTheIndex: no row of the index is left of a session that was deleted. count counts the rows.
+// DeletedLeaveTheIndex checks that the index has no rows of a deleted session. count counts the rows of the index.
 func DeletedLeaveTheIndex(t *testing.T, store port.Store, count func() int) {
 	f := &fixture{t: t, Store: store}
 	b := spoken(ID(1), "ann", "one", "two", "three")
@@ -287,8 +288,8 @@ func DeletedLeaveTheIndex(t *testing.T, store port.Store, count func() int) {
 	}
 }
 
-// EarlierIsSearched: what an earlier release has appended is found after the background pass, and a search says until
-// then that something may be missing. forget makes the store one of an earlier release.
+// EarlierIsSearched checks that messages of an earlier release are found after the background pass, and that searches
+// report an incomplete index until then. forget makes the store look like one of an earlier release.
 func EarlierIsSearched(t *testing.T, store port.Store, forget func()) {
 	ctx := context.Background()
 	f := &fixture{t: t, Store: store}
@@ -298,7 +299,7 @@ func EarlierIsSearched(t *testing.T, store port.Store, forget func()) {
 			b.Tenant = "rival"
 		}
 		last := b.Events[len(b.Events)-1]
-		for range 300 { // chunks, so that there is more than one part of it
+		for range 300 { // enough chunks for more than one page
 			last.Seq++
 			last.Body = parley.OutputAppended{Kind: parley.Text, Text: "earlier"}
 			b.Events = append(b.Events, last)
@@ -339,7 +340,7 @@ func EarlierIsSearched(t *testing.T, store port.Store, forget func()) {
 	}
 }
 
-// BenchSearch measures searches among so many sessions of ten messages each.
+// BenchSearch measures searches in sessions of ten messages each.
 func BenchSearch(b *testing.B, open Reopener) {
 	const sessions = 1000
 	store := open(b)

@@ -13,17 +13,17 @@ import (
 	"parley/store/rules"
 )
 
-// A SecretDatabase is one database that is opened again and again.
+// A SecretDatabase is one database that the test opens many times.
 type SecretDatabase struct {
 	Open func(rules.Vault) (port.Store, error)
-	// Beneath is what Vault.Reseal works on, while no store is open.
+	// Beneath returns the database for Vault.Reseal, while no store is open.
 	Beneath func(rules.Vault) (db rules.SecretStore, done func())
 }
 
 // MasterKey is one of several master keys, in hexadecimal.
 func MasterKey(n int) string { return strings.Repeat(fmt.Sprintf("%02x", n), 32) }
 
-// vaultOf has master keys by number, the first one encrypts.
+// vaultOf returns a vault with master keys by number. The first one encrypts.
 func vaultOf(t *testing.T, numbers ...int) rules.Vault {
 	t.Helper()
 	var keys []string
@@ -37,10 +37,10 @@ func vaultOf(t *testing.T, numbers ...int) rules.Vault {
 	return v
 }
 
-// errCut ends the work of Reseal in the middle, as the death of its process would.
+// errCut stops Reseal in the middle, as the death of its process would.
 var errCut = errors.New("cut off")
 
-// A cutStore does the work of so many tenants.
+// A cutStore fails after a number of tenants.
 type cutStore struct {
 	rules.SecretStore
 	left int
@@ -69,8 +69,9 @@ func SetWebhook(t *testing.T, s port.Store, url string) {
 	(&fixture{t: t, Store: s}).mustAppend(b)
 }
 
-// Secrets checks that the secrets of webhooks are encrypted when a master key is given, that they can be brought under
-// another key with interruptions anywhere, and that a store which lacks a key is refused and names it.
+// Secrets checks three things about the secrets of webhooks. They are encrypted if a master key is given. They can be
+// encrypted with another key, even if that is interrupted anywhere. A store that lacks a key is refused with an error
+// that names the key.
 func Secrets(t *testing.T, db SecretDatabase) {
 	ctx := context.Background()
 	tenants := []parley.TenantID{"acme", "rival", "third"}
@@ -126,7 +127,7 @@ func Secrets(t *testing.T, db SecretDatabase) {
 		}
 	}
 
-	// Secrets that are stored without a key are read, and encrypted when there is a key.
+	// Secrets that were stored without a key can be read, and are encrypted once there is a key.
 	reads(rules.Vault{}, func(s port.Store) {
 		f := &fixture{t: t, Store: s}
 		for _, tenant := range tenants {
@@ -140,14 +141,14 @@ func Secrets(t *testing.T, db SecretDatabase) {
 		}
 	})
 	reads(rules.Vault{}, nil)
-	for after := range 4 { // the last time everything is done but the note that it is
+	for after := range 4 { // the last time, only the final record is missing
 		cut(k1, after)
 		refuses(rules.Vault{}, id1)
 		refuses(k2, id1)
 	}
 	reads(k1, nil)
 
-	// The same with another key. In the middle both are needed.
+	// The same with another key. Until it is done, both keys are needed.
 	for after := range 4 {
 		cut(both, after)
 		refuses(k2, id1)

@@ -42,7 +42,7 @@ func setupsAreKept(t *testing.T, f *fixture) {
 		t.Errorf("%q", got)
 	}
 	put(tenant, port.SetupModel, "openai", "")
-	put(tenant, port.SetupModel, "google", "") // there is none
+	put(tenant, port.SetupModel, "google", "") // this setup does not exist
 	if got := all(); !slices.Equal(got, []string{want[0], want[2]}) {
 		t.Errorf("%q", got)
 	}
@@ -51,7 +51,7 @@ func setupsAreKept(t *testing.T, f *fixture) {
 	}
 }
 
-// session appends a session of a user at a time.
+// session appends a session of a user at a given time.
 func (f *fixture) session(n int, owner parley.PrincipalID, at time.Time, change func(*port.Batch)) {
 	f.t.Helper()
 	b := batch(ID(n), 0, 1)
@@ -69,9 +69,9 @@ func usersAreListed(t *testing.T, f *fixture) {
 	minute := func(n int) time.Time { return t0.Add(time.Duration(n) * time.Minute) }
 	f.session(1, "bob", minute(1), nil)
 	f.session(2, "bob", minute(2), nil)
-	f.session(3, "bob", minute(3), func(b *port.Batch) { b.Summary.Root = ID(1) })      // of a sub-agent
+	f.session(3, "bob", minute(3), func(b *port.Batch) { b.Summary.Root = ID(1) })      // session of a sub-agent
 	f.session(4, "carl", minute(4), func(b *port.Batch) { b.Summary.Deleted = true })   // not counted
-	f.session(5, "dora", minute(5), func(b *port.Batch) { b.Summary.Transient = true }) // likewise
+	f.session(5, "dora", minute(5), func(b *port.Batch) { b.Summary.Transient = true }) // not counted
 	for i := range 300 {
 		f.mustAppend(port.Batch{Tenant: tenant, Audit: []parley.Audit{{At: minute(10 + i), By: "zoe", Action: "a",
 			Source: "http", Metadata: []byte(`{}`)}}})

@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// A node is a word of SQL, in lower case, or what stands between parentheses.
+// A node is a word of SQL, in lower case, or the content of a pair of
+// parentheses.
 type node struct {
 	word  string
 	group []node
 }
 
-// Parameters become ?, and texts ”.
+// Parameters become ?, and string literals become empty.
 var (
 	sqlToken  = regexp.MustCompile(`--[^\n]*|'(?:[^']|'')*'|"[^"]*"|[A-Za-z_][\w.]*|[?$][\d%d]*|\d+|::|<>|[<>]=|\S`)
 	statement = []string{"select", "insert", "update", "delete", "with"}
@@ -57,14 +58,14 @@ func index(nodes []node, word string) int {
 	return slices.IndexFunc(nodes, func(n node) bool { return n.word == word })
 }
 
-// column is the place in a list of the item that begins with a name.
+// column returns the index of the list item that begins with a name.
 func column(items [][]node, name string) int {
 	return slices.IndexFunc(items, func(item []node) bool { return len(item) > 0 && item[0].word == name })
 }
 
-// A judgement is what was found out about one string.
+// A judgement is the result for one string.
 type judgement struct {
-	tables  map[string]bool // that have a tenant
+	tables  map[string]bool // the tables with a tenant column
 	touched []string
 	wrong   []string
 }
@@ -83,7 +84,7 @@ func judge(text string, tables map[string]bool) *judgement {
 	switch {
 	case slices.Contains(statement, nodes[0].word):
 		j.query(nodes, nil)
-	case slices.Contains([]string{"AND", "ORDER", "LIMIT", "RETURNING"}, first): // is added to a statement
+	case slices.Contains([]string{"AND", "ORDER", "LIMIT", "RETURNING"}, first): // added to a statement at run time
 		if index(nodes, "or") >= 0 || index(nodes, "union") >= 0 || j.names(nodes) != "" {
 			j.complain("may widen what it is added to")
 		}
@@ -95,7 +96,7 @@ func judge(text string, tables map[string]bool) *judgement {
 	return j
 }
 
-// names returns a table with a tenant that is mentioned where a table would be.
+// names returns a table with a tenant that occurs in the place of a table name.
 func (j *judgement) names(nodes []node) string {
 	for i, n := range nodes {
 		if name := j.names(n.group); name != "" {
@@ -108,19 +109,19 @@ func (j *judgement) names(nodes []node) string {
 	return ""
 }
 
-// A level is one SELECT, UPDATE, DELETE or INSERT with the tables it names.
+// A level is one SELECT, UPDATE, DELETE or INSERT with its tables.
 type level struct {
 	tables []*table
-	equal  [][2]string // what must be equal, of columns and parameters
+	equal  [][2]string // pairs of columns and parameters that must be equal
 	outer  *level
 }
 
 type table struct {
 	name, alias string
-	tied        bool // its rows are of a tenant that was given
+	tied        bool // its tenant is bound to a parameter
 }
 
-// query judges a statement, or what stands in its place between parentheses.
+// query judges a statement or a subquery.
 func (j *judgement) query(nodes []node, outer *level) {
 	if nodes[0].word == "with" {
 		for i, n := range nodes {
@@ -145,7 +146,7 @@ func (j *judgement) query(nodes []node, outer *level) {
 	}
 }
 
-// groups judges the queries within nodes.
+// groups judges the subqueries within nodes.
 func (j *judgement) groups(nodes []node, outer *level) {
 	for _, n := range nodes {
 		switch {
@@ -195,7 +196,7 @@ func (j *judgement) level(nodes []node, outer *level) *level {
 	return l
 }
 
-// add adds the table that nodes begin with, if it has a tenant.
+// add adds the table at the beginning of nodes, if it has a tenant.
 func (l *level) add(j *judgement, nodes []node) {
 	for len(nodes) > 0 && (nodes[0].word == "lateral" || nodes[0].word == "only") {
 		nodes = nodes[1:]
@@ -214,8 +215,9 @@ func (l *level) add(j *judgement, nodes []node) {
 	l.tables = append(l.tables, t)
 }
 
-// conditions takes in what must hold. One of several that may hold proves
-// nothing, nor does what an outer join asks of the rows it keeps anyway.
+// conditions collects the conditions that all rows must meet. It ignores
+// alternatives (OR), and the conditions of an outer join, which keeps its rows
+// anyway.
 func (l *level) conditions(nodes []node, outer bool) {
 	for i, n := range nodes {
 		if slices.Contains(clauses, n.word) {
@@ -233,7 +235,8 @@ func (l *level) conditions(nodes []node, outer bool) {
 	}
 }
 
-// tie finds the tables whose tenant is given, directly or by way of others.
+// tie marks the tables whose tenant is bound to a parameter, directly or
+// through other tables.
 func (l *level) tie() {
 	for again := true; again; {
 		again = false
@@ -247,8 +250,8 @@ func (l *level) tie() {
 	}
 }
 
-// given reports whether a column is the tenant of a table that is tied. Those of
-// outer levels are, or are complained about there.
+// given reports whether a column is the tenant of a tied table. Tables of outer
+// levels are tied, or there is a complaint about them already.
 func (l *level) given(name string) bool {
 	if t := l.table(name); t != nil {
 		return t.tied
@@ -261,7 +264,7 @@ func (l *level) given(name string) bool {
 	return false
 }
 
-// table is the one whose tenant a column is.
+// table returns the table whose tenant column has this name.
 func (l *level) table(name string) *table {
 	alias, col, dotted := strings.Cut(name, ".")
 	for _, t := range l.tables {
@@ -325,8 +328,8 @@ func (j *judgement) isGiven(into string, items [][]node, tenant int, l *level) {
 	j.complain("makes up whose the rows of %s are", into)
 }
 
-// conflict judges what stands behind ON CONFLICT: the row that is changed must
-// be of the same tenant.
+// conflict judges the part after ON CONFLICT: the changed row must belong to
+// the same tenant.
 func (j *judgement) conflict(into string, nodes []node) {
 	set := index(nodes, "set")
 	if set < 0 || !j.tables[into] {

@@ -14,14 +14,14 @@ import (
 	"testing"
 )
 
-// Statements reads the SQL in the source of a package and fails each statement
-// that touches a table with a tenant column, as the migrations make it, without
-// saying whose rows it means. crossing lists those that are about all tenants,
-// and why.
+// Statements reads the SQL in the source of a package. It fails each statement
+// that touches a table with a tenant column, as the migrations define it,
+// without a condition on the tenant. crossing lists the statements that may
+// cross tenants, with the reasons.
 //
-// A statement is a constant that is used as a value. What is added to one while
-// the program runs may narrow it, and nothing else; so a statement must be tied
-// to its tenant before anything is added.
+// A statement is a constant that is used as a value. Parts that are added at
+// run time may only narrow it; so a statement must have its tenant condition
+// before anything is added.
 func Statements(t *testing.T, source, migrations fs.FS, crossing map[string]string) {
 	tables, err := tenantTables(migrations)
 	if err != nil {
@@ -63,9 +63,9 @@ type found struct {
 	text string
 }
 
-// constants lists the strings that a package uses as values.
-// Each is whole: of a + b, if both are constant, there is only the sum. Where a
-// constant is declared it is not used yet.
+// constants lists the strings that a package uses as values. Each string is
+// whole: for a + b with constant a and b, the list has only the sum. The
+// declaration of a constant does not count as a use.
 func constants(t *testing.T, source fs.FS) (list []found) {
 	t.Helper()
 	set := token.NewFileSet()
@@ -88,10 +88,11 @@ func constants(t *testing.T, source fs.FS) (list []found) {
 		}
 		files = append(files, f)
 	}
-	// Types of other packages are not needed to know a constant of this one.
+	// Types of other packages are not needed to evaluate the constants of this
+	// one.
 	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
 	lenient := &types.Config{Importer: nothing{}, Error: func(error) {}}
-	_, _ = lenient.Check("store", set, files, info) // it complains about what was not imported
+	_, _ = lenient.Check("store", set, files, info) // the errors about missing imports do not matter
 	for _, f := range files {
 		ast.Inspect(f, func(n ast.Node) bool {
 			switch n := n.(type) {
@@ -125,7 +126,8 @@ type nothing struct{}
 
 func (nothing) Import(string) (*types.Package, error) { return nil, errors.New("not needed") }
 
-// tenantTables are the tables that have a column tenant after all migrations.
+// tenantTables returns the tables that have a tenant column after all
+// migrations.
 func tenantTables(migrations fs.FS) (map[string]bool, error) {
 	files, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {

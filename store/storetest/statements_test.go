@@ -5,7 +5,8 @@ import (
 	"testing/fstest"
 )
 
-// TestStatementsAreJudged: what must pass does, and what must not does not.
+// TestStatementsAreJudged checks statements that must pass and statements that
+// must fail.
 func TestStatementsAreJudged(t *testing.T) {
 	tables, err := tenantTables(fstest.MapFS{
 		"migrations/0001.sql": {Data: []byte("-- +goose Up\nCREATE TABLE nodes (id TEXT);\nCREATE TABLE old (x TEXT, " +

@@ -1,4 +1,4 @@
-// Package storetest proves that a port.Store keeps its promises. Every store
+// Package storetest checks that a port.Store keeps its contract. Every store
 // runs this one suite.
 package storetest
 
@@ -15,11 +15,11 @@ import (
 	"parley/port"
 )
 
-// Reopener opens the store under test. Calling it again, after Close, opens the
-// same data anew.
+// Reopener opens the store under test. Another call after Close opens the same
+// data again.
 type Reopener func(testing.TB) port.Store
 
-// Run runs the suite. fresh gives each test a store of its own.
+// Run runs the suite. fresh returns a new store for each test.
 func Run(t *testing.T, fresh func(testing.TB) Reopener) {
 	for _, test := range []struct {
 		name string
@@ -98,10 +98,10 @@ type fixture struct {
 	t    *testing.T
 	open Reopener
 	port.Store
-	before int64 // how many processes have had the store before
+	before int64 // number of processes that had the store before
 }
 
-// Everything a store keeps besides logs.
+// accessStore has everything that a store keeps besides logs.
 type accessStore interface {
 	port.TicketStore
 	port.RevocationStore
@@ -119,13 +119,13 @@ func (f *fixture) reopen() {
 	f.before++
 }
 
-// ID makes the n-th session id of a test.
+// ID returns the n-th session id of a test.
 func ID(n int) parley.SessionID {
 	return parley.SessionID(fmt.Sprintf("00000000-0000-4000-8000-%012x", n))
 }
 
-// batch makes a batch of n inputs after a seq; the first event of a session
-// opens it.
+// batch returns a batch of n inputs after a seq. The first event of a session
+// opens it instead.
 func batch(id parley.SessionID, after parley.Seq, n int) port.Batch {
 	b := port.Batch{Tenant: tenant, Session: id, Epoch: 1, After: after}
 	for i := range n {
@@ -143,8 +143,7 @@ func batch(id parley.SessionID, after parley.Seq, n int) port.Batch {
 	return b
 }
 
-// append appends a batch, under an epoch of the process that has the store now: a process that takes a session from
-// another one raises its epoch.
+// append appends a batch under the epoch of the current process: a process that takes over a session raises its epoch.
 func (f *fixture) append(b port.Batch) port.Appended {
 	f.t.Helper()
 	if b.Session != "" {

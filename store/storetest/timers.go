@@ -11,7 +11,7 @@ import (
 	"parley/port"
 )
 
-// timersAreRows: what a log says of its timers is found without reading it.
+// timersAreRows checks that the timers of a log can be listed without reading the log.
 func timersAreRows(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	agent := parley.AgentRef{Name: "helper", Autonomy: parley.Autonomy{Enabled: true, MaxConsecutive: 3,
@@ -83,7 +83,7 @@ func timersAreRows(t *testing.T, f *fixture) {
 	check(port.TimerQuery{Session: ID(1), Status: parley.TimerGone}, "ann two cancelled user_message",
 		"ann three\u2028 cancelled user_message")
 
-	// The same message took back what was owed unasked, and nothing else.
+	// The same message cancelled the effect of the autonomous message, and no other.
 	effects, err := f.Tenant(tenant).Effects(ctx, port.EffectQuery{Limit: 10})
 	if err != nil || len(effects) != 2 {
 		t.Fatalf("%+v, %v", effects, err)
@@ -101,7 +101,7 @@ func timersAreRows(t *testing.T, f *fixture) {
 	}
 }
 
-// owes is a session whose run ended at a time, a second after its effect was made.
+// owes opens a session whose run ended at the returned time, one second after its effect was created.
 func (f *fixture) owes(id parley.SessionID, opened time.Time) (ended time.Time) {
 	l := f.born(id, "ann", opened, nil)
 	l.do(parley.SubmitInput{Content: "do it", Request: "r", Agent: parley.AgentRef{Name: "helper"}, Deliver: true})
@@ -109,7 +109,7 @@ func (f *fixture) owes(id parley.SessionID, opened time.Time) (ended time.Time) 
 	return l.at
 }
 
-// effect is the one effect of a session.
+// effect returns the only effect of a session.
 func (f *fixture) effect(id parley.SessionID) port.EffectInfo {
 	f.t.Helper()
 	list, err := f.Tenant(tenant).Effects(context.Background(), port.EffectQuery{Session: id, Limit: 10})
@@ -119,7 +119,7 @@ func (f *fixture) effect(id parley.SessionID) port.EffectInfo {
 	return list[0]
 }
 
-// effectsAreDeliveredOrFail: attempts are counted, and what nobody came for fails.
+// effectsAreDeliveredOrFail checks that attempts are counted, and that an effect fails if no client fetches it.
 func effectsAreDeliveredOrFail(t *testing.T, f *fixture) {
 	ctx, effects := context.Background(), f.effect
 	made := f.owes(ID(1), t0).Add(-time.Second)
@@ -165,7 +165,7 @@ func effectsAreDeliveredOrFail(t *testing.T, f *fixture) {
 		t.Errorf("what was delivered is executing: %+v, %v", effects(ID(2)), err)
 	}
 
-	// What is executing is pending again after its time, and not before.
+	// An executing effect becomes pending again when its lease has run out, not before.
 	f.reopen()
 	logs = f.Tenant(tenant)
 	for _, c := range []struct {
@@ -209,7 +209,7 @@ func effectsAreDeliveredOrFail(t *testing.T, f *fixture) {
 	}
 }
 
-// effectsAreSetAside: one that can never be delivered fails.
+// effectsAreSetAside checks that an effect fails if it can never be delivered.
 func effectsAreSetAside(t *testing.T, f *fixture) {
 	ctx, logs, at := context.Background(), f.Tenant(tenant), t0.Add(5*time.Hour)
 	f.owes(ID(5), t0)

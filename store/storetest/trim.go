@@ -16,7 +16,7 @@ func treesAreFollowedFromAnywhere(t *testing.T, f *fixture) {
 	var want []parley.Event
 	heads := map[int]parley.Seq{}
 	for i := range 60 {
-		s := []int{1, 1, 2, 1, 3, 9}[i%6] // 9 is no part of it
+		s := []int{1, 1, 2, 1, 3, 9}[i%6] // session 9 is not in the tree
 		b := batch(ID(s), heads[s], 1+i%3)
 		heads[s] = b.Summary.Head
 		root := ID(1)
@@ -45,9 +45,9 @@ func treesAreFollowedFromAnywhere(t *testing.T, f *fixture) {
 	}
 }
 
-// trimmedPiecesAreMissedByNobody deletes the pieces of one output that was
-// finished long ago, and none of those that were finished lately, not at all, or
-// that are no pieces of an output.
+// trimmedPiecesAreMissedByNobody deletes the pieces of an output that finished
+// long ago. It keeps the pieces of outputs that finished recently or not at
+// all, and chunks that belong to no output.
 func trimmedPiecesAreMissedByNobody(t *testing.T, f *fixture) {
 	ctx := context.Background()
 	output := func(id parley.SessionID, old bool, bodies ...parley.EventBody) port.Batch {
@@ -111,11 +111,11 @@ func trimmedPiecesAreMissedByNobody(t *testing.T, f *fixture) {
 		t.Fatal(err)
 	}
 	f.same(tree, want)
-	more := f.mustAppend(batch(ID(1), 6, 1)) // the head is where it was
+	more := f.mustAppend(batch(ID(1), 6, 1)) // the head has not moved
 	f.same(f.log(ID(1)), append(want, more...))
 	future := output(ID(5), true, parley.OutputStarted{}, piece(0), piece(1), said)
 	for i := range future.Events {
-		future.Events[i].At = t0.Add(1000 * time.Hour) // a clock that jumped
+		future.Events[i].At = t0.Add(1000 * time.Hour) // as after a jump of the clock
 	}
 	f.mustAppend(future)
 	f.mustAppend(output(ID(6), true, parley.OutputStarted{}, piece(0), piece(1), said))

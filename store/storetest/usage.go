@@ -10,7 +10,7 @@ import (
 	"parley/port"
 )
 
-// usageIsAddedUp: what users have used is known by day, and what they store.
+// usageIsAddedUp checks the usage of users by day, and their stored bytes.
 func usageIsAddedUp(t *testing.T, f *fixture) {
 	ctx, day := context.Background(), 24*time.Hour
 	work := func(n int, owner parley.PrincipalID, at time.Time, calls int) {
@@ -72,7 +72,7 @@ func usageIsAddedUp(t *testing.T, f *fixture) {
 	}
 }
 
-// logged is the size of a log in bytes.
+// logged returns the size of a log in bytes.
 func (f *fixture) logged(id parley.SessionID) (n int64) {
 	f.t.Helper()
 	log, err := f.Tenant(tenant).Events(context.Background(), id, 0, 1<<20)

@@ -1,8 +1,8 @@
-// Package pgtest gives tests a PostgreSQL server: the one that
-// PARLEY_TEST_POSTGRES_URL names, or a throw-away one made from the programs
-// that are installed, with nothing turned off that makes commits durable.
+// Package pgtest gives tests a PostgreSQL server. This is the server that
+// PARLEY_TEST_POSTGRES_URL names, or a throw-away server made from the
+// installed programs, with all durability settings on.
 //
-// A package that uses it calls Stop when its tests are over.
+// A package that uses it must call Stop after its tests.
 package pgtest
 
 import (
@@ -19,21 +19,21 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Variable names the server to use, by the URL of a database whose user may
-// create others.
+// Variable names the environment variable with the URL of a database whose user
+// may create others.
 const Variable = "PARLEY_TEST_POSTGRES_URL"
 
 var (
-	mu      sync.Mutex // guards the following
+	mu      sync.Mutex // guards the fields below
 	started bool
-	own     *Server // nil: there is none
+	own     *Server // nil: there is no throw-away server
 	failed  error   // why there is none
 
 	databases atomic.Int64
 )
 
-// Database makes an empty database and returns its URL. It is dropped when the
-// test has ended. Where there is no server the test is skipped, saying why.
+// Database creates an empty database and returns its URL. The end of the test
+// drops it. Without a server, Database skips the test with the reason.
 func Database(t testing.TB) string {
 	t.Helper()
 	if url := os.Getenv(Variable); url != "" {
@@ -42,8 +42,8 @@ func Database(t testing.TB) string {
 	return Own(t).Database(t)
 }
 
-// Copy makes a database with the contents of another, to which nobody may be
-// connected, and returns its URL. It is dropped when the test has ended.
+// Copy creates a copy of another database, which must have no connections, and
+// returns its URL. The end of the test drops the copy.
 func Copy(t testing.TB, of string) string {
 	t.Helper()
 	u, err := url.Parse(of)
@@ -71,8 +71,8 @@ func database(t testing.TB, base, template string) string {
 	return u.String()
 }
 
-// Own is the throw-away server of this process, for tests that harm it. They
-// are skipped where it cannot be had.
+// Own returns the throw-away server of this process, for tests that harm it. If
+// there is none, Own skips the test.
 func Own(t testing.TB) *Server {
 	t.Helper()
 	mu.Lock()
@@ -90,8 +90,8 @@ func Own(t testing.TB) *Server {
 	return own
 }
 
-// New is another throw-away server, for a test that harms it while others use
-// the first. It ends with the test.
+// New starts another throw-away server, for a test that harms it while other
+// tests use the first. It stops with the test.
 func New(t testing.TB) *Server {
 	t.Helper()
 	s, err := start()
@@ -128,9 +128,9 @@ func administer(t testing.TB, address, statement string) {
 	}
 }
 
-// Role makes a role that can log in, with options such as BYPASSRLS, and returns
-// its name and the URL of the database for it. It is dropped, with what it owns
-// there, when the test has ended.
+// Role creates a role that can log in, with options such as BYPASSRLS. It
+// returns the name of the role and the URL of the database for it. The end of
+// the test drops the role and its objects.
 func Role(t testing.TB, address, options string) (name, as string) {
 	t.Helper()
 	u, err := url.Parse(address)

@@ -20,20 +20,21 @@ import (
 	"parley/store/storetest"
 )
 
-// A Server is a process of this one's own. It can be reached only through a
-// socket in its folder, and dies with the process that started it.
+// A Server is a PostgreSQL server started by this process. It can be reached
+// only through a socket in its folder, and dies with this process.
 type Server struct {
 	dir      string
 	programs string
-	as       *syscall.Credential // nil: as whoever runs the test
+	as       *syscall.Credential // nil: runs as the user of the test
 	cmd      *exec.Cmd
 }
 
 var errNoPrograms = errors.New("initdb and postgres are not installed")
 
-// programs is the folder that has initdb and postgres, of the newest version.
+// programs returns the folder of initdb and postgres, of the newest version
+// installed.
 func programs() (string, error) {
-	places, err := filepath.Glob("/usr/lib/postgresql/[1-9][0-9]/bin") // Debian's
+	places, err := filepath.Glob("/usr/lib/postgresql/[1-9][0-9]/bin") // on Debian
 	if err != nil {
 		return "", err
 	}
@@ -48,8 +49,8 @@ func programs() (string, error) {
 	return "", errNoPrograms
 }
 
-// Program is the path of one of PostgreSQL's programs. A test that needs one is
-// skipped where there is none.
+// Program returns the path of one of PostgreSQL's programs. If it is missing,
+// Program skips the test.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	bin, err := programs()
@@ -79,8 +80,8 @@ func start() (*Server, error) {
 	return s, nil
 }
 
-// prepare makes the data folder. PostgreSQL does not run as root, so root runs
-// it as the user that the packages make for it.
+// prepare creates the data folder. PostgreSQL does not run as root, so root
+// runs it as the user that the packages create for it.
 func (s *Server) prepare() error {
 	if os.Geteuid() == 0 {
 		u, err := user.Lookup("postgres")
@@ -112,7 +113,7 @@ func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
 func (s *Server) url() string { return "postgres://postgres@/postgres?host=" + s.dir }
 
-// Database is like the function of that name, on this server.
+// Database is like the function Database, on this server.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
 	return database(t, s.url(), "template0")
@@ -145,7 +146,7 @@ func (s *Server) launch() error {
 		if err == nil {
 			return conn.Close(ctx)
 		}
-		select { // a server on its way up has no other way to say so
+		select { // poll: a starting server does not signal that it is ready
 		case <-ctx.Done():
 			said, _ := os.ReadFile(log.Name())
 			return fmt.Errorf("%w\n%s", err, said)
@@ -154,17 +155,17 @@ func (s *Server) launch() error {
 	}
 }
 
-// Crash ends the server at once, as pg_ctl stop -m immediate does: nobody is
-// told, and the next start has to recover.
+// Crash ends the server at once, as pg_ctl stop -m immediate does: clients get
+// no notice, and the next start has to recover.
 func (s *Server) Crash() {
 	_ = s.cmd.Process.Signal(syscall.SIGQUIT)
-	_ = s.cmd.Wait() // it does not end well
+	_ = s.cmd.Wait() // a crash returns an error
 }
 
-// Shut ends the server in good order, as pg_ctl stop -m fast does.
+// Shut stops the server in good order, as pg_ctl stop -m fast does.
 func (s *Server) Shut() {
 	_ = s.cmd.Process.Signal(syscall.SIGINT)
-	_ = s.cmd.Wait() // how it ends is of no interest
+	_ = s.cmd.Wait() // the exit status does not matter
 }
 
 // Kill ends every process of the server with SIGKILL.
@@ -174,24 +175,24 @@ func (s *Server) Kill() error {
 		return err
 	}
 	for _, pid := range all {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // one that has ended is as dead
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended already
 	}
-	_ = s.cmd.Wait() // it does not end well
+	_ = s.cmd.Wait() // a kill returns an error
 	return nil
 }
 
-// Launch starts the server again after it was ended.
+// Launch starts the server again after it has ended.
 func (s *Server) Launch() error { return s.launch() }
 
-// Freeze stops every process of the server where it is: connections stay, and
-// nothing answers. thaw lets them go on.
+// Freeze suspends every process of the server: connections stay open, but get
+// no answer. thaw resumes them.
 func (s *Server) Freeze() (thaw func(), err error) {
 	frozen, err := s.processes()
 	if err != nil {
 		return nil, err
 	}
 	for _, pid := range frozen {
-		_ = syscall.Kill(pid, syscall.SIGSTOP) // one that has ended is as silent
+		_ = syscall.Kill(pid, syscall.SIGSTOP) // it may have ended already
 	}
 	return func() {
 		for _, pid := range frozen {
@@ -200,7 +201,7 @@ func (s *Server) Freeze() (thaw func(), err error) {
 	}, nil
 }
 
-// processes lists the server's, first the one that starts the others.
+// processes lists the server's processes, the main one first.
 func (s *Server) processes() ([]int, error) {
 	main := strconv.Itoa(s.cmd.Process.Pid)
 	children, err := os.ReadFile("/proc/" + main + "/task/" + main + "/children")
@@ -220,7 +221,7 @@ func (s *Server) processes() ([]int, error) {
 
 func (s *Server) stop() {
 	if s.cmd != nil && s.cmd.Process != nil {
-		s.Crash() // what it holds is thrown away
+		s.Crash() // its data is thrown away
 	}
 	os.RemoveAll(s.dir)
 }
