@@ -20,8 +20,8 @@ import (
 	"parley/transport/jsonrpc"
 )
 
-// A fake is a program in this process. The last words of a prompt choose what it
-// does with it.
+// A fake is a program that runs in this process. The last words of a prompt
+// choose its behaviour.
 type fake struct {
 	conn   *jsonrpc.Conn
 	do     func(f *fake, prompt []string, answer jsonrpc.Answer)
@@ -72,7 +72,7 @@ func (f *fake) say(text string) {
 	f.update(map[string]any{"sessionUpdate": "agent_message_chunk", "content": textBlock(text)})
 }
 
-// call asks Parley for something, and returns the answer or the error as text.
+// call sends a request to Parley, and returns the answer or the error as text.
 func (f *fake) call(method string, params map[string]any) string {
 	params["sessionId"] = "s1"
 	var result json.RawMessage
@@ -84,7 +84,7 @@ func (f *fake) call(method string, params map[string]any) string {
 
 var endTurn = map[string]any{"stopReason": "end_turn"}
 
-// A rig is Programs with fakes.
+// A rig is a Programs whose programs are fakes.
 type rig struct {
 	*Programs
 	t       *testing.T
@@ -128,8 +128,8 @@ func newRig(t *testing.T, do func(*fake, []string, jsonrpc.Answer), change ...fu
 	return r
 }
 
-// ask adds a message of the user and returns what comes, as text, with the error at
-// the end. Heed is told of what is no text.
+// ask adds a message of the user and returns the answer as text, with the error at the end. heed is called for all
+// parts of the answer that are not text.
 func (r *rig) ask(ctx context.Context, text string, heed ...func(port.RemoteAnswer, port.RemoteSaid)) string {
 	r.t.Helper()
 	r.request.Messages = append(r.request.Messages, parley.Message{Role: parley.RoleUser, Text: text})
@@ -162,7 +162,7 @@ func echo(f *fake, prompt []string, answer jsonrpc.Answer) {
 	answer(endTurn, nil)
 }
 
-// TestAConversation: a program hears what it has not heard, and nothing twice.
+// TestAConversation checks that a program gets every message that it does not know, and none twice.
 func TestAConversation(t *testing.T) {
 	r := newRig(t, echo)
 	r.request.Instructions, r.request.Context = "Be brief.", "I live in Oslo."
@@ -172,14 +172,14 @@ func TestAConversation(t *testing.T) {
 	if got := r.ask(t.Context(), "two"); got != "two" {
 		t.Error(got)
 	}
-	// What others said in between is told, and that something was said is not.
+	// The program gets messages that others have sent in between, but not its own answers.
 	r.request.Messages = append(r.request.Messages, parley.Message{Role: parley.RoleUser, Text: "you there"},
 		parley.Message{Role: parley.RoleAssistant, Text: "yes"})
 	if got := r.ask(t.Context(), "three"); got != "This was said before in this conversation:\n\nuser: you there\n\n"+
 		"assistant: yes\n|three" {
 		t.Error(got)
 	}
-	// A conversation that became another one is told anew.
+	// If the conversation was changed, the program gets it again from the start.
 	r.request.Messages = []parley.Message{{Role: parley.RoleUser, Text: "a summary"}}
 	if got := r.ask(t.Context(),
 		"four"); got != "Be brief.|I live in Oslo.|This was said before in this conversation:\n"+
@@ -194,7 +194,7 @@ func TestAConversation(t *testing.T) {
 	}
 }
 
-// TestWhatItIsOffered depends on the tools that the agent may use.
+// TestWhatItIsOffered checks that the capabilities offered to the program depend on the tools that the agent may use.
 func TestWhatItIsOffered(t *testing.T) {
 	r := newRig(t, echo)
 	r.request.Agent.Tools = []string{"read_file"}
@@ -204,7 +204,7 @@ func TestWhatItIsOffered(t *testing.T) {
 	}
 }
 
-// TestEverythingItSays becomes what the engine is told.
+// TestEverythingItSays checks the event for each update that a program can send.
 func TestEverythingItSays(t *testing.T) {
 	r := newRig(t, func(f *fake, _ []string, answer jsonrpc.Answer) {
 		f.update(map[string]any{"sessionUpdate": "agent_thought_chunk", "content": textBlock("hm")})
@@ -259,7 +259,7 @@ func TestEverythingItSays(t *testing.T) {
 	}
 }
 
-// TestPermissions: what a person decides is the option that says so, and no more.
+// TestPermissions checks that a decision selects the option for this one call, never a permanent one.
 func TestPermissions(t *testing.T) {
 	options := []any{map[string]any{"optionId": "ever", "kind": "allow_always"},
 		map[string]any{"optionId": "yes", "kind": "allow_once"},
@@ -303,7 +303,7 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// TestFilesAndTerminals: what the program wants of the server are calls of its tools.
+// TestFilesAndTerminals checks that requests for files and terminals become calls of the server's tools.
 func TestFilesAndTerminals(t *testing.T) {
 	r := newRig(t, func(f *fake, prompt []string, answer jsonrpc.Answer) {
 		switch prompt[0] {
@@ -379,8 +379,8 @@ func TestFilesAndTerminals(t *testing.T) {
 	}
 }
 
-// TestCancel tells the program, and ends one that does not listen. Whatever it waits
-// for is answered.
+// TestCancel checks that a program is told to cancel, and is ended if it does not. All of its pending requests are
+// answered.
 func TestCancel(t *testing.T) {
 	outcome := make(chan string, 1)
 	r := newRig(t, func(f *fake, prompt []string, answer jsonrpc.Answer) {
@@ -414,8 +414,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestDeath: a program that dies takes its answer with it, and is started again for
-// the next message. One that can load its session is asked to.
+// TestDeath checks that the answer ends when its program dies, and that the next message starts the program again. A
+// program that can load its session is asked to do so.
 func TestDeath(t *testing.T) {
 	for _, loads := range []bool{false, true} {
 		t.Run(fmt.Sprint(loads), func(t *testing.T) {
@@ -455,7 +455,7 @@ func TestDeath(t *testing.T) {
 	}
 }
 
-// TestBadPrograms: what is no agent is told so, in words that say what to do.
+// TestBadPrograms checks the errors for programs that are not agents. They must help to fix the cause.
 func TestBadPrograms(t *testing.T) {
 	huge := []byte(`{"jsonrpc":"2.0","method":"session/update","params":"` + strings.Repeat("x", maxLine) + "\"}\n")
 	for name, bad := range map[string]struct {
@@ -495,7 +495,7 @@ func TestBadPrograms(t *testing.T) {
 		}, want: "not asked: The program of agent prog does not start: it ended with exit code 1: no module."},
 		"old": {change: func(o *Options) {
 			o.Run = func(ctx context.Context, l Launch) (string, error) {
-				if _, err := bufio.NewReader(l.Input).ReadString('\n'); err != nil { // an earlier answer is to no request
+				if _, err := bufio.NewReader(l.Input).ReadString('\n'); err != nil { // unsolicited answer
 					return "", err
 				}
 				fmt.Fprintln(l.Reply, `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":9}}`)
@@ -525,7 +525,7 @@ func TestBadPrograms(t *testing.T) {
 	}
 }
 
-// TestPrograms: each session has its own, and there are not any number of them.
+// TestPrograms checks that each session has its own program, and that the number of programs is limited.
 func TestPrograms(t *testing.T) {
 	block := make(chan struct{})
 	r := newRig(t, func(f *fake, prompt []string, answer jsonrpc.Answer) {
@@ -570,7 +570,7 @@ func TestPrograms(t *testing.T) {
 	<-done
 }
 
-// TestIdlePrograms are ended.
+// TestIdlePrograms checks that idle programs are ended.
 func TestIdlePrograms(t *testing.T) {
 	r := newRig(t, echo, func(o *Options, _ *fake) { o.Times.Idle = time.Millisecond })
 	r.ask(t.Context(), "go")

@@ -17,53 +17,52 @@ import (
 )
 
 const (
-	maxApprovals = 16   // of one answer that are open
-	maxMade      = 64   // calls of one answer that the server makes at the same time
-	maxTools     = 4096 // calls of the program's own in one answer
+	maxApprovals = 16   // open approvals of one answer
+	maxMade      = 64   // concurrent calls by the server for one answer
+	maxTools     = 4096 // the program's own calls in one answer
 )
 
-// An answer is one message to a program, and what the program says and wants until
-// its last word.
+// An answer is one message to a program, and everything that the program sends until it ends the answer.
 type answer struct {
 	at       *program
-	ctx      context.Context // of who asked
+	ctx      context.Context // of the caller of Ask
 	session  string
-	roots    []string // names of the project's folder
+	roots    []string // paths of the project's folder
 	said     chan port.RemoteSaid
-	left     chan struct{} // closed when nobody listens any more
-	answered chan struct{} // closed when the program has had its last word, or is lost
+	left     chan struct{} // closed when the caller has stopped reading
+	answered chan struct{} // closed when the program has ended the answer, or is lost
 	result   promptResult  // set before answered is closed
-	err      error         // likewise
+	err      error         // set before answered is closed
 
-	// Of the goroutine that reads what the program says.
+	// The fields below belong to the goroutine that reads from the program.
 	tools   map[string]*toolCall
-	message string // the id of what it says
-	cost    int64  // of the session, in millionths of a US dollar
+	message string // id of the program's current message
+	cost    int64  // of the session so far, in millionths of a US dollar
 
-	mu        sync.Mutex // guards the following; leaf
+	mu        sync.Mutex // guards the fields below; no other lock is taken under it
 	keys      int
 	open      map[string]*permission // approvals, by key
-	made      map[string]*made       // calls of the server, by key
+	made      map[string]*made       // calls made by the server, by key
 	terminals map[string]*terminal
 	context   parley.ContextSize
-	over      bool // nothing more of it is heard
+	over      bool // ignore everything that follows
 }
 
-// A toolCall is a call of the program's own.
+// A toolCall is a call that the program makes itself.
 type toolCall struct {
 	fields  toolFields
 	content []part
-	keys    []string // under which it stands in the log, and has not ended
+	keys    []string // keys in the log of calls that have not ended
 	ended   bool
 }
 
-// A permission is what a person is asked.
+// A permission is a request for a person's decision.
 type permission struct {
 	options []option
 	respond jsonrpc.Answer
 }
 
-// A made call is one that the server makes; it is told what becomes of it.
+// A made call is a call by the server for the program. Its functions are called as the call progresses.
 type made struct {
 	started func()
 	printed func(string)
@@ -72,7 +71,7 @@ type made struct {
 
 func newAnswer(ctx context.Context, at *program, r port.RemoteRequest) *answer {
 	roots := []string{r.Root}
-	if real, err := filepath.EvalSymlinks(r.Root); err == nil && real != r.Root { // a program may find it out
+	if real, err := filepath.EvalSymlinks(r.Root); err == nil && real != r.Root { // a program may use either path
 		roots = append(roots, real)
 	}
 	return &answer{at: at, ctx: ctx, session: at.known.session, roots: roots, said: make(chan port.RemoteSaid, 64),
@@ -80,8 +79,8 @@ func newAnswer(ctx context.Context, at *program, r port.RemoteRequest) *answer {
 		open: map[string]*permission{}, made: map[string]*made{}, terminals: map[string]*terminal{}, cost: at.spent}
 }
 
-// say hands something to who listens. Waiting for that is right: nothing else comes
-// from this program.
+// say passes s to the caller that reads the answer. It may block: a program sends nothing but the updates of this
+// answer.
 func (a *answer) say(s port.RemoteSaid) {
 	select {
 	case a.said <- s:
@@ -90,10 +89,10 @@ func (a *answer) say(s port.RemoteSaid) {
 	}
 }
 
-// finish notes the program's last word.
+// finish sets the result of the answer.
 func (a *answer) finish(r promptResult, err error) { a.result, a.err = r, err }
 
-// Said yields what the program says. See port.RemoteAnswer.
+// Said yields the updates of the program. See port.RemoteAnswer.
 func (a *answer) Said() iter.Seq2[port.RemoteSaid, error] {
 	return func(yield func(port.RemoteSaid, error) bool) {
 		defer a.leave()
@@ -124,8 +123,8 @@ func (a *answer) Said() iter.Seq2[port.RemoteSaid, error] {
 	}
 }
 
-// last yields what is left of an answer, and how it ended. The reader has handed
-// over everything that came before the last word.
+// last yields the remaining updates, and the end of the answer. By now the
+// reader has passed on everything that came before the end.
 func (a *answer) last(yield func(port.RemoteSaid, error) bool) {
 	for {
 		select {
@@ -142,13 +141,13 @@ func (a *answer) last(yield func(port.RemoteSaid, error) bool) {
 	yield(said, err)
 }
 
-// end is the last word of the program as people are told it.
+// end returns the end of the answer in the form that users see.
 func (a *answer) end() (port.RemoteSaid, error) {
 	if a.err != nil {
 		if _, refused := errors.AsType[*jsonrpc.Error](a.err); refused {
 			return port.RemoteSaid{}, parley.Errorf(parley.CodeModel, "%s", errorText(a.err))
 		}
-		<-a.at.gone // to know why
+		<-a.at.gone // then lastWords knows the reason
 		if a.at.Programs.ctx.Err() != nil {
 			return port.RemoteSaid{}, &parley.Error{Code: parley.CodeInterrupted,
 				Message: "The server stopped in the " +
@@ -182,15 +181,15 @@ func (a *answer) waits() bool {
 	return len(a.open)+len(a.made) > 0
 }
 
-// leave ends the answer on this side. A program that has not had its last word is
-// told to stop, and ended if it does not.
+// leave ends the answer on this side. If the program has not ended the answer,
+// it is told to cancel, and killed if it does not.
 func (a *answer) leave() {
 	close(a.left)
 	a.drop()
 	select {
 	case <-a.answered:
 	default:
-		_ = a.at.conn.Notify(methodCancel, ofSession{a.session}) // one that is gone needs not be told
+		_ = a.at.conn.Notify(methodCancel, ofSession{a.session}) // fails only if the program is gone
 		timer := time.NewTimer(a.at.Times.Cancel)
 		select {
 		case <-a.answered:
@@ -208,7 +207,7 @@ func (a *answer) leave() {
 	a.at.release()
 }
 
-// drop answers everything that the program waits for: nobody will.
+// drop answers all pending requests of the program: they will get no decision or result.
 func (a *answer) drop() {
 	a.mu.Lock()
 	a.over = true
@@ -223,7 +222,7 @@ func (a *answer) drop() {
 	}
 }
 
-// update takes a piece of news. It is called by the reader.
+// update handles an update of the program. The reader calls it.
 func (a *answer) update(p updateParams) {
 	u := p.Update
 	if p.Session != a.session {
@@ -234,7 +233,7 @@ func (a *answer) update(p updateParams) {
 		a.chunk(u)
 	case "tool_call", "tool_call_update":
 		var content []part
-		_ = json.Unmarshal(u.Content, &content) // what cannot be read is not shown
+		_ = json.Unmarshal(u.Content, &content) // content that cannot be decoded is not shown
 		if t := a.tool(u.toolFields, content); t != nil {
 			a.progress(t)
 		}
@@ -289,8 +288,8 @@ func (a *answer) chunk(u update) {
 	}
 }
 
-// tool is the call that the program speaks of, with what it says of it now. It is
-// nil if there are too many.
+// tool returns the call that an update refers to, with the new fields merged
+// in. It returns nil if there are too many calls.
 func (a *answer) tool(said toolFields, content []part) *toolCall {
 	t := a.tools[said.ID]
 	if t == nil {
@@ -324,8 +323,8 @@ func (a *answer) tool(said toolFields, content []part) *toolCall {
 	return t
 }
 
-// progress tells how far a call of the program's own is. One that is only announced
-// may still be asked about, and is not told.
+// progress reports the state of one of the program's own calls. It does not report a call that was only announced: the
+// program may still ask for permission.
 func (a *answer) progress(t *toolCall) {
 	switch status := t.fields.Status; {
 	case t.ended:
@@ -349,7 +348,7 @@ func (a *answer) progress(t *toolCall) {
 	}
 }
 
-// key is a new name for something in the log.
+// key returns a new key for a call or an approval in the log.
 func (a *answer) key() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -357,21 +356,20 @@ func (a *answer) key() string {
 	return fmt.Sprintf("acp-%d", a.keys)
 }
 
-// Decide says what became of an approval. See port.RemoteAnswer.
+// Decide passes the decision on an approval to the program. See port.RemoteAnswer.
 func (a *answer) Decide(d port.RemoteDecision) {
 	a.mu.Lock()
 	p := a.open[d.Key]
 	delete(a.open, d.Key)
 	a.mu.Unlock()
 	if p != nil {
-		a.at.heard.Store(time.Now().UnixNano()) // it is the program's turn again
+		a.at.heard.Store(time.Now().UnixNano()) // the program's turn begins
 		p.respond(permissionResult{choose(p.options, d.Allowed)}, nil)
 	}
 }
 
-// choose picks the option that says what a person said and no more: Parley remembers
-// itself what is allowed for good. A program that offers only to be allowed for good
-// is told that the question was cancelled.
+// choose picks the option that allows or rejects this one call, because Parley itself remembers permanent permissions.
+// If the program offers only a permanent permission, the request is answered as cancelled.
 func choose(options []option, allowed bool) outcome {
 	kinds := []string{"reject_once", "reject_always"}
 	if allowed {
@@ -387,7 +385,7 @@ func choose(options []option, allowed bool) outcome {
 	return outcome{Outcome: "cancelled"}
 }
 
-// Made says what becomes of a call of the server. See port.RemoteAnswer.
+// Made handles the progress of a call by the server. See port.RemoteAnswer.
 func (a *answer) Made(n port.RemoteMade) {
 	a.mu.Lock()
 	m := a.made[n.Key]

@@ -12,12 +12,12 @@ import (
 	"parley/transport/jsonrpc"
 )
 
-// What a program asks of Parley. Files and terminals are calls of the server's own
-// tools; they are judged, allowed and made elsewhere.
+// This file handles the requests of a program. Files and terminals become calls of the server's own tools; other
+// packages judge, allow and execute them.
 
 const codeCancelled = -32800
 
-// request takes a request. It is called by the reader.
+// request handles a request. The reader calls it.
 func (a *answer) request(method string, params json.RawMessage, respond jsonrpc.Answer) {
 	var of ofSession
 	if err := json.Unmarshal(params, &of); err != nil {
@@ -44,7 +44,7 @@ func (a *answer) request(method string, params json.RawMessage, respond jsonrpc.
 	}
 }
 
-// takes reads the parameters of a request.
+// takes returns a handler that decodes the parameters of a request.
 func takes[P any](do func(P, jsonrpc.Answer)) func(json.RawMessage, jsonrpc.Answer) {
 	return func(raw json.RawMessage, respond jsonrpc.Answer) {
 		var p P
@@ -56,10 +56,10 @@ func takes[P any](do func(P, jsonrpc.Answer)) func(json.RawMessage, jsonrpc.Answ
 	}
 }
 
-// permission has a person asked.
+// permission asks a person for a decision.
 func (a *answer) permission(p permissionParams, respond jsonrpc.Answer) {
 	var content []part
-	_ = json.Unmarshal(p.Call.Content, &content) // what cannot be read is not shown
+	_ = json.Unmarshal(p.Call.Content, &content) // content that cannot be decoded is not shown
 	t := a.tool(p.Call.toolFields, content)
 	if t == nil || t.ended {
 		respond(nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "There is no tool call %.80q that could be allowed.",
@@ -94,7 +94,7 @@ func (t *toolCall) paths() (list []string) {
 	return list
 }
 
-// call has the server make a call, of which m is told.
+// call asks the server to make a call. m gets its progress.
 func (a *answer) call(tool string, arguments any, m *made) (key string) {
 	key = a.key()
 	a.mu.Lock()
@@ -115,7 +115,7 @@ func (a *answer) call(tool string, arguments any, m *made) (key string) {
 	return key
 }
 
-// refusal is the answer to a request that came to nothing.
+// refusal returns the error for a request whose call did not succeed.
 func refusal(r port.RemoteResult) *jsonrpc.Error {
 	switch {
 	case r.Outcome == parley.CallCancelled:
@@ -126,7 +126,7 @@ func refusal(r port.RemoteResult) *jsonrpc.Error {
 	return jsonrpc.Errorf(jsonrpc.CodeInternal, "%s", r.Text)
 }
 
-// whole is a call whose result is all there is to it.
+// whole returns a call that is answered only once, with its result.
 func whole(respond jsonrpc.Answer, result func(text string) any) *made {
 	return &made{started: func() {}, printed: func(string) {}, ended: func(r port.RemoteResult) {
 		if r.Outcome != parley.CallSucceeded {
@@ -137,8 +137,8 @@ func whole(respond jsonrpc.Answer, result func(text string) any) *made {
 	}}
 }
 
-// relative is a path as the server's tools take it. One that leads elsewhere stays as
-// it is: it is for the workspace to refuse it.
+// relative returns a path relative to the project, as the server's tools expect it. It leaves other paths as they are:
+// the workspace refuses them.
 func (a *answer) relative(path string) string {
 	for _, root := range a.roots {
 		if rel, err := filepath.Rel(root, path); err == nil && filepath.IsAbs(path) && filepath.IsLocal(rel) {
@@ -173,14 +173,14 @@ type terminal struct {
 	key     string
 	limit   int
 	output  string
-	cut     bool // the beginning of the output is lost
+	cut     bool // the beginning of the output was cut off
 	exit    *exitStatus
 	waiting []jsonrpc.Answer
 }
 
 const (
-	longest        = 10 * 60 * 1000 // milliseconds that a command may take
-	maxTerminalOut = 1 << 20        // bytes that are kept of its output
+	longest        = 10 * 60 * 1000 // maximum duration of a command, in milliseconds
+	maxTerminalOut = 1 << 20        // maximum size of the kept output, in bytes
 )
 
 func (a *answer) terminal(p terminalParams, respond jsonrpc.Answer) {
@@ -217,7 +217,7 @@ func (a *answer) terminal(p terminalParams, respond jsonrpc.Answer) {
 		defer a.mu.Unlock()
 		t.print(text)
 	}, ended: func(r port.RemoteResult) {
-		respond(nil, refusal(r)) // if it was not created
+		respond(nil, refusal(r)) // only if created has not been called
 		a.mu.Lock()
 		t.end(r)
 		waiting, exit := t.waiting, t.exit
@@ -232,7 +232,7 @@ func (a *answer) terminal(p terminalParams, respond jsonrpc.Answer) {
 	a.mu.Unlock()
 }
 
-// print adds output, and keeps the end of it.
+// print adds output. It keeps only the end.
 func (t *terminal) print(text string) {
 	t.output += text
 	if over := len(t.output) - t.limit; over > 0 {
@@ -243,7 +243,7 @@ func (t *terminal) print(text string) {
 	}
 }
 
-// end notes how the command ended. What it printed is known as a whole then.
+// end records the end of the command. The result may have the complete output.
 func (t *terminal) end(r port.RemoteResult) {
 	if r.Text != "" {
 		t.output, t.cut = "", false

@@ -16,7 +16,7 @@ import (
 	"parley/transport/jsonrpc"
 )
 
-// A program is a process that answers in one session of Parley.
+// A program is a process that answers for one session of Parley.
 type program struct {
 	*Programs
 	key
@@ -25,28 +25,28 @@ type program struct {
 	ctx     context.Context
 	stop    context.CancelFunc
 	served  chan struct{} // closed when its connection has ended
-	gone    chan struct{} // closed when nothing of it is left
+	gone    chan struct{} // closed when the process and the connection have ended
 	stderr  tail
-	ended   string // how; set before gone is closed
-	failed  error  // why it did not start; likewise
-	silly   error  // why it was ended; likewise
+	ended   string // how the process ended; set before gone is closed
+	failed  error  // why it did not start; set before gone is closed
+	silly   error  // why it was killed; set before gone is closed
 	heard   atomic.Int64
 	current atomic.Pointer[answer]
-	broken  int // lines; of the reader
+	broken  int // number of invalid lines; used by the reader only
 
 	busy  bool        // guarded by Programs.mu
-	since time.Time   // likewise: when it was last of use
-	idle  *time.Timer // likewise
+	since time.Time   // guarded by Programs.mu; end of the last use
+	idle  *time.Timer // guarded by Programs.mu
 
-	loads bool  // likewise; changed by who uses the program
-	known known // likewise
+	loads bool  // guarded by Programs.mu; changed by the user of the program
+	known known // guarded by Programs.mu; changed by the user of the program
 	spent int64 // what the session has cost so far, in millionths of a US dollar
 }
 
-// known is what a program knows of a conversation.
+// known is the part of a conversation that a program has.
 type known struct {
-	session string // the program's name for it
-	given   int    // messages of the conversation
+	session string // the program's id for it
+	given   int    // number of messages of the conversation
 	digest  [32]byte
 }
 
@@ -64,8 +64,8 @@ func newProgram(p *Programs, k key, agent string, in, out *os.File) *program {
 func (at *program) run(l Launch) {
 	ended, err := at.Run(at.ctx, l)
 	at.ended, at.failed = ended, err
-	l.Input.Close() // who waits to write is told
-	l.Reply.Close() // who waits to read is told, after what was written
+	l.Input.Close() // writers get an error
+	l.Reply.Close() // readers get end of file after the written data
 	select {
 	case <-at.served:
 	case <-at.ctx.Done():
@@ -81,7 +81,7 @@ func (at *program) run(l Launch) {
 	}
 }
 
-// serve speaks with it.
+// serve runs the connection to the process.
 func (at *program) serve() {
 	defer close(at.served)
 	unhook := context.AfterFunc(at.ctx, func() {
@@ -113,7 +113,7 @@ func (at *program) over() bool {
 
 func (at *program) kill() { at.stop() }
 
-// finish ends the program politely, and returns when it is gone.
+// finish closes the connection, and kills the program if it does not end in time. It returns when the program is gone.
 func (at *program) finish() {
 	at.conn.Close()
 	at.in.Close()
@@ -127,7 +127,7 @@ func (at *program) finish() {
 	}
 }
 
-// retire ends a program that nobody has used for long.
+// retire ends a program that has been idle for too long.
 func (at *program) retire() {
 	at.mu.Lock()
 	if at.busy || at.closed {
@@ -141,7 +141,7 @@ func (at *program) retire() {
 	at.finish()
 }
 
-// release lets others use the program.
+// release makes the program available to other callers.
 func (at *program) release() {
 	at.mu.Lock()
 	defer at.mu.Unlock()
@@ -151,7 +151,7 @@ func (at *program) release() {
 	}
 }
 
-// lastWords is why a program that is gone has ended; empty: that is not known.
+// lastWords returns why a program that is gone has ended, or "" if that is not known.
 func (at *program) lastWords() string {
 	switch {
 	case at.silly != nil:
@@ -167,7 +167,7 @@ func (at *program) lastWords() string {
 	return "it ended with " + at.ended
 }
 
-// introduce has the program say what it can do, and opens a session of its own.
+// introduce initializes the connection and opens a session in the program.
 func (at *program) introduce(ctx context.Context, r port.RemoteRequest) error {
 	hello := initializeParams{Version: protocolVersion, Info: info{"parley", at.Version}}
 	hello.Capabilities.Files.Read = mayUse(r.Agent, "read_file")
@@ -206,7 +206,7 @@ func (at *program) introduce(ctx context.Context, r port.RemoteRequest) error {
 	return nil
 }
 
-// knows notes what the program knows from now on.
+// knows records the part of the conversation that the program now has.
 func (at *program) knows(k known) {
 	at.mu.Lock()
 	defer at.mu.Unlock()
@@ -217,7 +217,7 @@ func mayUse(a parley.Agent, tool string) bool {
 	return a.Tools == nil || slices.Contains(a.Tools, "*") || slices.Contains(a.Tools, tool)
 }
 
-// prompt gives the program what it has not heard of the conversation.
+// prompt sends the program the new part of the conversation.
 func (at *program) prompt(ctx context.Context, r port.RemoteRequest) (*answer, error) {
 	blocks := at.compose(r)
 	if size := len(encode(blocks)); size > maxUnsent/2 {
@@ -237,15 +237,14 @@ func (at *program) prompt(ctx context.Context, r port.RemoteRequest) (*answer, e
 	return a, nil
 }
 
-// compose writes what the program has not heard: everything, if it does not know the
-// conversation as it is.
+// compose returns the messages that the program does not know. If the conversation was changed, these are all messages.
 func (at *program) compose(r port.RemoteRequest) []block {
 	var blocks []block
 	messages := r.Messages
 	n := at.known.given
 	if n > 0 && n <= len(messages) && digest(messages[:n]) == at.known.digest {
 		messages = messages[n:]
-		for len(messages) > 0 && messages[0].Role != parley.RoleUser { // what it said itself
+		for len(messages) > 0 && messages[0].Role != parley.RoleUser { // its own answers
 			messages = messages[1:]
 		}
 	} else {
@@ -258,7 +257,7 @@ func (at *program) compose(r port.RemoteRequest) []block {
 	return append(blocks, conversation(messages)...)
 }
 
-// conversation is the last message, after what was said before it.
+// conversation returns the last message, after the text of the messages before it.
 func conversation(messages []parley.Message) (blocks []block) {
 	last := len(messages) - 1
 	for last > 0 && messages[last].Role != parley.RoleUser {
@@ -280,7 +279,7 @@ func conversation(messages []parley.Message) (blocks []block) {
 	return blocks
 }
 
-// digest names a conversation.
+// digest returns a hash of a conversation.
 func digest(messages []parley.Message) [32]byte {
 	h := sha256.New()
 	for _, m := range messages {
@@ -289,7 +288,7 @@ func digest(messages []parley.Message) [32]byte {
 	return [32]byte(h.Sum(nil))
 }
 
-// Request takes a request of the program. See jsonrpc.Handler.
+// Request handles a request of the program. See jsonrpc.Handler.
 func (at *program) Request(method string, params json.RawMessage, respond jsonrpc.Answer) {
 	at.heard.Store(time.Now().UnixNano())
 	a := at.current.Load()
@@ -300,8 +299,8 @@ func (at *program) Request(method string, params json.RawMessage, respond jsonrp
 	a.request(method, params, respond)
 }
 
-// Notification takes what the program says. What it says while nothing is asked, as
-// when it loads a session, is known already.
+// Notification handles a notification of the program. It ignores notifications outside an answer, for example while the
+// program loads a session: Parley has that history already.
 func (at *program) Notification(method string, params json.RawMessage) {
 	at.heard.Store(time.Now().UnixNano())
 	if a := at.current.Load(); a != nil && method == methodUpdate {
@@ -314,7 +313,7 @@ func (at *program) Notification(method string, params json.RawMessage) {
 	}
 }
 
-// Broken counts lines that say nothing.
+// Broken counts invalid lines.
 func (at *program) Broken(err error) error {
 	if at.broken++; at.broken == 1 {
 		at.Log.Warn("the program of an agent sends something that is no message; logged once", "agent", at.agent,
@@ -329,7 +328,7 @@ func (at *program) Broken(err error) error {
 	return nil
 }
 
-// A sillyProgram is ended.
+// A sillyProgram is the reason to kill a program that breaks the protocol.
 type sillyProgram struct{ error }
 
 func isLong(err error) bool { return errors.Is(err, jsonrpc.ErrLong) }

@@ -1,19 +1,16 @@
-// Package acp reaches agents that are programs which speak the Agent Client
-// Protocol: JSON-RPC over the pipes of a process that Parley starts.
+// Package acp connects to agents that are programs with the Agent Client Protocol: JSON-RPC over the pipes of a process
+// that Parley starts.
 //
-// Each session of Parley has a process of its own for each such agent, which is
-// started with the first message, kept for some time after an answer, and started
-// again if it has died. The program's requests for files and terminals become calls
-// of the server's own tools, so that policy, people and the sandbox have the word
-// they always have; its requests for permission become approvals. This package
-// touches no file and runs no command itself.
+// Each session of Parley has its own process for each such agent. The process is started with the first message, kept
+// for some time after an answer, and started again if it has died. The program's requests for files and terminals
+// become calls of the server's own tools, so policy, approvals and the sandbox apply as for every call. Its requests
+// for permission become approvals. This package touches no file and runs no command itself.
 //
-// Goroutines: three per process, which run it, serve its connection and wait for an
-// answer. Programs.Close waits for all of them.
+// Goroutines: three per process, which run it, serve its connection and wait for an answer. Programs.Close waits for
+// all of them.
 //
-// Locks, none held across I/O: Programs.mu guards which processes there are and who
-// uses them, answer.mu what a program has asked for. Neither is taken while the other
-// is held.
+// Locks, none held across I/O: Programs.mu guards the processes and their users, answer.mu the open requests of a
+// program. Neither is taken while the other is held.
 package acp
 
 import (
@@ -32,35 +29,35 @@ import (
 	"parley/transport/jsonrpc"
 )
 
-// Options of Programs.
+// Options are the options of Programs.
 type Options struct {
 	Log *slog.Logger
-	// Run runs a program until nothing of it is left, or ctx ends, and says how it
-	// ended. An error: it did not start.
+	// Run runs a program until all its processes have ended, or ctx ends, and returns how it ended. An error means that
+	// it did not start.
 	Run     func(ctx context.Context, p Launch) (ended string, err error)
-	Env     func(name string) (string, bool) // the variables of the server
+	Env     func(name string) (string, bool) // looks up the server's environment variables
 	Version string
 	Times   Times
-	Most    int // programs at the same time; zero: 64
+	Most    int // maximum number of running programs; zero: 64
 }
 
-// A Launch is a program to be run.
+// A Launch describes a program to run.
 type Launch struct {
 	Argv   []string
 	Env    []string
-	Root   string   // the folder of the project, where it starts
-	Input  *os.File // what it reads
-	Reply  *os.File // what it writes
+	Root   string   // folder of the project, the working directory
+	Input  *os.File // stdin of the program
+	Reply  *os.File // stdout of the program
 	Stderr io.Writer
 }
 
-// Times are how patient everybody is. What is zero is the default.
+// Times are timeouts. Zero stands for the default.
 type Times struct {
-	Start   time.Duration // to begin to speak; 1 min
-	Silence time.Duration // in the middle of an answer, while nobody is asked; 10 min
-	Cancel  time.Duration // to end an answer that nobody wants; 5 s
-	End     time.Duration // to end after its pipe was closed; 2 s
-	Idle    time.Duration // that a program is kept after an answer; 10 min
+	Start   time.Duration // until the program answers after its start; 1 min
+	Silence time.Duration // without an update during an answer, except while a request is pending; 10 min
+	Cancel  time.Duration // to end a cancelled answer; 5 s
+	End     time.Duration // to exit after its pipe was closed; 2 s
+	Idle    time.Duration // how long an idle program is kept; 10 min
 }
 
 func (t Times) orDefault() Times {
@@ -78,10 +75,10 @@ func (t Times) orDefault() Times {
 }
 
 const (
-	maxLine     = 8 << 20 // bytes of one message from a program: a file that is written, twice
+	maxLine     = 8 << 20 // bytes of one message from a program: a written file, with room for escapes
 	maxUnsent   = 16 << 20
-	maxBroken   = 16   // lines of one program that say nothing: more, and it is no agent
-	maxSessions = 4096 // sessions that programs that have ended can be asked to load
+	maxBroken   = 16   // invalid lines of one program before it is killed
+	maxSessions = 4096 // stored sessions of ended programs that can be loaded again
 )
 
 // Programs is a port.Remotes for agents with a command.
@@ -91,16 +88,16 @@ type Programs struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
-	mu       sync.Mutex // guards the following; see the package comment
+	mu       sync.Mutex // guards the fields below; see the package comment
 	running  map[key]*program
-	sessions map[key]known // what programs that have ended knew
+	sessions map[key]known // for programs that have ended
 	failures map[string]failure
 	closed   bool
 }
 
 var _ port.Remotes = (*Programs)(nil)
 
-// A key is a session and the agent that it talks to, as it is started.
+// A key identifies a session, its agent, and how that agent is started.
 type key struct {
 	tenant  parley.TenantID
 	session parley.SessionID
@@ -108,7 +105,7 @@ type key struct {
 	started string // command, variables and folder
 }
 
-// A failure is why a program did not start the last time.
+// A failure is the error of the last start of a program.
 type failure struct {
 	err error
 	at  time.Time
@@ -134,8 +131,8 @@ func (p *Programs) Close(context.Context) error {
 	return nil
 }
 
-// Unreachable says why an agent's program did not start, for as long as that may
-// still be so.
+// Unreachable returns the error of the last start of an agent's program, for
+// one minute.
 func (p *Programs) Unreachable(tenant parley.TenantID, a parley.Agent) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,7 +146,7 @@ func failureKey(tenant parley.TenantID, a parley.Agent) string {
 	return string(tenant) + "\x00" + a.Name + "\x00" + strings.Join(a.Command, "\x00")
 }
 
-// Ask hands a conversation to a program. See port.Remotes.
+// Ask sends a conversation to a program. See port.Remotes.
 func (p *Programs) Ask(ctx context.Context, r port.RemoteRequest) (port.RemoteAnswer, error) {
 	if r.Root == "" {
 		return nil, parley.Errorf(parley.CodeUnavailable, "This session has no project in which the agent's program "+
@@ -169,8 +166,8 @@ func (p *Programs) Ask(ctx context.Context, r port.RemoteRequest) (port.RemoteAn
 	return a, nil
 }
 
-// take finds or starts the program of a session, for its caller alone until it is
-// released.
+// take finds or starts the program of a session. The caller has it alone until
+// release.
 func (p *Programs) take(ctx context.Context, k key, r port.RemoteRequest) (*program, error) {
 	p.mu.Lock()
 	at := p.running[k]
@@ -204,7 +201,7 @@ func (p *Programs) take(ctx context.Context, k key, r port.RemoteRequest) (*prog
 	return at, nil
 }
 
-// start starts a program and has it say who it is.
+// start starts a program and initializes its connection.
 func (p *Programs) start(ctx context.Context, k key, r port.RemoteRequest) (*program, error) {
 	at, err := p.launch(k, r)
 	if err != nil {
@@ -287,7 +284,7 @@ func (p *Programs) makeRoom() error {
 	}
 	full := len(p.running) >= p.Most
 	if full && oldest != nil {
-		oldest.busy = true // nobody else takes it
+		oldest.busy = true // so that no other caller takes it
 		oldest.idle.Stop()
 	}
 	p.mu.Unlock()
@@ -301,7 +298,7 @@ func (p *Programs) makeRoom() error {
 	return nil
 }
 
-// forget removes a program that is gone, and keeps what can be loaded of it.
+// forget removes a program that is gone. If the program can load its session, forget keeps the session's id.
 func (p *Programs) forget(at *program) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -319,7 +316,7 @@ func (p *Programs) forget(at *program) {
 
 // tail keeps the end of what a program writes to stderr.
 type tail struct {
-	mu   sync.Mutex // guards text; leaf
+	mu   sync.Mutex // guards text; no other lock is taken under it
 	text []byte
 }
 
@@ -339,13 +336,13 @@ func (t *tail) String() string {
 	return strings.ToValidUTF8(string(t.text), "\uFFFD")
 }
 
-// last is the last line of it that says something.
+// last returns the last line that is not blank.
 func (t *tail) last() string {
 	lines := strings.Split(strings.TrimSpace(t.String()), "\n")
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// text of an error of the program, with what it says about it.
+// errorText returns the text of an error, with the data that a program has added to it.
 func errorText(err error) string {
 	e, ok := errors.AsType[*jsonrpc.Error](err)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"parley"
 )
 
-// The messages of the Agent Client Protocol, version 1, as far as Parley reads or
-// writes them. What a program sends beyond that is ignored.
+// This file has the messages of the Agent Client Protocol, version 1, as far as
+// Parley reads or writes them. Parley ignores other fields and messages.
 
 const protocolVersion = 1
 
@@ -20,7 +20,7 @@ const (
 	methodPrompt     = "session/prompt"
 	methodCancel     = "session/cancel"
 
-	methodUpdate     = "session/update" // from the program
+	methodUpdate     = "session/update" // notification from the program
 	methodPermission = "session/request_permission"
 	methodRead       = "fs/read_text_file"
 	methodWrite      = "fs/write_text_file"
@@ -84,10 +84,10 @@ type (
 		ofSession
 		Update update `json:"update"`
 	}
-	// An update is any of them, told apart by Kind.
+	// An update has the fields of all kinds of updates. Kind tells which kind it is.
 	update struct {
 		Kind    string          `json:"sessionUpdate"`
-		Content json.RawMessage `json:"content"`   // a block, or of a tool call a list
+		Content json.RawMessage `json:"content"`   // a block; of a tool call, a list
 		Message string          `json:"messageId"` // of a chunk
 		toolFields
 		Entries []struct {
@@ -189,7 +189,7 @@ type block struct {
 
 func textBlock(text string) block { return block{Type: "text", Text: text} }
 
-// words is a block as text.
+// words returns the text of a block.
 func (b block) words() string {
 	switch {
 	case b.Type == "text":
@@ -202,7 +202,7 @@ func (b block) words() string {
 	return "(" + b.Type + ")"
 }
 
-// A part is what a tool call shows: a block, a change of a file, or a terminal.
+// A part is a part of a tool call's content: a block, a change of a file, or a terminal.
 type part struct {
 	Type    string `json:"type"`
 	Content block  `json:"content"`
@@ -211,15 +211,14 @@ type part struct {
 	New     string `json:"newText"`
 }
 
-// changes are files that a call changes, as a person is shown them.
+// A change is a change of a file by a tool call, as a person sees it.
 type change struct {
 	Path string `json:"path"`
 	Old  string `json:"old,omitempty"`
 	New  string `json:"new"`
 }
 
-// arguments are what is known of a call of the program's own, in words that stay the
-// same when the program asks for the same again.
+// arguments describe one of the program's own calls. The same call always gives the same arguments.
 type arguments struct {
 	Title   string          `json:"title,omitempty"`
 	Input   json.RawMessage `json:"input,omitempty"`
@@ -240,7 +239,7 @@ func (t *toolCall) arguments() string {
 	return encode(a)
 }
 
-// encode is JSON without the escapes that only web pages need.
+// encode returns v as JSON, without HTML escapes.
 func encode(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -259,7 +258,7 @@ func compact(raw json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// result is what the program shows of what came of a call.
+// result returns the text that a call shows as its result.
 func (t *toolCall) result() string {
 	var texts []string
 	for _, p := range t.content {
@@ -286,9 +285,9 @@ func (t *toolCall) result() string {
 	return text
 }
 
-const maxShown = 64 << 10 // bytes of a result of the program's own
+const maxShown = 64 << 10 // maximum bytes of the result of the program's own call
 
-// tool is the name of what the program used, as far as it says one.
+// tool returns the name of the tool of a call, as far as the program tells it.
 func (t *toolCall) tool() string {
 	name := t.fields.Name
 	if name == "" {
@@ -306,9 +305,9 @@ func (t *toolCall) tool() string {
 	return name
 }
 
-// statuses of the entries of a plan.
+// statuses maps the status of a plan entry.
 var statuses = map[string]parley.ItemStatus{"in_progress": parley.ItemInProgress, "completed": parley.ItemDone}
 
-// stops are reasons for the end of an answer.
+// stops maps the reason for the end of an answer.
 var stops = map[string]parley.Stop{"end_turn": parley.StopEnd, "max_tokens": parley.StopLength,
 	"max_turn_requests": parley.StopLength, "refusal": parley.StopRefusal}

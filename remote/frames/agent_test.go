@@ -23,16 +23,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long anything may take; nothing that passes waits for it.
+// patience is the timeout for everything. A test that passes does not wait for
+// it.
 const patience = 20 * time.Second
 
-// An agent is the other end, with a wire of its own: what both ends get wrong in
-// the same way would not be noticed otherwise.
+// An agent is the other end of the protocol, with its own encoding: with shared
+// code, tests would not notice a mistake that both ends make.
 type agent struct {
 	t       *testing.T
-	address string // as in an agent's file
+	address string // as in the definition of an agent
 	handle  func(*peer, Frame)
-	odd     func(*peer, Frame) bool // takes a frame before anybody else does
+	odd     func(*peer, Frame) bool // gets each frame first; true: it has handled the frame
 
 	mu       sync.Mutex
 	listener net.Listener
@@ -41,17 +42,17 @@ type agent struct {
 	wg       sync.WaitGroup
 }
 
-// A peer is one connection of it.
+// A peer is one connection of an agent.
 type peer struct {
 	net.Conn
 	a       *agent
 	writing sync.Mutex
 	configs chan configPayload
-	got     chan Frame // what is neither a ping nor a configuration nor a message
+	got     chan Frame // all frames except pings, configurations and messages
 	gone    chan struct{}
 }
 
-// newAgent listens, on a socket of either kind.
+// newAgent starts an agent that listens on TCP or on a Unix socket.
 func newAgent(t *testing.T, network string, handle func(*peer, Frame)) *agent {
 	t.Helper()
 	a := &agent{t: t, handle: handle, arrived: make(chan *peer, 64)}
@@ -97,7 +98,7 @@ func (a *agent) serve(c net.Conn) *peer {
 	return p
 }
 
-// kill ends it, as a crash would.
+// kill ends the agent, as a crash would.
 func (a *agent) kill() {
 	a.mu.Lock()
 	_ = a.listener.Close()
@@ -162,7 +163,7 @@ func (p *peer) read() {
 	}
 }
 
-// send writes a frame in two writes, as some do.
+// send writes a frame in two writes, as some agents do.
 func (p *peer) send(kind, id, payload string) {
 	raw, err := json.Marshal(map[string]any{"type": kind, "id": id, "payload": json.RawMessage(payload)})
 	if err != nil {
@@ -175,7 +176,7 @@ func (p *peer) send(kind, id, payload string) {
 func (p *peer) raw(n uint32, body []byte) {
 	p.writing.Lock()
 	defer p.writing.Unlock()
-	_ = binary.Write(p, binary.BigEndian, n) // if it is gone, reading ends too
+	_ = binary.Write(p, binary.BigEndian, n) // if this fails, reading fails too
 	_, _ = p.Write(body)
 }
 
@@ -184,14 +185,14 @@ func (p *peer) chunk(id, content string, done bool) {
 	p.send(typeChunk, id, string(raw))
 }
 
-// content is what a message says.
+// content returns the text of a message.
 func content(f Frame) string {
 	var m messagePayload
 	_ = json.Unmarshal(f.Payload, &m)
 	return m.Content
 }
 
-// echo answers with what it was told.
+// echo answers a message with its own text.
 func echo(p *peer, f Frame) { p.chunk(f.ID, "you said "+content(f), true) }
 
 func newPool(t *testing.T, change ...func(*Options)) *Pool {
@@ -212,7 +213,7 @@ func ask(address, text string) port.RemoteRequest {
 		Messages: []parley.Message{{Role: parley.RoleUser, Text: text}}}
 }
 
-// A heard is an answer up to its end.
+// A heard is a complete answer.
 type heard struct {
 	text   string
 	all    []port.RemoteSaid
@@ -220,7 +221,7 @@ type heard struct {
 	answer port.RemoteAnswer
 }
 
-// hear asks and hears the whole answer.
+// hear sends a request and returns the complete answer.
 func hear(ctx context.Context, p *Pool, r port.RemoteRequest) (h heard) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("no end"))
 	defer cancel()
@@ -244,7 +245,7 @@ func (h *heard) listen() {
 	}
 }
 
-// want asks for something and compares the answer.
+// want sends a text and compares the answer.
 func want(t *testing.T, p *Pool, address, say, text string) {
 	t.Helper()
 	if h := hear(t.Context(), p, ask(address, say)); h.err != nil || h.text != text {
@@ -258,7 +259,7 @@ func onBoth(t *testing.T, test func(t *testing.T, network string)) {
 	}
 }
 
-// troublesOf counts what was wrong with the connection of an agent.
+// troublesOf returns the counters of the connection to an agent.
 func troublesOf(p *Pool, address string) *troubles {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	maxWaiting  = 16   // messages that an agent has not taken yet
-	maxUrgent   = 2048 // short frames, which overtake them
-	maxInFlight = 1024 // requests of one connection
-	maxBroken   = 16   // frames of one connection that say nothing: more, and it is no agent
-	maxEnded    = 1024 // requests that are remembered to have ended
+	maxWaiting  = 16   // messages in the queue to the agent
+	maxUrgent   = 2048 // short frames in the queue; they overtake messages
+	maxInFlight = 1024 // requests in flight on one connection
+	maxBroken   = 16   // invalid frames before the connection is closed
+	maxEnded    = 1024 // ids of ended requests that are remembered
 )
 
 // A conn is one connection to an agent.
@@ -33,21 +33,21 @@ type conn struct {
 	link   *link
 	raw    net.Conn
 	out    chan []byte   // messages
-	urgent chan []byte   // what stops or answers something
-	nudged chan struct{} // the agent is to be told its configuration
-	ready  chan struct{} // closed when it has taken the first
+	urgent chan []byte   // frames that stop or answer something
+	nudged chan struct{} // the configuration has changed
+	ready  chan struct{} // closed when the agent has acknowledged the first configuration
 	ending chan struct{} // closed by end
-	gone   chan struct{} // closed when nothing of the connection is left
+	gone   chan struct{} // closed when both goroutines of the connection have ended
 	once   sync.Once
 	err    error // why it ended; set before ending is closed
-	left   int   // requests it left; set before gone is closed
+	left   int   // number of requests in flight at the end; set before gone is closed
 
-	unread   atomic.Int64 // bytes of answers that nobody has taken
+	unread   atomic.Int64 // bytes of answers that are queued for their readers
 	troubles troubles
 
-	mu       sync.Mutex // guards the following; leaf
+	mu       sync.Mutex // guards the fields below; no other lock is taken under it
 	requests map[string]*request
-	ended    []string // the last ones
+	ended    []string // ids of the last requests that have ended
 	pushed   map[string]time.Time
 	isReady  bool
 	closed   bool
@@ -63,7 +63,7 @@ func newConn(l *link, raw net.Conn) *conn {
 
 func (c *conn) times() Times { return c.link.pool.Times }
 
-// serve begins to read and write.
+// serve starts the reader and the writer.
 func (c *conn) serve() {
 	unhook := context.AfterFunc(c.link.ctx, func() { c.end(errClosed) })
 	written := make(chan struct{})
@@ -80,12 +80,12 @@ func (c *conn) serve() {
 	})
 }
 
-// end ends the connection, for the first reason that is given.
+// end ends the connection. Only the first reason counts.
 func (c *conn) end(err error) {
 	c.once.Do(func() {
 		c.err = err
 		close(c.ending)
-		_ = c.raw.Close() // whatever it says, nothing more is done with it
+		_ = c.raw.Close() // the connection is over, whether or not this fails
 	})
 }
 
@@ -98,7 +98,7 @@ func (c *conn) over() bool {
 	}
 }
 
-// interruptAll ends every request: what became of it is not known.
+// interruptAll ends every request as interrupted: its outcome is unknown.
 func (c *conn) interruptAll() {
 	c.mu.Lock()
 	left := slices.Collect(maps.Values(c.requests))
@@ -149,7 +149,7 @@ func (c *conn) register(q *request) error {
 	return nil
 }
 
-// forget has what still comes for a request be dropped.
+// forget removes a request. Later frames for it are dropped.
 func (c *conn) forget(q *request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,8 +163,8 @@ func (c *conn) forget(q *request) {
 	c.ended = append(c.ended, q.id)
 }
 
-// send sends a short frame soon. If there is no room for it, the agent has not
-// taken the last two thousand, and is about to be given up.
+// send queues a short frame ahead of messages. If the queue is full, the agent
+// has not read the last 2048 short frames, and its connection is about to end.
 func (c *conn) send(kind, id string, payload any) {
 	raw, err := encode(kind, id, payload)
 	if err != nil {
@@ -202,7 +202,7 @@ func (c *conn) writeAll() error {
 			case raw := <-c.urgent:
 				err = c.write(raw)
 			case raw := <-c.out:
-				if err = c.tell(&told); err == nil { // the canary of its session is in it
+				if err = c.tell(&told); err == nil { // the configuration has the canary of the message's session
 					err = c.write(raw)
 				}
 			case <-c.nudged:
@@ -220,7 +220,7 @@ func (c *conn) writeAll() error {
 	}
 }
 
-// write gives the agent some time to take a frame.
+// write writes a frame with a timeout.
 func (c *conn) write(raw []byte) error {
 	if err := c.raw.SetWriteDeadline(time.Now().Add(c.times().Write)); err != nil {
 		return err
@@ -232,7 +232,7 @@ func (c *conn) write(raw []byte) error {
 	return err
 }
 
-// tell pushes the configuration, if the agent does not have it.
+// tell sends the configuration if the agent does not have the latest one.
 func (c *conn) tell(told *int) error {
 	p, version := c.link.configuration()
 	if version == *told {
@@ -250,8 +250,7 @@ func (c *conn) tell(told *int) error {
 	return c.write(raw)
 }
 
-// unacknowledged notes configurations that the agent did not take in time. What it
-// is doing goes on.
+// unacknowledged counts configurations that the agent did not acknowledge in time. Requests in flight continue.
 func (c *conn) unacknowledged() {
 	c.mu.Lock()
 	late := 0
@@ -269,7 +268,7 @@ func (c *conn) unacknowledged() {
 
 func (c *conn) readAll() error {
 	in := bufio.NewReader(c.raw)
-	alive := func() { _ = c.raw.SetReadDeadline(time.Now().Add(c.times().Dead)) } // if it cannot be set, reading fails
+	alive := func() { _ = c.raw.SetReadDeadline(time.Now().Add(c.times().Dead)) } // on failure, reading fails too
 	for {
 		alive()
 		f, err := read(in, alive)
@@ -292,7 +291,7 @@ func (c *conn) readAll() error {
 func (c *conn) hear(f Frame) {
 	switch f.Type {
 	case typeHeartbeat, typePong:
-		return // that something came is all there is to it
+		return // their arrival has extended the deadline; nothing else to do
 	case typeConfigAck:
 		var p ackPayload
 		c.acknowledged(f.ID, json.Unmarshal(f.Payload, &p) == nil && p.Applied)
@@ -335,11 +334,11 @@ func (c *conn) acknowledged(id string, applied bool) {
 	}
 }
 
-// troubles are what was wrong with a connection and did not end it. The first of
-// each kind is logged, all are counted.
+// troubles counts the problems of a connection that did not end it. The first
+// of each kind is logged.
 type troubles struct {
 	log   func(string, ...any)
-	mu    sync.Mutex // guards the following; leaf
+	mu    sync.Mutex // guards count; no other lock is taken under it
 	count map[string]int
 }
 

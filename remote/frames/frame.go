@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// MaxFrame bounds the JSON of a frame, in bytes.
+// MaxFrame is the maximum size of the JSON of a frame, in bytes.
 const MaxFrame = 4 << 20
 
 // A Frame is one message between Parley and an agent.
@@ -20,8 +20,8 @@ type Frame struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
-// Types of frames. Those below the line are extensions: agents may leave them
-// out and do not know of them.
+// Types of frames. Those from typeCancel on are extensions: agents may not
+// implement them.
 const (
 	typeConfigUpdate = "config_update" // to the agent
 	typeMessage      = "message"
@@ -40,7 +40,7 @@ const (
 	typePong         = "pong"
 	typeError        = "error"
 
-	typeCancel = "cancel" // ── to the agent
+	typeCancel = "cancel" // extensions, to the agent
 	typeDenied = "connector_action_denied"
 )
 
@@ -95,7 +95,7 @@ type (
 		Reason    string   `json:"reason"`
 		Arguments argument `json:"arguments"` // extension
 		Result    string   `json:"result"`    // extension
-		Continues bool     `json:"continues"` // extension: the agent goes on after this
+		Continues bool     `json:"continues"` // extension: the agent continues after this
 	}
 	approvalPayload struct {
 		ConnectorID string   `json:"connector_id"`
@@ -104,11 +104,11 @@ type (
 		Arguments   argument `json:"arguments"`
 		Risk        string   `json:"risk_class"`
 		Target      string   `json:"target_type"`
-		Continues   bool     `json:"continues"` // extension: tell it of a denial too; it goes on
+		Continues   bool     `json:"continues"` // extension: the agent continues, so it must also be told of a denial
 	}
 	haltPayload struct {
 		Reason string `json:"reason"`
-		Token  string `json:"token"` // what was found; goes no further
+		Token  string `json:"token"` // the leaked secret; it must not be passed on
 	}
 	eventPayload struct {
 		Type    string `json:"event_type"`
@@ -118,7 +118,7 @@ type (
 	}
 )
 
-// An argument is JSON in a string, or for those who forget that, as it is.
+// An argument is JSON in a string. Some agents send the JSON itself instead.
 type argument string
 
 func (a *argument) UnmarshalJSON(raw []byte) error {
@@ -133,10 +133,10 @@ func (a *argument) UnmarshalJSON(raw []byte) error {
 
 var errOversized = fmt.Errorf("a frame is longer than %d bytes", MaxFrame)
 
-// A brokenFrame is one that came whole and says nothing. What follows can be read.
+// A brokenFrame is the error for a frame that is complete but cannot be decoded. The frames after it can be read.
 type brokenFrame struct{ error }
 
-// encode is a frame as it goes over the wire.
+// encode returns a frame as sent over the connection.
 func encode(kind, id string, payload any) ([]byte, error) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
@@ -156,8 +156,8 @@ func encode(kind, id string, payload any) ([]byte, error) {
 	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(raw)), uint32(len(raw))), raw...), nil
 }
 
-// read reads a frame. begun is called when it begins to come, before the rest is
-// waited for.
+// read reads a frame. It calls begun after the length, before it waits for the
+// rest.
 func read(r io.Reader, begun func()) (Frame, error) {
 	var size [4]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {
@@ -168,7 +168,7 @@ func read(r io.Reader, begun func()) (Frame, error) {
 		return Frame{}, errOversized
 	}
 	begun()
-	// It grows with what comes: a length is a promise, and costs nothing to make.
+	// The buffer grows with the received data: the length alone must not allocate memory.
 	var body bytes.Buffer
 	if _, err := io.CopyN(&body, r, int64(n)); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -186,16 +186,16 @@ func read(r io.Reader, begun func()) (Frame, error) {
 	return f, nil
 }
 
-// Times are how patient everybody is. What is zero is the default.
+// Times are timeouts. Zero stands for the default.
 type Times struct {
 	Dial    time.Duration // to connect; 5 s
 	Ack     time.Duration // to acknowledge a configuration; 5 s
-	Ping    time.Duration // between pings; 10 s
-	Dead    time.Duration // without a frame: the agent is not there; 30 s
-	Write   time.Duration // to take a frame; 10 s
-	Silence time.Duration // in the middle of an answer; 5 min
-	Last    time.Duration // after what may have been the last word; 10 s
-	Backoff time.Duration // between attempts to connect, at first, then doubled up to 64 times; 200 ms
+	Ping    time.Duration // interval of pings; 10 s
+	Dead    time.Duration // without a frame, until the connection counts as dead; 30 s
+	Write   time.Duration // to write a frame; 10 s
+	Silence time.Duration // without a frame during an answer; 5 min
+	Last    time.Duration // after a frame that may have been the last of an answer; 10 s
+	Backoff time.Duration // between attempts to connect: at first 200 ms, then doubled up to 64 times that
 }
 
 func (t Times) orDefault() Times {

@@ -14,7 +14,7 @@ import (
 	"parley/port"
 )
 
-// TestEveryFrame says what is made of each type that an agent sends.
+// TestEveryFrame checks the result of each type of frame that an agent sends.
 func TestEveryFrame(t *testing.T) {
 	tool := func(r parley.RemoteTool) port.RemoteSaid { return port.RemoteSaid{Tool: &r} }
 	text := func(s string) port.RemoteSaid { return port.RemoteSaid{Text: s} }
@@ -86,7 +86,7 @@ func TestEveryFrame(t *testing.T) {
 	}
 }
 
-// equal compares what was said; texts that follow on each other are one.
+// equal compares two answers. Consecutive texts count as one.
 func equal(a, b []port.RemoteSaid) bool {
 	whole := func(list []port.RemoteSaid) string {
 		var joined []port.RemoteSaid
@@ -103,20 +103,21 @@ func equal(a, b []port.RemoteSaid) bool {
 	return whole(a) == whole(b)
 }
 
-// TestApprovals: what was allowed goes back byte for byte; what was not goes back
-// only to an agent that will not take it for a yes.
+// TestApprovals checks that an allowed call goes back byte for byte. A denial
+// goes back only to an agent with the extension; other agents would take it for
+// an approval.
 func TestApprovals(t *testing.T) {
 	const wanted = `{"connector_id":"c-1","connector_name":"crm","tool_name":"send","arguments":"{\"to\": \"bob\"}","risk_class":"external_writes","target_type":"person"%s}`
 	for name, c := range map[string]struct {
 		continues, allowed bool
-		after              string // what the agent says then
-		sent               string // to the agent
-		tool               bool   // is reported
+		after              string // what the agent sends after the decision
+		sent               string // type of the frame to the agent
+		tool               bool   // whether a tool result is reported
 	}{
 		"allowed":                  {true, true, "tool chunk", typeResume, true},
-		"allowed, by the document": {false, true, "tool", typeResume, true}, // it says no more
+		"allowed, by the document": {false, true, "tool", typeResume, true}, // the agent sends nothing more
 		"denied":                   {true, false, "chunk", typeDenied, false},
-		"denied, by the document":  {false, false, "", typeCancel, false}, // a resume would be taken for a yes
+		"denied, by the document":  {false, false, "", typeCancel, false}, // it would take a resume for an approval
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAgent(t, "tcp", func(p *peer, f Frame) {
@@ -125,7 +126,7 @@ func TestApprovals(t *testing.T) {
 					more = `,"continues":true`
 				}
 				p.send(typeApproval, f.ID, fmt.Sprintf(wanted, more))
-				p.chunk(f.ID, "I wait", true) // not the end, while a person is asked
+				p.chunk(f.ID, "I wait", true) // does not end the answer while an approval is pending
 			})
 			pool := newPool(t, func(o *Options) { o.Times.Last = 300 * time.Millisecond })
 			answer, err := pool.Ask(t.Context(), ask(a.address, "go"))
@@ -147,9 +148,9 @@ func TestApprovals(t *testing.T) {
 					Connector: "crm", Risk: "external_writes", Target: "person"}) {
 					t.Fatalf("%+v", ask)
 				}
-				answer.Decide(port.RemoteDecision{Key: "another", Allowed: true}) // of no effect
+				answer.Decide(port.RemoteDecision{Key: "another", Allowed: true}) // has no effect
 				answer.Decide(port.RemoteDecision{Key: ask.Key, Card: "s.42", Allowed: c.allowed, Note: "because"})
-				answer.Decide(port.RemoteDecision{Key: ask.Key, Card: "s.42", Allowed: true}) // once
+				answer.Decide(port.RemoteDecision{Key: ask.Key, Card: "s.42", Allowed: true}) // no effect: only one decision counts
 				f := wait(t, "a decision", p.got)
 				want := map[string]string{
 					typeResume: fmt.Sprintf(
@@ -176,14 +177,14 @@ func TestApprovals(t *testing.T) {
 	}
 }
 
-// TestLastWords: the original's agent says nothing more after a blocked tool, and
-// its relay waited for ever.
+// TestLastWords covers agents that send nothing after a blocked tool, like the
+// original agent. The original relay waited forever.
 func TestLastWords(t *testing.T) {
 	a := newAgent(t, "tcp", func(p *peer, f Frame) {
 		p.chunk(f.ID, "I try. ", false)
 		p.send(typeToolBlocked, f.ID, `{"tool_name":"bash","reason":"no","continues":`+
 			fmt.Sprint(content(f) == "go on")+`}`)
-		p.send(typeRuntimeEvent, f.ID, `{"event_type":"connector.blocked","status":"blocked"}`) // a remark
+		p.send(typeRuntimeEvent, f.ID, `{"event_type":"connector.blocked","status":"blocked"}`) // only a remark
 		if content(f) == "go on" {
 			p.chunk(f.ID, "Otherwise then.", true)
 		}
@@ -197,7 +198,7 @@ func TestLastWords(t *testing.T) {
 	}
 }
 
-// TestSilenceInTheMiddleOfAnAnswer ends it, and tells the agent.
+// TestSilenceInTheMiddleOfAnAnswer checks that silence ends the answer and cancels the agent's request.
 func TestSilenceInTheMiddleOfAnAnswer(t *testing.T) {
 	a := newAgent(t, "tcp", func(p *peer, f Frame) { p.chunk(f.ID, "well", false) })
 	pool := newPool(t, func(o *Options) { o.Times.Silence = time.Second })
@@ -212,7 +213,7 @@ func TestSilenceInTheMiddleOfAnAnswer(t *testing.T) {
 	}
 }
 
-// TestCancelTellsTheAgent, and what it says afterwards is dropped.
+// TestCancelTellsTheAgent checks that a cancelled agent is told, and that its later frames are dropped.
 func TestCancelTellsTheAgent(t *testing.T) {
 	onBoth(t, func(t *testing.T, network string) {
 		asked := make(chan Frame, 8)
@@ -232,7 +233,7 @@ func TestCancelTellsTheAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		p, f := a.peer(), wait(t, "a message", asked)
-		cancel() // nobody listens, and the agent is told all the same
+		cancel() // the agent must be told, although the answer has no reader
 		if got := wait(t, "a cancel", p.got); got.Type != typeCancel || got.ID != f.ID || string(got.Payload) != "{}" {
 			t.Errorf("%+v", got)
 		}
@@ -248,13 +249,13 @@ func TestCancelTellsTheAgent(t *testing.T) {
 	})
 }
 
-// TestBadFrames: each is counted; those after which nothing can be read end the
-// connection, and only that.
+// TestBadFrames checks that bad frames are counted. If the next frame cannot be
+// found, the connection ends, but nothing else.
 func TestBadFrames(t *testing.T) {
 	for name, c := range map[string]struct {
 		send     func(p *peer, f Frame)
-		trouble  string // is noted; empty: the connection is replaced
-		answered bool   // it goes on
+		trouble  string // the expected count; empty: the connection is replaced
+		answered bool   // the request is still answered
 	}{
 		"oversized":   {func(p *peer, _ Frame) { p.raw(MaxFrame+1, nil) }, "", false},
 		"huge":        {func(p *peer, _ Frame) { p.raw(1<<32-1, []byte("x")) }, "", false},
@@ -299,7 +300,7 @@ func TestBadFrames(t *testing.T) {
 					t.Errorf("%q, %v", h.text, h.err)
 				}
 				if c.trouble != "" {
-					want(t, pool, a.address, "a", "you said a") // everything before it was read
+					want(t, pool, a.address, "a", "you said a") // frames before the bad one were read
 					if n := troublesOf(pool, a.address).of(c.trouble); n == 0 {
 						t.Errorf("it was not noted: %s", troublesOf(pool, a.address))
 					}
@@ -317,8 +318,7 @@ func TestBadFrames(t *testing.T) {
 	}
 }
 
-// TestAConfigurationMustBeTaken: an agent that does not know what it may do is not
-// asked anything.
+// TestAConfigurationMustBeTaken checks that an agent gets no request before it has acknowledged its configuration.
 func TestAConfigurationMustBeTaken(t *testing.T) {
 	for name, odd := range map[string]func(*peer, Frame) bool{
 		"not acknowledged": func(_ *peer, f Frame) bool { return f.Type == typeConfigUpdate },
@@ -345,7 +345,7 @@ func TestAConfigurationMustBeTaken(t *testing.T) {
 	}
 }
 
-// TestAnIDIsUsedOnce at a time.
+// TestAnIDIsUsedOnce checks that two requests in flight cannot have the same id.
 func TestAnIDIsUsedOnce(t *testing.T) {
 	a := newAgent(t, "tcp", func(*peer, Frame) {})
 	pool := newPool(t)
@@ -361,7 +361,7 @@ func TestAnIDIsUsedOnce(t *testing.T) {
 	q.leave()
 }
 
-// TestMessage is what an agent is sent.
+// TestMessage checks the message frame of a conversation.
 func TestMessage(t *testing.T) {
 	r := ask("tcp://far:1", "ignored")
 	r.Context, r.Instructions = "I live in Oslo.", "Be brief."

@@ -13,7 +13,7 @@ import (
 	"parley/port"
 )
 
-// A link is an agent, connected or not.
+// A link is the connection to an agent, or the attempts to connect.
 type link struct {
 	pool *Pool
 	key
@@ -24,16 +24,16 @@ type link struct {
 	kept  bool // guarded by Pool.mu
 	poked chan struct{}
 
-	mu       sync.Mutex // guards the following; leaf
+	mu       sync.Mutex // guards the fields below; no other lock is taken under it
 	current  *conn      // nil: not connected
-	begun    int        // attempts to connect
-	attempts int        // of these, have ended
-	failure  error      // of the last one
-	tried    time.Time  // when that was
+	begun    int        // number of attempts to connect that have begun
+	attempts int        // number of those that have ended
+	failure  error      // error of the last attempt
+	tried    time.Time  // end of the last attempt
 	changed  chan struct{}
-	tools    []string       // that the agent may use; nil: all
-	canaries map[string]int // of the sessions it is asked about, and how often
-	version  int            // of what it is to be told
+	tools    []string       // tools that the agent may use; nil: all
+	canaries map[string]int // canaries of sessions with requests, with the number of requests
+	version  int            // version of the configuration
 }
 
 func newLink(p *Pool, k key) *link {
@@ -43,8 +43,9 @@ func newLink(p *Pool, k key) *link {
 	return l
 }
 
-// run keeps the link connected. A connection that was lost is replaced at once,
-// if it was of any use; after others there is a pause, which grows.
+// run keeps the link connected. It replaces a lost connection at once, unless
+// that was too short. After failed or short connections it waits, longer each
+// time.
 func (l *link) run() {
 	defer l.stop()
 	t := l.pool.Times
@@ -61,14 +62,15 @@ func (l *link) run() {
 				continue
 			}
 		}
-		// Not all at once, if one cause took many agents away.
+		// Random, so that links do not reconnect at the same time if they were
+		// lost together.
 		if l.rest(pause/2 + rand.N(pause/2+1)) {
 			pause = min(2*pause, 64*t.Backoff)
 		}
 	}
 }
 
-// rest waits, unless somebody asks for the agent.
+// rest waits for d. It returns false if a caller needs the agent before.
 func (l *link) rest(d time.Duration) (inPeace bool) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -81,13 +83,13 @@ func (l *link) rest(d time.Duration) (inPeace bool) {
 	return false
 }
 
-// connect dials, tells the agent its configuration, and waits until it has taken
-// it: an agent that does not know what it may do is asked nothing.
+// connect dials, sends the configuration, and waits for the agent's
+// acknowledgement. An agent gets no request before it knows its permissions.
 func (l *link) connect() (*conn, error) {
 	l.mu.Lock()
 	l.begun++
 	l.mu.Unlock()
-	select { // whoever asked before this is served by it
+	select { // this attempt serves all earlier callers
 	case <-l.poked:
 	default:
 	}
@@ -121,7 +123,7 @@ func (l *link) connect() (*conn, error) {
 	return nil, err
 }
 
-// settle says how an attempt ended.
+// settle records the result of an attempt.
 func (l *link) settle(c *conn, err error) {
 	l.mu.Lock()
 	wasReachable := l.attempts == 0 || l.failure == nil
@@ -139,12 +141,12 @@ func (l *link) settle(c *conn, err error) {
 	case l.ctx.Err() != nil:
 	case err == nil:
 		l.log.Info("agent is connected")
-	case wasReachable: // once, not every few seconds
+	case wasReachable: // logged once, not for every attempt
 		l.log.Warn("agent is unreachable", "error", err)
 	}
 }
 
-// lost says that a connection is gone.
+// lost records that a connection has ended.
 func (l *link) lost(c *conn) {
 	l.mu.Lock()
 	l.current = nil
@@ -154,8 +156,8 @@ func (l *link) lost(c *conn) {
 	}
 }
 
-// connected waits for a connection, until an attempt has failed that began after
-// this was asked: an earlier one says how it was, not how it is.
+// connected waits for a connection. It fails only if an attempt fails that
+// began after this call: an earlier failure may be out of date.
 func (l *link) connected(ctx context.Context) (*conn, error) {
 	l.mu.Lock()
 	seen := l.begun
@@ -180,7 +182,7 @@ func (l *link) connected(ctx context.Context) (*conn, error) {
 	}
 }
 
-// poke has a pause between attempts end.
+// poke ends a pause between attempts.
 func (l *link) poke() {
 	select {
 	case l.poked <- struct{}{}:
@@ -188,11 +190,12 @@ func (l *link) poke() {
 	}
 }
 
-// maxCanaries bounds what an agent is told to look for. More sessions than that
-// at the same time have theirs looked for here only.
+// maxCanaries is the maximum number of canaries that an agent is told to look
+// for. For more concurrent sessions, only Parley looks for their canaries.
 const maxCanaries = 1024
 
-// allow has the agent told which tools it may use, if that is news.
+// allow sets the tools that the agent may use, and sends the configuration if
+// they have changed.
 func (l *link) allow(tools []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,7 +211,7 @@ func (l *link) allow(tools []string) {
 	}
 }
 
-// tellAll needs l.mu.
+// tellAll sends the configuration. The caller must hold l.mu.
 func (l *link) tellAll() {
 	l.version++
 	if l.current != nil {
@@ -216,8 +219,8 @@ func (l *link) tellAll() {
 	}
 }
 
-// guard has the agent told to look for a session's canary from now on. What comes
-// before the next message need not be sent for itself.
+// guard adds a session's canary to the configuration. The configuration is sent
+// with the next message, so guard need not send it.
 func (l *link) guard(word string) {
 	if word == "" {
 		return
@@ -232,8 +235,8 @@ func (l *link) guard(word string) {
 	}
 }
 
-// unguard forgets it, when nothing of the session is asked any more. The agent is
-// told with the next one.
+// unguard removes a canary when its session has no more requests. The agent is
+// told with the next configuration.
 func (l *link) unguard(word string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,10 +245,11 @@ func (l *link) unguard(word string) {
 	}
 }
 
-// noTools is an allow-list on which nothing is: an empty one allows everything.
+// noTools is an allow-list without any tool: an empty list would allow all
+// tools.
 const noTools = "(none)"
 
-// configuration is what the agent is to know now.
+// configuration returns the current configuration and its version.
 func (l *link) configuration() (configPayload, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"parley"
 )
 
-// TestTwoHundredSessionsAtOnce: all over one connection, their pieces mixed as
-// badly as can be, and nobody hears a word that is somebody else's.
+// TestTwoHundredSessionsAtOnce sends all requests over one connection and mixes
+// their chunks as badly as possible. No session may get text of another.
 func TestTwoHundredSessionsAtOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, network string) {
 		const n, pieces = 200, 20
@@ -68,8 +68,9 @@ func TestTwoHundredSessionsAtOnce(t *testing.T) {
 	})
 }
 
-// TestKilledAndBroughtBack: what was under way is interrupted, not failed: nobody
-// knows what came of it. Then the agent is not there, and then it is again.
+// TestKilledAndBroughtBack checks that requests in flight are interrupted, not
+// failed, because their outcome is unknown. The agent is unreachable until it
+// is back.
 func TestKilledAndBroughtBack(t *testing.T) {
 	onBoth(t, func(t *testing.T, network string) {
 		begun := make(chan struct{}, 8)
@@ -113,8 +114,9 @@ func TestKilledAndBroughtBack(t *testing.T) {
 	})
 }
 
-// TestADeadConnectionIsReplaced: the original kept it in its pool, where it
-// answered "failed to send message" for ever.
+// TestADeadConnectionIsReplaced checks that a dead connection does not stay in
+// the pool. The original kept it, and answered "failed to send message"
+// forever.
 func TestADeadConnectionIsReplaced(t *testing.T) {
 	onBoth(t, func(t *testing.T, network string) {
 		a := newAgent(t, network, echo)
@@ -131,8 +133,8 @@ func TestADeadConnectionIsReplaced(t *testing.T) {
 	})
 }
 
-// TestASlowReaderHoldsUpNobody: in the original sixteen frames that nobody took
-// stopped the reader of all.
+// TestASlowReaderHoldsUpNobody checks that an unread answer does not block the
+// others. In the original, sixteen unread frames blocked the reader of all.
 func TestASlowReaderHoldsUpNobody(t *testing.T) {
 	onBoth(t, func(t *testing.T, network string) {
 		flooded := make(chan struct{})
@@ -159,7 +161,7 @@ func TestASlowReaderHoldsUpNobody(t *testing.T) {
 		for i := range 20 {
 			want(t, pool, a.address, fmt.Sprint(i), fmt.Sprint("you said ", i))
 		}
-		// It is told to stop, without anybody having looked.
+		// The agent is told to stop, although its answer was never read.
 		if f := wait(t, "a cancel", p.got); f.Type != typeCancel {
 			t.Errorf("%+v", f)
 		}
@@ -172,7 +174,8 @@ func TestASlowReaderHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// TestABurstWithinTheLimitIsTaken: what a turn may say can come at once.
+// TestABurstWithinTheLimitIsTaken checks that the longest text of a turn may
+// arrive at once.
 func TestABurstWithinTheLimitIsTaken(t *testing.T) {
 	text := strings.Repeat("ü", 500_000)
 	a := newAgent(t, "tcp", func(p *peer, f Frame) {
@@ -185,7 +188,8 @@ func TestABurstWithinTheLimitIsTaken(t *testing.T) {
 	want(t, newPool(t), a.address, "go", text+strings.Repeat("x", 20_000))
 }
 
-// TestAnAgentThatTakesNothing is given up, and others do not notice.
+// TestAnAgentThatTakesNothing checks that the connection to such an agent ends,
+// and that other agents are not affected.
 func TestAnAgentThatTakesNothing(t *testing.T) {
 	deaf := make(chan struct{})
 	a := newAgent(t, "tcp", func(*peer, Frame) { <-deaf })
@@ -208,8 +212,9 @@ func TestAnAgentThatTakesNothing(t *testing.T) {
 	close(deaf)
 }
 
-// TestConfigurationDuringAChat: the original could push one only before the first
-// message; trying ended the chats.
+// TestConfigurationDuringAChat checks that a new configuration does not end
+// requests in flight. The original could push one only before the first
+// message; later pushes ended the chats.
 func TestConfigurationDuringAChat(t *testing.T) {
 	onBoth(t, func(t *testing.T, network string) {
 		asked := make(chan Frame, 8)
@@ -222,15 +227,15 @@ func TestConfigurationDuringAChat(t *testing.T) {
 		p := a.peer()
 		one := wait(t, "a message", asked)
 		p.chunk(one.ID, "one ", false)
-		if c := wait(t, "a configuration", p.configs); len(c.Tools) != 0 { // all
+		if c := wait(t, "a configuration", p.configs); len(c.Tools) != 0 { // all tools
 			t.Errorf("%+v", c)
 		}
-		if len(p.configs) > 0 { // the canary came with the first, or before the message
+		if len(p.configs) > 0 { // the canary came with the first configuration, or before the message
 			if c := <-p.configs; !slices.Equal(c.CanaryTokens, []string{"canary-1"}) {
 				t.Errorf("%+v", c)
 			}
 		}
-		// Its file was changed meanwhile.
+		// As after a change of the agent's file.
 		narrowed := first.Agent
 		narrowed.Tools = []string{"search"}
 		pool.Keep("acme", []parley.Agent{narrowed})
@@ -244,7 +249,7 @@ func TestConfigurationDuringAChat(t *testing.T) {
 		go func() { other <- hear(t.Context(), pool, second) }()
 		two := wait(t, "a message", asked)
 		last := configPayload{}
-		for len(p.configs) > 0 { // all that came before the message
+		for len(p.configs) > 0 { // the configurations sent before the message
 			last = <-p.configs
 		}
 		if !slices.Equal(last.Tools, []string{noTools}) ||
@@ -265,7 +270,8 @@ func TestConfigurationDuringAChat(t *testing.T) {
 	})
 }
 
-// TestAgentsThatAreNamedNoMore are let go, when they have said what they had to.
+// TestAgentsThatAreNamedNoMore checks that links to removed agents are closed
+// after their last answer.
 func TestAgentsThatAreNamedNoMore(t *testing.T) {
 	asked := make(chan Frame, 1)
 	a := newAgent(t, "tcp", func(_ *peer, f Frame) { asked <- f })
@@ -276,7 +282,7 @@ func TestAgentsThatAreNamedNoMore(t *testing.T) {
 	ended := make(chan heard, 1)
 	go func() { ended <- hear(t.Context(), pool, ask(a.address, "go")) }()
 	f := wait(t, "a message", asked)
-	pool.Keep("other", nil) // no affair of acme's
+	pool.Keep("other", nil) // must not affect agents of acme
 	pool.Keep("acme", nil)
 	p.chunk(f.ID, "last words", true)
 	if h := wait(t, "the answer", ended); h.err != nil || h.text != "last words" {
@@ -290,7 +296,8 @@ func TestAgentsThatAreNamedNoMore(t *testing.T) {
 	}
 }
 
-// TestCanariesAreBounded, and forgotten with the sessions they are of.
+// TestCanariesAreBounded checks the limit, and that canaries are removed with
+// the requests of their sessions.
 func TestCanariesAreBounded(t *testing.T) {
 	l := newLink(newPool(t), key{})
 	for i := range maxCanaries + 10 {
@@ -314,9 +321,9 @@ func TestCanariesAreBounded(t *testing.T) {
 	}
 }
 
-// TestHeartbeats: an agent that is heard of is there, however long an answer
-// takes; one that is not is given up after 30 s, and what it was doing is
-// interrupted.
+// TestHeartbeats checks that an agent that sends heartbeats stays connected,
+// however long an answer takes. After 30 s without a frame, the connection
+// ends, and its requests are interrupted.
 func TestHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
@@ -329,7 +336,7 @@ func TestHeartbeats(t *testing.T) {
 				return ours, nil
 			}})
 		defer pool.Close(t.Context())
-		var fell atomic.Bool // silent
+		var fell atomic.Bool // the agent is silent from now on
 		a := &agent{t: t, handle: func(p *peer, f Frame) {
 			p.chunk(f.ID, "a long time", false)
 			go func() {
@@ -363,7 +370,8 @@ func TestHeartbeats(t *testing.T) {
 	})
 }
 
-// TestReconnectingGetsSlower: 64 agents that are away are no load.
+// TestReconnectingGetsSlower checks that 64 unreachable agents cause little
+// load.
 func TestReconnectingGetsSlower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dials []time.Time
@@ -376,13 +384,13 @@ func TestReconnectingGetsSlower(t *testing.T) {
 		pool.Keep("acme", []parley.Agent{agent})
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if n := len(dials); n < 45 || n > 110 { // every 6.4 to 12.8 s in the end
+		if n := len(dials); n < 45 || n > 110 { // finally every 6.4 to 12.8 s
 			t.Errorf("%d attempts in 10 minutes", n)
 		}
 		if dials[1].Sub(began) > 200*time.Millisecond {
 			t.Errorf("the second attempt came after %v", dials[1].Sub(began))
 		}
-		// Who asks does not wait for the next one.
+		// A request does not wait for the next attempt.
 		n, at := len(dials), time.Now()
 		if _, err := pool.Ask(t.Context(), ask("tcp://far:1", "go")); code(err) != parley.CodeUnavailable ||
 			len(dials) != n+1 || time.Since(at) > 0 {

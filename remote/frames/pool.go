@@ -1,20 +1,17 @@
-// Package frames reaches agents that run elsewhere, by the frames of document
-// 000: a length, and a JSON object {type, id, payload}.
+// Package frames connects to remote agents by the frames of document 000: a length, and a JSON object {type, id,
+// payload}.
 //
-// A Pool has one link for each agent, and a link one connection at a time, over
-// which the requests of all sessions go, told apart by their ids. A connection
-// that is lost is replaced at once, and then again and again, ever more slowly,
-// or as soon as somebody asks.
+// A Pool has one link for each agent. A link has one connection at a time for the requests of all sessions, which are
+// told apart by their ids. A lost connection is replaced at once. If that fails, the link tries again with growing
+// pauses, or as soon as a request needs the agent.
 //
-// Goroutines: one per link, which connects and waits for the end of the
-// connection; a reader and a writer per connection. Pool.Close waits for all of
-// them. The reader never waits for anybody who reads an answer: what an answer
-// holds is bounded, and one that is not read in time fails by itself.
+// Goroutines: one per link, which connects and waits for the end of the connection; a reader and a writer per
+// connection. Pool.Close waits for all of them. The reader never waits for the consumer of an answer: the queue of an
+// answer is limited, and an answer that is not consumed in time fails alone.
 //
-// Locks, none held across I/O: Pool.mu guards the map of links,
-// link.mu the current connection and what it is to be told, conn.mu the requests
-// in flight, request.mu what was said and not yet heard, troubles.mu counters. Pool.mu
-// is taken before link.mu, request.mu before troubles.mu; they are leaves otherwise.
+// Locks, none held across I/O: Pool.mu guards the map of links, link.mu the current connection and the configuration,
+// conn.mu the requests in flight, request.mu the queue of an answer, troubles.mu counters. Pool.mu is taken before
+// link.mu, request.mu before troubles.mu; no other lock is taken under another.
 package frames
 
 import (
@@ -32,14 +29,14 @@ import (
 	"parley/port"
 )
 
-// Options of a pool.
+// Options are the options of a Pool.
 type Options struct {
 	Log   *slog.Logger
 	Times Times
-	// Unread bounds what one answer may hold that nobody has taken yet, in bytes,
-	// UnreadAll that of all answers of a connection.
+	// Unread limits the queued bytes of one answer, UnreadAll those of all
+	// answers of a connection.
 	Unread, UnreadAll int
-	// Dial is for tests.
+	// Dial replaces net.Dialer in tests.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -50,15 +47,15 @@ type Pool struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
-	mu     sync.Mutex // guards the following; see the table of locks
+	mu     sync.Mutex // guards the fields below; see the package comment
 	links  map[key]*link
 	closed bool
 }
 
 var _ port.Remotes = (*Pool)(nil)
 
-// A key is an agent as it is reached. The same agent under a new address is
-// another, so that who was asked before the change is still heard.
+// A key identifies an agent and its address. The same agent at a new address
+// has another link, so answers from the old address can still finish.
 type key struct {
 	tenant        parley.TenantID
 	name, address string
@@ -82,9 +79,9 @@ func New(o Options) *Pool {
 	return p
 }
 
-// Keep connects to a tenant's agents that run elsewhere, and stays connected, so
-// that it is known how they are before anybody asks them. Those that it names no
-// longer are let go when their last answer has ended.
+// Keep connects to the remote agents of a tenant and keeps the connections
+// open, so that their state is known before the first request. Links to agents
+// that are no longer in the list are closed after their last answer.
 func (p *Pool) Keep(tenant parley.TenantID, agents []parley.Agent) {
 	kept := map[key]bool{}
 	for _, a := range agents {
@@ -119,7 +116,7 @@ func (p *Pool) Close(context.Context) error {
 
 var errClosed = parley.Errorf(parley.CodeUnavailable, "The server is stopping; come back in a moment.")
 
-// use finds or makes a link and keeps it until it is released.
+// use finds or creates a link. The caller must release it.
 func (p *Pool) use(k key, tools []string) *link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,7 +134,7 @@ func (p *Pool) use(k key, tools []string) *link {
 	return l
 }
 
-// release lets a link go that nobody uses, unless it is to be kept.
+// release drops a link without users, unless it must be kept.
 func (l *link) release() {
 	l.pool.mu.Lock()
 	defer l.pool.mu.Unlock()
@@ -145,7 +142,7 @@ func (l *link) release() {
 	l.drop()
 }
 
-// drop ends a link that nobody uses. It needs Pool.mu.
+// drop ends a link without users. The caller must hold Pool.mu.
 func (l *link) drop() {
 	if l.users == 0 && !l.kept {
 		delete(l.pool.links, l.key)
@@ -159,7 +156,7 @@ func (l *link) keep() {
 	l.kept = true
 }
 
-// Ask hands a conversation to an agent. See port.Remotes.
+// Ask sends a conversation to an agent. See port.Remotes.
 func (p *Pool) Ask(ctx context.Context, r port.RemoteRequest) (port.RemoteAnswer, error) {
 	id := uuid.NewString()
 	frame, err := message(id, r)
@@ -183,8 +180,8 @@ func (p *Pool) Ask(ctx context.Context, r port.RemoteRequest) (port.RemoteAnswer
 	return q, nil
 }
 
-// Unreachable says why an agent cannot be asked just now. Asking has it tried
-// again, if the last time is a while ago.
+// Unreachable returns why an agent cannot be asked now, or nil. If the last
+// attempt is not recent, Unreachable starts another.
 func (p *Pool) Unreachable(tenant parley.TenantID, a parley.Agent) error {
 	if a.Address == "" {
 		return nil
@@ -206,9 +203,9 @@ func (p *Pool) Unreachable(tenant parley.TenantID, a parley.Agent) error {
 	return l.failure
 }
 
-// message is the frame of a conversation: what the agent is to know of the user,
-// its instructions, and what was said. What does not fit is left out from the
-// beginning on, and that is said.
+// message returns the frame of a conversation: the context of the user, the
+// instructions, and the messages. If the frame is too large, the oldest
+// messages are left out, and the agent is told so.
 func message(id string, r port.RemoteRequest) ([]byte, error) {
 	m := messagePayload{Role: "user", Session: string(r.Session)}
 	var before, said []chatMessage
@@ -221,7 +218,7 @@ func message(id string, r port.RemoteRequest) ([]byte, error) {
 	}
 	for _, s := range r.Messages {
 		if s.Text == "" || s.Role == parley.RoleTool {
-			continue // tools are the affair of who used them
+			continue // tool results are only for the agent that made the calls
 		}
 		said = append(said, chatMessage{string(s.Role), s.Text})
 		if s.Role == parley.RoleUser {

@@ -14,15 +14,15 @@ import (
 	"parley/port"
 )
 
-// maxApprovals of one request may be open.
+// maxApprovals is the maximum number of pending approvals of one request.
 const maxApprovals = 16
 
-// A request is one message to an agent and what it says to it. The agent's last
-// word is a chunk that is done, an error, or a halt. Agents that were written for
-// the original debug console also say nothing more after a blocked tool, and
-// after an approval was asked for, or its action carried out: of these one cannot
-// tell, and so a short silence after them is the end too, unless the frame says
-// that the agent continues.
+// A request is one message to an agent, and the answer. The answer ends with a
+// chunk that is done, an error, or a halt. Agents written for the original
+// debug console may also send nothing more after a blocked tool, after an
+// approval request, or after the result of an approved action. Parley cannot
+// tell whether such a frame was the last, so a short silence after it also ends
+// the answer, unless the frame says that the agent continues.
 type request struct {
 	id     string
 	c      *conn
@@ -32,19 +32,19 @@ type request struct {
 	left   sync.Once
 	unhook func() bool
 
-	mu      sync.Mutex // guards the following; see the table of locks
+	mu      sync.Mutex // guards the fields below; see the package comment
 	queue   []item
-	held    int   // bytes in it
-	err     error // why it ended, after the queue
-	over    bool  // nothing of it is heard any more
-	spoken  bool  // the agent knows that it is over
+	held    int   // bytes in queue
+	err     error // error at the end of queue
+	over    bool  // ignore all further frames
+	spoken  bool  // the agent knows that the request is over
 	heard   time.Time
-	last    bool                       // what was heard may have been the last word
-	open    map[string]approvalPayload // what people are asked, by key
-	resumed map[string]int             // tools that they allowed and that have not been used
+	last    bool                       // the last frame may have ended the answer
+	open    map[string]approvalPayload // pending approvals, by key
+	resumed map[string]int             // approved tools without a result yet
 }
 
-// An item is something said; texts that follow on each other are one.
+// An item is a part of the answer. Consecutive texts are one item.
 type item struct {
 	said port.RemoteSaid
 	text []byte
@@ -56,8 +56,8 @@ func newRequest(ctx context.Context, c *conn, id, canary string) *request {
 		open: map[string]approvalPayload{}, resumed: map[string]int{}}
 }
 
-// watch has the agent told at once when nobody wants its answer any more, however
-// busy who was to hear it is.
+// watch cancels the request as soon as ctx ends, even if the consumer of the
+// answer is busy.
 func (q *request) watch(ctx context.Context) {
 	q.unhook = context.AfterFunc(ctx, q.leave)
 }
@@ -79,7 +79,7 @@ func (q *request) leave() {
 	})
 }
 
-// stop tells the agent to stop, once, unless it has. It needs q.mu.
+// stop sends a cancel, once, unless the agent has ended the request. The caller must hold q.mu.
 func (q *request) stop() {
 	if !q.spoken {
 		q.spoken = true
@@ -87,7 +87,7 @@ func (q *request) stop() {
 	}
 }
 
-// Said yields what the agent says. See port.RemoteAnswer.
+// Said yields the parts of the answer. See port.RemoteAnswer.
 func (q *request) Said() iter.Seq2[port.RemoteSaid, error] {
 	return func(yield func(port.RemoteSaid, error) bool) {
 		defer q.unhook()
@@ -123,8 +123,8 @@ func (q *request) Said() iter.Seq2[port.RemoteSaid, error] {
 	}
 }
 
-// next is what was said and not yet heard, or else how long to wait for more; zero
-// for as long as it takes: a person is asked.
+// next returns the next part of the answer. If there is none, it returns how long to wait for one; 0 means without
+// limit, because an approval is pending.
 func (q *request) next() (*port.RemoteSaid, time.Duration, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -144,7 +144,7 @@ func (q *request) next() (*port.RemoteSaid, time.Duration, error) {
 	return nil, q.patience(), nil
 }
 
-// patience needs q.mu.
+// patience returns how long to wait for the next frame. The caller must hold q.mu.
 func (q *request) patience() time.Duration {
 	t := q.c.times()
 	limit := t.Silence
@@ -157,7 +157,7 @@ func (q *request) patience() time.Duration {
 	return max(limit-time.Since(q.heard), time.Millisecond)
 }
 
-// late is called when nothing was heard for too long, unless something was.
+// late ends the answer after too long a silence. It does nothing if a frame has come meanwhile.
 func (q *request) late() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -172,11 +172,11 @@ func (q *request) late() {
 	q.breakOff(parley.Errorf(parley.CodeUnavailable, "The agent said nothing for %v.", q.c.times().Silence))
 }
 
-// push needs q.mu.
+// push queues a part of the answer. The caller must hold q.mu.
 func (q *request) push(said port.RemoteSaid, size int) {
 	o := q.c.link.pool.Options
-	size += 64 // what it costs to say nothing
-	// What nobody takes is not waited for: all other answers come by the same way.
+	size += 64 // overhead of an item, even of an empty one
+	// Waiting for the consumer would block all other answers on this connection.
 	if len(q.queue) > 0 && q.held+size > o.Unread || q.c.unread.Load()+int64(size) > int64(o.UnreadAll) {
 		q.breakOff(parley.Errorf(parley.CodeOverloaded,
 			"The agent sends faster than its answer can be stored, so the answer was cut off."))
@@ -197,14 +197,14 @@ func (q *request) push(said port.RemoteSaid, size int) {
 	q.rouse()
 }
 
-// finish is push for what ends the answer. It needs q.mu.
+// finish queues the part that ends the answer. The caller must hold q.mu.
 func (q *request) finish(said port.RemoteSaid) {
 	q.queue = append(q.queue, item{said: said})
 	q.over, q.spoken = true, true
 	q.rouse()
 }
 
-// breakOff ends the answer from this side, before its agent has. It needs q.mu.
+// breakOff ends the answer from this side. The caller must hold q.mu.
 func (q *request) breakOff(err error) {
 	if q.err == nil {
 		q.err = err
@@ -214,7 +214,7 @@ func (q *request) breakOff(err error) {
 	q.rouse()
 }
 
-// rouse wakes who waits for what the agent says.
+// rouse wakes the consumer of the answer.
 func (q *request) rouse() {
 	select {
 	case q.wake <- struct{}{}:
@@ -222,7 +222,7 @@ func (q *request) rouse() {
 	}
 }
 
-// fail ends the answer: the agent has, or is gone.
+// fail ends the answer after the agent has ended the request or is gone.
 func (q *request) fail(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -230,7 +230,7 @@ func (q *request) fail(err error) {
 	q.breakOff(err)
 }
 
-// hear takes a frame of the request, on the goroutine that reads.
+// hear handles a frame of the request, on the goroutine of the reader.
 func (q *request) hear(f Frame) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -239,7 +239,7 @@ func (q *request) hear(f Frame) {
 		return
 	}
 	q.heard = time.Now()
-	if f.Type != typeRuntimeEvent { // these are remarks
+	if f.Type != typeRuntimeEvent { // runtime events are only remarks
 		q.last = false
 	}
 	read := func(p any) bool {
@@ -256,7 +256,7 @@ func (q *request) hear(f Frame) {
 			if p.Content != "" {
 				q.push(port.RemoteSaid{Text: p.Content}, size)
 			}
-			if p.Done && len(q.open) == 0 && !q.over { // while a person is asked it is not over
+			if p.Done && len(q.open) == 0 && !q.over { // not over while an approval is pending
 				q.finish(port.RemoteSaid{Done: true})
 			}
 		}
@@ -301,7 +301,7 @@ func (q *request) hear(f Frame) {
 	}
 }
 
-// ask needs q.mu.
+// ask adds a pending approval. The caller must hold q.mu.
 func (q *request) ask(p approvalPayload, size int) {
 	if len(q.open) >= maxApprovals {
 		q.breakOff(parley.Errorf(parley.CodeTooLarge, "The agent asks for more than %d things at the same time.",
@@ -314,8 +314,8 @@ func (q *request) ask(p approvalPayload, size int) {
 		Connector: reason(p.Connector, p.ConnectorID), Risk: p.Risk, Target: p.Target}}, size)
 }
 
-// carriedOut reports whether the tool was used because a person allowed it, and
-// nothing else is waited for. It needs q.mu.
+// carriedOut reports whether the tool had a person's approval, and no other
+// approved tool or approval is pending. The caller must hold q.mu.
 func (q *request) carriedOut(tool string) bool {
 	if q.resumed[tool] == 0 {
 		return false
@@ -326,7 +326,7 @@ func (q *request) carriedOut(tool string) bool {
 	return len(q.resumed) == 0 && len(q.open) == 0
 }
 
-// Decide says what became of an approval. See port.RemoteAnswer.
+// Decide passes the decision on an approval to the agent. See port.RemoteAnswer.
 func (q *request) Decide(d port.RemoteDecision) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -335,7 +335,7 @@ func (q *request) Decide(d port.RemoteDecision) {
 		return
 	}
 	delete(q.open, d.Key)
-	q.heard = time.Now() // it is the agent's turn again
+	q.heard = time.Now() // the agent's turn begins
 	switch {
 	case d.Allowed:
 		if !p.Continues {
@@ -345,23 +345,23 @@ func (q *request) Decide(d port.RemoteDecision) {
 	case p.Continues:
 		q.c.send(typeDenied, q.id, deniedPayload{d.Key, d.Card, p.Tool, d.Note})
 	case len(q.open) == 0 && len(q.resumed) == 0:
-		// The document has no frame that says no, and the agent has said all it
-		// will say.
+		// Document 000 has no frame for a denial, and the agent will send
+		// nothing more.
 		q.stop()
 		q.finish(port.RemoteSaid{Done: true})
 	}
 	q.rouse()
 }
 
-// Made is not called: no frame asks the server to make a call.
+// Made is never called: no frame asks the server to make a call.
 func (q *request) Made(port.RemoteMade) {}
 
-// followed reports whether another frame says the same.
+// followed reports whether another frame will report the same event.
 func followed(event string) bool {
 	return event == "run.failed" || strings.HasPrefix(event, "connector.")
 }
 
-// reason is the first text that says something.
+// reason returns the first text that is not blank.
 func reason(texts ...string) string {
 	for _, t := range texts {
 		if !parley.IsBlank(t) {
