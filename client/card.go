@@ -11,23 +11,23 @@ import (
 
 // A Card waits for a person: an approval, a question, or a call of unknown outcome.
 type Card struct {
-	ID string `json:"id"` // <session>.<seq>; parley.Ref makes it of an event
+	ID string `json:"id"` // <session>.<seq>; parley.Ref builds it from an event
 	port.CardInfo
 }
 
-// A CardQuery narrows a list of cards.
+// A CardQuery filters a list of cards.
 type CardQuery struct {
 	Session parley.SessionID
-	Project string // a root or an id
+	Project string // root or id
 	Limit   int    // zero: 50
 }
 
-// Approvals lists the approvals that wait, the longest waiting first.
+// Approvals lists the pending approvals, the longest waiting first.
 func (c *Client) Approvals(ctx context.Context, q CardQuery) ([]Card, error) {
 	return c.cards(ctx, "approvals", q)
 }
 
-// Questions lists the questions that wait, the longest waiting first.
+// Questions lists the pending questions, the longest waiting first.
 func (c *Client) Questions(ctx context.Context, q CardQuery) ([]Card, error) {
 	return c.cards(ctx, "questions", q)
 }
@@ -57,7 +57,8 @@ func (c *Client) Decide(ctx context.Context, card string, a Approval) (port.Rece
 	return c.command(ctx, "/approvals/"+url.PathEscape(card), "", a)
 }
 
-// Explain has the model explain a call that waits for an approval. The log has the text (parley.ApprovalExplained).
+// Explain asks the model to explain a call that waits for an approval. The text appears in the log
+// (parley.ApprovalExplained).
 func (c *Client) Explain(ctx context.Context, card string) (port.Receipt, error) {
 	return c.command(ctx, "/approvals/"+url.PathEscape(card), "", fields{"decision": "explain"})
 }
@@ -67,8 +68,8 @@ func (c *Client) Answer(ctx context.Context, card string, answers [][]string) (p
 	return c.command(ctx, "/questions/"+url.PathEscape(card), "", fields{"answers": answers})
 }
 
-// ReturnResult returns the result of a call that the client carries out, by the session and the seq of its
-// ToolCallRequested.
+// ReturnResult returns the result of a call that the client executes. The call is named by its session and the seq of
+// its ToolCallRequested.
 func (c *Client) ReturnResult(ctx context.Context, call, result string, failed bool) (port.Receipt, error) {
 	return c.command(ctx, "/calls/"+url.PathEscape(call), "", fields{"result": result, "failed": failed})
 }

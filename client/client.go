@@ -24,34 +24,34 @@ import (
 	"time"
 )
 
-// Options of a Client. The zero value is for a local server.
+// Options are the options of a Client. The zero value is for a local server.
 type Options struct {
 	// Token is an access token, for a server with --auth jwt.
 	Token string
-	// HTTP sends the requests; nil: a client of its own, without a timeout. Its Timeout must be zero, because a
-	// followed log has no end.
+	// HTTP sends the requests. If it is nil, the Client uses its own http.Client without a timeout. Its Timeout must be
+	// zero, because a followed log has no end.
 	HTTP *http.Client
-	// Patient requests wait for a server that cannot be reached until their context ends. Without it they fail with
+	// Patient makes requests wait until their context ends if the server cannot be reached. Without it, they fail with
 	// Unreachable at once, or after a few seconds if only the answer was lost. Followers always wait.
 	Patient bool
-	// LongestPause limits the pause between two attempts, which grows with each; zero: 5 seconds.
+	// LongestPause limits the pause between two attempts, which grows with each attempt; zero: 5 seconds.
 	LongestPause time.Duration
 }
 
 // A Client talks to one server as one user.
 type Client struct {
-	address string // without a slash at its end
+	address string // without a trailing slash
 	token   string
 	http    *http.Client
 	patient bool
-	longest time.Duration // pause between two attempts
+	longest time.Duration // longest pause between two attempts
 }
 
-// DefaultServer is the address at which parley serve listens unless it is told otherwise.
+// DefaultServer is the default address of parley serve.
 const DefaultServer = "http://127.0.0.1:8080"
 
-// New is a client of the server at an address such as http://127.0.0.1:8080. An empty address is DefaultServer; an
-// address without a scheme is one of HTTP. New does not connect.
+// New returns a client of the server at an address such as http://127.0.0.1:8080. If the address is empty, New uses
+// DefaultServer; without a scheme, HTTP. New does not connect.
 func New(address string, o Options) (*Client, error) {
 	if address == "" {
 		address = DefaultServer
@@ -71,15 +71,15 @@ func New(address string, o Options) (*Client, error) {
 	return c, nil
 }
 
-// Address is that of the server.
+// Address returns the address of the server.
 func (c *Client) Address() string { return c.address }
 
-// Close closes connections that no request uses. Followers end with their contexts.
+// Close closes idle connections. Followers end with their contexts.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 const (
-	answerWithin = 15 * time.Second // how long the server may take to answer one request
-	repeatWithin = 10 * time.Second // how long an impatient client repeats a request whose answer was lost
+	answerWithin = 15 * time.Second // timeout for the answer to one request
+	repeatWithin = 10 * time.Second // how long a client without Patient repeats a request whose answer was lost
 	firstPause   = 100 * time.Millisecond
 )
 
@@ -88,12 +88,12 @@ type request struct {
 	method, path string
 	elsewhere    bool // the path is not below /api/v1
 	query        url.Values
-	key          string // the idempotency key; empty: a new one, if the request changes something
+	key          string // idempotency key; empty: a new one, if the request changes something
 	body         any    // nil: none
-	answer       any    // where the answer is decoded; nil: it is not needed
+	answer       any    // destination of the decoded answer; nil: ignored
 }
 
-// do sends a request until it is answered.
+// do sends a request, and repeats it until there is an answer or an error that ends it.
 func (c *Client) do(ctx context.Context, q request) error {
 	var body []byte
 	if q.body != nil {
@@ -126,7 +126,7 @@ type retry struct {
 
 func (c *Client) newRetry() *retry { return &retry{client: c, begun: time.Now()} }
 
-// wait returns when the request is to be sent again, or with the error that ends it.
+// wait waits until the request may be sent again. If it must not be, wait returns the error.
 func (r *retry) wait(ctx context.Context, err error) error {
 	gone, away := errors.AsType[*Unreachable](err)
 	busy, refused := errors.AsType[*Error](err)
@@ -142,7 +142,7 @@ func (r *retry) wait(ctx context.Context, err error) error {
 	}
 	r.attempt++
 	if r.client.pause(ctx, r.attempt, err) != nil {
-		return err // says more than the end of the context
+		return err // more useful than the error of the context
 	}
 	return nil
 }
@@ -177,7 +177,7 @@ func (c *Client) once(ctx context.Context, q request, body []byte) error {
 	return nil
 }
 
-// send leaves the body of a good answer to the caller.
+// send sends a request. The caller must close the body of a successful answer.
 func (c *Client) send(ctx context.Context, q request, header http.Header, body []byte) (*http.Response, error) {
 	address := c.address + "/api/v1" + q.path
 	if q.elsewhere {
@@ -206,7 +206,7 @@ func (c *Client) send(ctx context.Context, q request, header http.Header, body [
 	return nil, c.refusal(response)
 }
 
-// withoutAddress is the cause of a failed request; the address is said elsewhere, once.
+// withoutAddress returns the cause of a failed request without its URL, because Unreachable has the address.
 func withoutAddress(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
@@ -214,8 +214,8 @@ func withoutAddress(err error) error {
 	return err
 }
 
-// pause waits before another attempt: longer each time, not the same for all clients, and at least as long as the
-// server asks for in its refusal.
+// pause waits before another attempt. The pause grows with each attempt and is random, but at least as long as the
+// refusal asks for.
 func (c *Client) pause(ctx context.Context, attempt int, why error) error {
 	most := min(firstPause<<min(attempt, 10), c.longest)
 	wait := most/2 + rand.N(most/2+1)

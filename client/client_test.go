@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const session = "3f0c0a52-5b1e-4b5e-9d3f-0c2a4a3f6d11"
 
-// line is an event of a log, by its seq.
+// line returns an event of a log with a seq.
 func line(seq int, kind, body string) string {
 	return fmt.Sprintf(`{"session":"%s","seq":%d,"position":%d,"root":"%s","at":"2026-03-01T09:00:00Z","run":0,`+
 		`"by":"local","type":"%s","body":%s}`, session, seq, 100+seq, session, kind, body)
@@ -84,8 +84,8 @@ func refuse(status int, body string) http.HandlerFunc {
 
 func message(id string, data string) string { return "id: " + id + "\ndata: " + data + "\n\n" }
 
-// TestFollowResumes: a message that was cut off comes again, a message that comes twice is delivered once, and a type
-// of a newer server is delivered as it is.
+// TestFollowResumes checks that a cut message is delivered once after the reconnect, that a repeated message is
+// delivered once, and that an event of an unknown type is passed on.
 func TestFollowResumes(t *testing.T) {
 	s := newFakeServer(t,
 		stream(message("e-1", renamed(1))+": comment\n\nid: e-2\ndata: "+renamed(2)[:40]),
@@ -120,8 +120,8 @@ func TestFollowResumes(t *testing.T) {
 	}
 }
 
-// TestFollowReportsResync: a server that does not know the cursor starts again, and the follower says so before the
-// first event.
+// TestFollowReportsResync checks that a server that does not know the cursor starts again, and that the follower
+// reports this before the first event.
 func TestFollowReportsResync(t *testing.T) {
 	s := newFakeServer(t, stream("id: new-0\nevent: resync\ndata: "+
 		`{"code":"resync","message":"This cursor is of another log."}`+"\n\n"+message("new-1", renamed(1))))
@@ -174,7 +174,7 @@ func TestFollowEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestSubmitRepeats: a lost answer makes the client send the same bytes under the same key.
+// TestSubmitRepeats checks that the client repeats a request without an answer, with the same body and the same key.
 func TestSubmitRepeats(t *testing.T) {
 	cut := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 	half := func(w http.ResponseWriter, _ *http.Request) {
@@ -199,7 +199,7 @@ func TestSubmitRepeats(t *testing.T) {
 	}
 }
 
-// TestRefusals: errors say what the server said, and what to do.
+// TestRefusals checks that errors contain the server's message and what to do.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		name, token string
@@ -239,7 +239,7 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// TestPatience: a patient client waits for a server that stops or is busy, and not for an agent that was stopped.
+// TestPatience checks that a patient client waits for a server that is stopping or busy, but not for a stopped agent.
 func TestPatience(t *testing.T) {
 	s := newFakeServer(t, refuse(503, `{"error":{"code":"unavailable","message":"The server stops."}}`),
 		refuse(429, `{"error":{"code":"queue_full","message":"The queue is full."}}`), refuse(502, "bad gateway"),
@@ -265,7 +265,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestReadGoesOn: a log that is cut off is read from where it was.
+// TestReadGoesOn checks that Read continues after a lost connection where it was.
 func TestReadGoesOn(t *testing.T) {
 	summary := `{"id":"` + session + `","head":3}`
 	s := newFakeServer(t, refuse(200, summary),

@@ -12,9 +12,9 @@ import (
 	"parley"
 )
 
-// An Error is a refusal of the server, in its words.
+// An Error is a refusal by the server, with the server's message.
 type Error struct {
-	Status     int         // of HTTP; zero: it came in a followed log
+	Status     int         // HTTP status; zero: it came in a followed log
 	Code       parley.Code // for programs; empty: the server gave none
 	Message    string      // a sentence for people
 	Hint       string      // a sentence that says what to do; may be empty
@@ -28,7 +28,7 @@ func (e *Error) Error() string {
 	return e.Message + " " + e.Hint
 }
 
-// temporary reports whether the same request may succeed later, without anything that its sender could do.
+// temporary reports whether the same request may succeed later, without any change by its sender.
 func (e *Error) temporary() bool {
 	switch e.Code {
 	case parley.CodeUnavailable, parley.CodeOverloaded, parley.CodeLimited, parley.CodeQueueFull:
@@ -57,10 +57,10 @@ func (e *Unreachable) Error() string {
 
 func (e *Unreachable) Unwrap() error { return e.Err }
 
-// A refused answer has one of two shapes: a reason with its code, or the reason alone if the request did not get past
-// the entrance. Proxies and unknown routes answer in plain text.
+// refusal decodes a refusal, which has one of two shapes: a reason with its code, or only a reason if authentication
+// refused the request. Proxies and unknown routes answer in plain text.
 func (c *Client) refusal(response *http.Response) *Error {
-	raw, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10)) // what there is of it
+	raw, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10)) // on a read error, use the part that arrived
 	e := &Error{Status: response.StatusCode}
 	var said struct{ Error json.RawMessage }
 	if json.Unmarshal(raw, &said) == nil {
@@ -86,7 +86,7 @@ func (c *Client) refusal(response *http.Response) *Error {
 	return e
 }
 
-// explainToken says how to come by a token that the server accepts.
+// explainToken adds a hint how to get a token that the server accepts.
 func (c *Client) explainToken(e *Error) {
 	const get = "Give one with --token, or in the variable PARLEY_TOKEN; `parley token`, on the machine of the " +
 		"server, prints one."

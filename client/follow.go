@@ -18,11 +18,11 @@ import (
 	"parley"
 )
 
-// A Log says which events are followed. The zero value stands for all sessions of the tenant that the user may read.
+// A Log selects the events to follow. The zero value selects all sessions of the tenant that the user may read.
 type Log struct {
 	Session parley.SessionID
 	Tree    bool   // also the sessions of its sub-agents
-	Project string // a root or an id; narrows the log of a tenant
+	Project string // root or id; limits the log of a tenant
 }
 
 // An Update is one step of a follower: an event, or, with Lost or Resync, a change of its connection.
@@ -30,24 +30,24 @@ type Update struct {
 	// Cursor is where Follow resumes after this update. It is opaque.
 	Cursor string
 
-	// Event has parley.Unreadable as its body if this version does not know the type.
+	// Event is the event. If this version does not know its type, its body is parley.Unreadable.
 	Event parley.Event
-	// Line is the event as the server sent it, in JSON.
+	// Line is the event in JSON, as the server sent it.
 	Line []byte
 
-	// Lost is set when the connection was lost or could not be made. The follower tries again by itself.
+	// Lost is set if the connection was lost or could not be made. The follower tries again by itself.
 	Lost error
-	// Resync is set when the server does not know the cursor: it was restored from a backup, or another server is at
-	// the address. The log follows from its beginning, so forget everything that came before.
+	// Resync is set if the server does not know the cursor: it was restored from a backup, or another server is at the
+	// address. The log follows from its beginning, so discard everything received before.
 	Resync *Error
 }
 
 // Head is the cursor at the present end of a log.
 const Head = "head"
 
-// Follow delivers the events of a log after a cursor, and then each new one. An empty cursor is the beginning. It ends
-// when the loop does, when ctx ends, or when the server refuses; only then is the error set. While the server cannot
-// be reached, Follow reports it once and tries again for ever.
+// Follow yields the events of a log after a cursor, and then each new one. An empty cursor is the beginning. It ends
+// when the loop ends, when ctx ends, or when the server refuses; only then is the error set. If the server cannot be
+// reached, Follow reports it once and tries again without limit.
 func (c *Client) Follow(ctx context.Context, log Log, after string) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
 		f := &follower{client: c, log: log, cursor: after, last: numberOf(after), yield: yield}
@@ -61,12 +61,12 @@ type follower struct {
 	client   *Client
 	log      Log
 	cursor   string
-	last     int64 // the number in the cursor: of the last event that was delivered
+	last     int64 // number in the cursor of the last event that was yielded
 	yield    func(Update, error) bool
-	progress bool // something arrived on this connection
+	progress bool // data arrived on this connection
 }
 
-// errLeft: the caller wants no more updates.
+// errLeft: the caller has ended the loop.
 var errLeft = errors.New("the caller left")
 
 func (f *follower) run(ctx context.Context) error {
@@ -101,7 +101,7 @@ func (f *follower) run(ctx context.Context) error {
 // A server with nothing to send sends a comment every 15 seconds.
 const silence = 45 * time.Second
 
-// connect follows over one connection, until it ends. It always returns an error.
+// connect follows over one connection until it ends. It always returns an error.
 func (f *follower) connect(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -144,7 +144,7 @@ func (f *follower) connect(ctx context.Context) error {
 	return &Unreachable{Address: f.client.address, Sent: true, Err: err}
 }
 
-// read delivers the messages of a stream. A message is complete with the empty line behind it; one that is cut off
+// read handles the messages of a stream. A message is complete with the empty line after it; an incomplete message
 // comes again on the next connection.
 func (f *follower) read(body io.Reader, alive func()) error {
 	var id, event string
@@ -179,7 +179,7 @@ func (f *follower) read(body io.Reader, alive func()) error {
 	}
 }
 
-// deliver hands on one message of the stream.
+// deliver yields one message of the stream.
 func (f *follower) deliver(id, event string, data []byte) error {
 	switch {
 	case event == "resync":
@@ -187,14 +187,14 @@ func (f *follower) deliver(id, event string, data []byte) error {
 		return f.hand(Update{Cursor: id, Resync: refusalIn(data)})
 	case event == "error":
 		return refusalIn(data)
-	case data == nil && id != "": // a mark, which moves the cursor
+	case data == nil && id != "": // a bookmark, which only moves the cursor
 		f.cursor, f.last = id, numberOf(id)
 		return nil
 	case data == nil:
 		return nil
 	}
 	if n := numberOf(id); n <= f.last {
-		return nil // the server repeats itself
+		return nil // the server has sent it before
 	}
 	f.cursor, f.last = id, numberOf(id)
 	e, err := parseEvent(data)
@@ -223,13 +223,13 @@ func refusalIn(data []byte) *Error {
 	return &Error{Code: said.Code, Message: said.Message, Hint: said.Hint}
 }
 
-// numberOf is the number at the end of a cursor, which grows from event to event.
+// numberOf returns the number at the end of a cursor. It grows from event to event.
 func numberOf(cursor string) int64 {
 	n, _ := strconv.ParseInt(cursor[strings.LastIndex(cursor, "-")+1:], 10, 64)
 	return n
 }
 
-// parseEvent reads a line of a log. The body of a type that this version does not know is parley.Unreadable.
+// parseEvent decodes a line of a log. If this version does not know the type, the body is parley.Unreadable.
 func parseEvent(line []byte) (e parley.Event, err error) {
 	if json.Unmarshal(line, &e) == nil {
 		return e, nil
@@ -252,10 +252,10 @@ func parseEvent(line []byte) (e parley.Event, err error) {
 		Run: known.Run, By: known.By, Body: parley.Unreadable{Type: known.Type}}, nil
 }
 
-// longestLine bounds the memory that a broken server can cost.
+// longestLine limits the memory that a broken server can use.
 const longestLine = 64 << 20
 
-// readLine reads a line without its end. A line without an end was cut off.
+// readLine reads a line and removes its end. A line without an end was cut off.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {
@@ -276,8 +276,8 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// Read delivers the events of one session after a seq, up to the end that the log has now. If the connection is lost,
-// it goes on where it was.
+// Read yields the events of one session after a seq, up to the present end of the log. If the connection is lost, Read
+// continues where it was.
 func (c *Client) Read(ctx context.Context, session parley.SessionID, after parley.Seq) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
 		r := &reader{client: c, session: session, at: after, yield: yield}

@@ -10,40 +10,40 @@ import (
 	"parley/port"
 )
 
-// Me is the caller, and what the server says about itself.
+// Me describes the caller and the server.
 type Me struct {
 	User        parley.PrincipalID `json:"user"`
 	Tenant      parley.TenantID    `json:"tenant"`
 	Roles       []parley.UserRole  `json:"roles"`
 	Permissions []parley.Action    `json:"permissions"`
-	Project     string             `json:"project,omitempty"` // the root of the tenant's first project
+	Project     string             `json:"project,omitempty"` // root of the tenant's first project
 	Version     string             `json:"version"`
 	Auth        string             `json:"auth"`  // local or jwt
-	Model       string             `json:"model"` // of agents that name none
-	Demo        bool               `json:"demo"`  // that model is scripted
+	Model       string             `json:"model"` // default model
+	Demo        bool               `json:"demo"`  // the default model is the scripted demo
 	Hint        string             `json:"hint,omitempty"`
 }
 
-// Me says who the caller is.
+// Me returns who the caller is, and what the server is.
 func (c *Client) Me(ctx context.Context) (m Me, err error) {
 	return m, c.do(ctx, request{method: http.MethodGet, path: "/me", answer: &m})
 }
 
-// An Agent is one that a user may talk to.
+// An Agent is an agent that the user may talk to.
 type Agent struct {
 	ID          string `json:"id"`
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	Model       string `json:"model,omitempty"`
 	Status      string `json:"status"`            // running, stopped or unreachable
-	Problem     string `json:"problem,omitempty"` // of its file
+	Problem     string `json:"problem,omitempty"` // error in its file
 	Made        bool   `json:"made,omitempty"`    // created by API
-	Project     string `json:"project,omitempty"` // its root, if the tenant has several
-	// Definition is set by Client.Agent alone, with the parts that the caller may read.
+	Project     string `json:"project,omitempty"` // root of its project, if the tenant has several
+	// Definition is set only by Client.Agent, with the parts that the caller may read.
 	Definition *parley.Agent `json:"definition,omitempty"`
 }
 
-// Agents lists the agents of a project, a root or an id; an empty project is the first. The first agent is the
+// Agents lists the agents of a project, given as a root or an id. An empty project is the first. The first agent is the
 // default.
 func (c *Client) Agents(ctx context.Context, project string) ([]Agent, error) {
 	var answer struct{ Agents []Agent }
@@ -58,7 +58,7 @@ func (c *Client) Agent(ctx context.Context, project, name string) (a Agent, err 
 		query: query("project", project), answer: &a})
 }
 
-// SetAgent starts or stops an agent. A stopped agent takes no inputs.
+// SetAgent starts or stops an agent. A stopped agent accepts no inputs.
 func (c *Client) SetAgent(ctx context.Context, project, name string, running bool) (a Agent, err error) {
 	verb := "stop"
 	if running {
@@ -78,8 +78,8 @@ func (c *Client) Projects(ctx context.Context) (list []port.Project, err error) 
 	return list, c.do(ctx, request{method: http.MethodGet, path: "/projects", answer: &list})
 }
 
-// ProjectName is the name of the project that a root or an id stands for: the first one if it is empty, and the root
-// itself if the server does not have the project any more.
+// ProjectName returns the name of a project, given as a root or an id. An empty project is the first. If the server no
+// longer has the project, the name is its root.
 func ProjectName(projects []port.Project, project string) string {
 	for i, p := range projects {
 		if p.Root == project || p.ID == project || project == "" && i == 0 {
@@ -89,8 +89,8 @@ func ProjectName(projects []port.Project, project string) string {
 	return project
 }
 
-// Missions lists the missions of a project, a root or an id, the newest first. port.EveryProject lists those of all
-// projects, also of those that the server does not have any more.
+// Missions lists the missions of a project, given as a root or an id, the newest first. port.EveryProject lists the
+// missions of all projects, including projects that the server no longer has.
 func (c *Client) Missions(ctx context.Context, project string) ([]port.MissionInfo, error) {
 	var answer struct{ Missions []port.MissionInfo }
 	err := c.do(ctx, request{method: http.MethodGet, path: "/missions", query: query("project", project),
@@ -98,7 +98,7 @@ func (c *Client) Missions(ctx context.Context, project string) ([]port.MissionIn
 	return answer.Missions, err
 }
 
-// ClearMission ends the active mission of a project, which the server need not have any more.
+// ClearMission ends the active mission of a project, even if the server no longer has the project.
 func (c *Client) ClearMission(ctx context.Context, project string) error {
 	return c.do(ctx, request{method: http.MethodDelete, path: "/missions", query: query("project", project)})
 }
@@ -108,10 +108,10 @@ type Skill struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	Hint        string `json:"argument_hint,omitempty"`
-	People      bool   `json:"user_invocable"` // people may call it, not only models
+	People      bool   `json:"user_invocable"` // users may call it, not only models
 }
 
-// Skills lists the skills of a project, a root or an id.
+// Skills lists the skills of a project, given as a root or an id.
 func (c *Client) Skills(ctx context.Context, project string) ([]Skill, error) {
 	var answer struct{ Skills []Skill }
 	err := c.do(ctx, request{method: http.MethodGet, path: "/skills", query: query("project", project),
@@ -119,7 +119,7 @@ func (c *Client) Skills(ctx context.Context, project string) ([]Skill, error) {
 	return answer.Skills, err
 }
 
-// Folder lists a folder of a project, a root or an id; an empty path is the top of the project.
+// Folder lists a folder of a project, given as a root or an id. An empty path is the top of the project.
 func (c *Client) Folder(ctx context.Context, project, path string) ([]port.FileEntry, error) {
 	var entries []port.FileEntry
 	err := c.do(ctx, request{method: http.MethodGet, path: "/api/files", elsewhere: true,
@@ -127,7 +127,7 @@ func (c *Client) Folder(ctx context.Context, project, path string) ([]port.FileE
 	return entries, err
 }
 
-// Settings are those of the tenant.
+// Settings returns the settings of the tenant.
 func (c *Client) Settings(ctx context.Context) (s parley.Settings, err error) {
 	return s, c.do(ctx, request{method: http.MethodGet, path: "/settings", answer: &s})
 }
@@ -138,12 +138,12 @@ type Run struct {
 	port.RunInfo
 }
 
-// A RunQuery narrows a list of runs.
+// A RunQuery filters a list of runs.
 type RunQuery struct {
 	Session parley.SessionID
 	Agent   string
-	Project string // a root or an id
-	Parent  string // the id of a run: those of its sub-agents
+	Project string // root or id
+	Parent  string // id of a run, for the runs of its sub-agents
 	Open    bool   // only runs that have not ended
 	Before  time.Time
 	Limit   int // zero: 50
@@ -179,14 +179,14 @@ type Node struct {
 	ID       string    `json:"id"`
 	Address  string    `json:"address"`
 	Version  string    `json:"version"`
-	Sessions int       `json:"sessions"` // in memory
-	Projects []string  `json:"projects"` // by their roots
+	Sessions int       `json:"sessions"` // number of sessions in memory
+	Projects []string  `json:"projects"` // roots of its projects
 	Since    time.Time `json:"since"`
-	Draining bool      `json:"draining,omitempty"` // it is about to stop
-	Differs  []string  `json:"differs,omitempty"`  // from the node that answers: version, agents
+	Draining bool      `json:"draining,omitempty"` // about to stop
+	Differs  []string  `json:"differs,omitempty"`  // differences from the answering node: version, agents
 }
 
-// Usage is what was used on a day of UTC, such as 2026-11-30, and what is left of quotas; an empty day is today.
+// Usage returns the usage of a UTC day such as 2026-11-30, and what is left of the quotas. An empty day is today.
 func (c *Client) Usage(ctx context.Context, day string) (report port.UsageReport, err error) {
 	query := url.Values{}
 	if day != "" {
@@ -196,14 +196,14 @@ func (c *Client) Usage(ctx context.Context, day string) (report port.UsageReport
 	return report, err
 }
 
-// Erase deletes for good what a user has said.
+// Erase deletes the messages of a user for good.
 func (c *Client) Erase(ctx context.Context, user parley.PrincipalID) (report port.ErasureReport, err error) {
 	err = c.do(ctx, request{method: http.MethodPost, path: "/users/" + url.PathEscape(string(user)) + "/erase",
 		body: struct{}{}, answer: &report})
 	return report, err
 }
 
-// Retain carries out the rules of retention of the tenant now; dry: it only says what they would delete.
+// Retain applies the tenant's retention rules now. With dry, it only reports what they would delete.
 func (c *Client) Retain(ctx context.Context, dry bool) (report port.RetentionReport, err error) {
 	r := request{method: http.MethodPost, path: "/retention", body: struct{}{}, answer: &report}
 	if dry {
@@ -213,21 +213,21 @@ func (c *Client) Retain(ctx context.Context, dry bool) (report port.RetentionRep
 	return report, err
 }
 
-// LegalHolds lists those of the tenant.
+// LegalHolds lists the legal holds of the tenant.
 func (c *Client) LegalHolds(ctx context.Context) ([]port.LegalHold, error) {
 	var answer struct{ Holds []port.LegalHold }
 	err := c.do(ctx, request{method: http.MethodGet, path: "/holds", answer: &answer})
 	return answer.Holds, err
 }
 
-// Hold sets a legal hold, or releases it.
+// Hold sets or releases a legal hold.
 func (c *Client) Hold(ctx context.Context, change port.HoldChange) (held port.LegalHold, err error) {
 	err = c.do(ctx, request{method: http.MethodPost, path: "/holds", answer: &held, body: fields{"kind": change.Kind,
 		"id": change.ID, "reason": change.Reason, "release": change.Release}})
 	return held, err
 }
 
-// Nodes lists the servers that share the database and are alive.
+// Nodes lists the living servers that share the database.
 func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	var answer struct{ Nodes []Node }
 	err := c.do(ctx, request{method: http.MethodGet, path: "/nodes", answer: &answer})

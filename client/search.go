@@ -12,8 +12,8 @@ import (
 // A SearchQuery asks for messages. Text is words and, in double quotes, phrases; a message must have all of them.
 type SearchQuery struct {
 	Text    string
-	Project string // a root or an id
-	Cursor  string // of an earlier page
+	Project string // root or id
+	Cursor  string // from an earlier page
 	Limit   int    // zero: 50
 }
 
@@ -24,13 +24,13 @@ type Found struct {
 	Indexing bool           `json:"indexing,omitempty"` // earlier messages may be missing
 }
 
-// Search finds messages that the caller may read.
+// Search finds messages in sessions that the caller may read.
 func (c *Client) Search(ctx context.Context, q SearchQuery) (f Found, err error) {
 	return f, c.do(ctx, request{method: http.MethodGet, path: "/search", answer: &f,
 		query: query("q", q.Text, "project", q.Project, "cursor", q.Cursor, "limit", number(q.Limit))})
 }
 
-// Marked is the text of a passage with something before and after each match.
+// Marked returns the text of a passage with before and after around each match.
 func Marked(p port.Passage, before, after string) string {
 	text := []rune(p.Text)
 	var b strings.Builder
@@ -45,14 +45,15 @@ func Marked(p port.Passage, before, after string) string {
 	return b.String() + string(text[at:])
 }
 
-// A MarkChange is what the caller notes about a session, for lists of their own. nil and false change nothing.
+// A MarkChange changes the caller's own marks of a session, which only affect the caller's lists. nil and false change
+// nothing.
 type MarkChange struct {
 	Pinned   *bool `json:"pinned,omitempty"`
 	Archived *bool `json:"archived,omitempty"`
 	Read     bool  `json:"read,omitempty"`
 }
 
-// Mark notes something about a session.
+// Mark changes the caller's marks of a session.
 func (c *Client) Mark(ctx context.Context, id parley.SessionID, change MarkChange) (m port.Marks, err error) {
 	return m, c.do(ctx, request{method: http.MethodPut, path: sessionPath(id) + "/marks", body: change, answer: &m})
 }

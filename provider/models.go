@@ -9,28 +9,27 @@ import (
 	"parley"
 )
 
-// A Model is what is known of one.
+// A Model has the known limits and prices of a model.
 type Model struct {
-	Window int // tokens it can read and say together
-	Output int // tokens it can say at most; zero: not known
+	Window int // maximum number of input and output tokens together
+	Output int // maximum number of output tokens; zero: unknown
 	prices []price
 }
 
-// A price is in US dollars for a million tokens, which is the same number in
-// millionths of a dollar for one.
+// A price is in US dollars per million tokens, which is the same number in
+// millionths of a dollar per token.
 type price struct {
-	over          int64 // holds for requests with more input than this
+	over          int64 // the price applies to requests with more input than this
 	input, output float64
-	cached        float64 // input that the vendor remembered; zero: as input
-	written       float64 // input that it was made to remember; zero: as input
+	cached        float64 // input from the vendor's cache; zero: as input
+	written       float64 // input written to the vendor's cache; zero: as input
 }
 
-// Unknown is what is assumed of a model that is not in the table.
+// Unknown has the defaults for a model that is not in the table.
 var Unknown = Model{Window: 128_000}
 
-// Prices of the vendors' own lists, standard tier, as of November 2026. What is
-// here is for people who want to know what a run costs; the bill is the
-// vendor's.
+// known has the vendors' own list prices, standard tier, as of November 2026.
+// They show users what a run costs; the vendor's bill is authoritative.
 var known = map[string]Model{
 	// https://platform.openai.com/docs/pricing
 	"gpt-3.5-turbo":      {16_385, 4_096, one(0.5, 0, 1.5)},
@@ -113,18 +112,19 @@ func two(over int64, upto, above []price) []price {
 	return []price{upto[0], above[0]}
 }
 
-// claude: reading what is remembered costs a tenth, and having it remembered for
-// five minutes a quarter more.
+// claude returns the prices of a Claude model: cached input costs a tenth, and
+// writing it to the cache for five minutes a quarter more.
 func claude(input, output float64) []price {
 	return []price{{input: input, cached: input / 10, written: input * 1.25, output: output}}
 }
 
-// snapshot is how vendors name one state of a model that goes on changing.
+// snapshot matches the suffix by which vendors name a snapshot of a model.
 var snapshot = regexp.MustCompile(
 	`-(latest|\d{8}|\d{4}-\d\d-\d\d|\d{3,4}|preview|preview-\d\d-\d\d|preview-\d\d-\d{4}|exp)$`)
 
-// About is what is known of a model. Only its own name, or that of one of its
-// snapshots, is it: what merely begins alike may cost ten times as much.
+// About returns the entry of a model. It matches only the model's own name or
+// one of its snapshots: a model with the same prefix may cost ten times as
+// much.
 func About(name string) Model {
 	name = bare(name)
 	for {
@@ -139,7 +139,7 @@ func About(name string) Model {
 	}
 }
 
-// bare is a name without the vendor's before it.
+// bare returns a model name without the vendor's prefix.
 func bare(name string) string {
 	for _, prefix := range []string{"anthropic/", "google/", "openai/", "models/"} {
 		name = strings.TrimPrefix(name, prefix)
@@ -147,7 +147,7 @@ func bare(name string) string {
 	return name
 }
 
-// Most is the most that one call of a model can use that is given so many bytes: no token has less than one.
+// Most returns the maximum usage of one call of a model with so many bytes of input: every token has at least one byte.
 func Most(name string, bytes int64) parley.Usage {
 	m := About(name)
 	u := parley.Usage{Input: min(bytes, int64(m.Window)), Output: int64(cmp.Or(m.Output, m.Window))}
@@ -155,11 +155,11 @@ func Most(name string, bytes int64) parley.Usage {
 	return u
 }
 
-// Cost is what a call of a model costs.
+// Cost returns the cost of a call of a model, in millionths of a US dollar.
 func Cost(name string, u parley.Usage) int64 { return About(name).Cost(u) }
 
-// Cost is what usage costs, in millionths of a US dollar; zero if that is not
-// known.
+// Cost returns the cost of usage, in millionths of a US dollar, or zero if the
+// price is unknown.
 func (m Model) Cost(u parley.Usage) int64 {
 	var p price
 	for _, tier := range m.prices {

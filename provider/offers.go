@@ -11,30 +11,30 @@ import (
 )
 
 const (
-	offersHold  = 5 * time.Minute  // how long the lists of vendors are not asked for again
-	offersRetry = 30 * time.Second // the same, if one of them did not answer
-	offersTake  = 10 * time.Second // how long a vendor may take to answer
+	offersHold  = 5 * time.Minute  // how long the lists of vendors are cached
+	offersRetry = 30 * time.Second // how long they are cached if a vendor did not answer
+	offersTake  = 10 * time.Second // timeout for a vendor's answer
 )
 
-// Offers knows which models can be called. It asks the vendors, and remembers their
-// answers for a while: clients may look often.
+// Offers lists the models that can be called. It caches the answers of the vendors for a while, because clients may ask
+// often.
 type Offers struct {
 	models *Models
 	log    *slog.Logger
 	now    func() time.Time
 
-	turn   chan struct{} // whoever holds it may use the following
+	turn   chan struct{} // its holder may use the fields below
 	names  map[string][]string
 	expire time.Time
-	of     *reach // whose vendors were asked
+	of     *reach // configuration of the cached lists
 }
 
 func NewOffers(m *Models, log *slog.Logger, now func() time.Time) *Offers {
 	return &Offers{models: m, log: log, now: now, turn: make(chan struct{}, 1), names: map[string][]string{}}
 }
 
-// List lists the models that can be called: first the default (empty: the server's),
-// then those that each vendor with a key has, by name, and the demo.
+// List lists the models that can be called. The default comes first (byDefault, or the server's default if that is
+// empty), then the models of each vendor with a key, by name, and the demo.
 func (o *Offers) List(ctx context.Context, byDefault string) ([]port.ModelInfo, error) {
 	select {
 	case o.turn <- struct{}{}:
@@ -53,7 +53,7 @@ func (o *Offers) List(ctx context.Context, byDefault string) ([]port.ModelInfo, 
 	list := []port.ModelInfo{first}
 	for _, vendor := range o.models.Reached() {
 		for _, name := range o.names[vendor] {
-			// Another vendor would be asked for a name that looks like one of its own.
+			// Skip a name that would be sent to another vendor.
 			if name != byDefault && o.models.Provider(name) == vendor {
 				list = append(list, o.info(name))
 			}
@@ -67,13 +67,13 @@ func (o *Offers) List(ctx context.Context, byDefault string) ([]port.ModelInfo, 
 
 func (o *Offers) info(name string) port.ModelInfo {
 	info := port.ModelInfo{ID: name, Provider: o.models.Provider(name)}
-	if m := About(name); len(m.prices) > 0 { // the table has it
+	if m := About(name); len(m.prices) > 0 { // the model is in the table
 		info.Window, info.InputPrice, info.OutputPrice = m.Window, m.prices[0].input, m.prices[0].output
 	}
 	return info
 }
 
-// ask asks every vendor. One that does not answer keeps the list it had.
+// ask asks every vendor. If a vendor does not answer, ask keeps its old list.
 func (o *Offers) ask(client context.Context) {
 	ctx, cancel := context.WithTimeout(client, offersTake)
 	defer cancel()
@@ -85,7 +85,7 @@ func (o *Offers) ask(client context.Context) {
 		all.Go(func() { lists[i], errs[i] = o.models.List(ctx, vendor) })
 	}
 	all.Wait()
-	if client.Err() != nil { // it is gone; the next one has them asked again
+	if client.Err() != nil { // the client is gone; the next one asks again
 		return
 	}
 	hold := offersHold

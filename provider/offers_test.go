@@ -24,7 +24,7 @@ func (l *lister) List(context.Context) ([]string, error) {
 	return l.names, l.err
 }
 
-// TestOffers: every vendor with a key is asked, and not for every client that looks.
+// TestOffers checks that every vendor with a key is asked, but not for every client.
 func TestOffers(t *testing.T) {
 	m := New(Config{Anthropic: Account{Key: "k"}, OpenAI: Account{BaseURL: "http://127.0.0.1:1/v1"},
 		Google: Account{Key: "k"}})
@@ -64,7 +64,7 @@ func TestOffers(t *testing.T) {
 	now = now.Add(offersRetry)
 	expect("", 3)
 
-	// A tenant may have chosen a model that nobody lists.
+	// A tenant may have chosen a default model that no vendor lists.
 	want = append([]port.ModelInfo{{ID: "gpt-4.1", Provider: OpenAI, Default: true, Window: 1_047_576, InputPrice: 2,
 		OutputPrice: 8}}, want...)
 	want[1].Default = false
@@ -72,13 +72,13 @@ func TestOffers(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	offers.turn <- struct{}{} // somebody else asks
+	offers.turn <- struct{}{} // another client is asking
 	if _, err := offers.List(ctx, ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestTheDemoIsOffered where there is no key.
+// TestTheDemoIsOffered checks that the demo is offered without any key.
 func TestTheDemoIsOffered(t *testing.T) {
 	m := New(Config{})
 	defer m.Close()

@@ -14,21 +14,21 @@ import (
 	"parley/port"
 )
 
-// How long it is tried to get a first word out of one model.
+// Limits of the retries with one model, before the first chunk of its answer.
 const (
 	attempts = 3
 	budget   = 5 * time.Second
-	pause    = 500 * time.Millisecond // doubled each time
+	pause    = 500 * time.Millisecond // doubled for each retry
 )
 
-// Patient is the one place where models are tried again: the same model up to
-// three times within about five seconds, for as long as that may help and as the
-// vendor asks to wait, then the next of the request's fallback models. All of it
-// is free until the model has said something. After that only who has shown it
-// knows what to do, and the error is theirs.
+// Patient is the only place where model calls are retried. It tries the same
+// model up to three times within about five seconds, if another try may help,
+// and waits as long as the vendor asks. Then it tries the request's fallback
+// models. All of this happens only before the first chunk of an answer. After
+// that, the caller has passed on a part of the answer, so it gets the error.
 //
-// Calls are handed on with the end of the turn: until then nobody has seen them,
-// and a turn that breaks off can be had again.
+// Patient passes calls on at the end of the turn. Until then the caller does
+// not know them, so a turn that has only asked for calls can be retried.
 func Patient(model port.Model, log *slog.Logger) port.Model { return patient{model, log} }
 
 type patient struct {
@@ -36,13 +36,13 @@ type patient struct {
 	log   *slog.Logger
 }
 
-// An ending is what became of one attempt.
+// An ending is the result of one attempt.
 type ending struct {
 	err  error
-	said bool // something was heard of it
-	left bool // the listener has left
+	said bool // a chunk was passed on
+	left bool // the caller has stopped reading
 
-	attempt int // its number
+	attempt int // number of the attempt
 }
 
 func (p patient) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.Said, error] {
@@ -76,9 +76,9 @@ func (p patient) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[po
 	}
 }
 
-// patiently tries one model. No attempt begins later than the budget after the
-// first: one that failed slowly would fail slowly again. The listener is told of
-// each further attempt while the pause before it runs.
+// patiently tries one model. No attempt begins later than budget after the
+// first, because a slow failure would be slow again. The caller gets the report
+// of a retry at the start of the pause before it.
 func (p patient) patiently(ctx context.Context, req port.ModelRequest, yield func(port.Said, error) bool) ending {
 	began := time.Now()
 	wait := pause
@@ -92,7 +92,7 @@ func (p patient) patiently(ctx context.Context, req port.ModelRequest, yield fun
 		if e, ok := errors.AsType[*parley.Error](end.err); ok {
 			asked = e.RetryAfter
 		}
-		delay := max(wait+rand.N(wait/5), asked) // not all at the same moment
+		delay := max(wait+rand.N(wait/5), asked) // random, so that clients do not retry at the same time
 		if time.Since(began)+delay > budget {
 			return end
 		}
@@ -140,7 +140,8 @@ func againMayHelp(err error) bool {
 	return code == parley.CodeOverloaded || code == parley.CodeUnavailable
 }
 
-// anotherMayHelp: unless it is the request that is wrong, or this server.
+// anotherMayHelp reports whether another model may succeed: not if the request
+// is wrong, or this server has the problem.
 func anotherMayHelp(err error) bool {
 	switch parley.CodeOf(err) {
 	case parley.CodeInvalid, parley.CodeTooLarge, parley.CodeInternal:
@@ -149,7 +150,7 @@ func anotherMayHelp(err error) bool {
 	return true
 }
 
-// retrying announces the attempt after one that failed.
+// retrying returns the report of the retry after a failed attempt.
 func retrying(end ending) *parley.Retrying {
 	problem := strings.TrimSuffix(parley.MessageOf(end.err), ".")
 	if e, ok := errors.AsType[*parley.Error](end.err); ok && e.Problem != "" {
@@ -158,8 +159,8 @@ func retrying(end ending) *parley.Retrying {
 	return &parley.Retrying{Code: parley.CodeOf(end.err), Problem: problem, Attempt: end.attempt + 1, Of: attempts}
 }
 
-// gaveUp says that the failed attempt was the last. If there was no answer at
-// all, people can look at their own network first.
+// gaveUp returns the report that the failed attempt was the last. If there was
+// no answer at all, it advises users to check their own network first.
 func gaveUp(end ending) *parley.Retrying {
 	r := retrying(end)
 	r.Attempt, r.GaveUp = end.attempt, true
@@ -169,7 +170,7 @@ func gaveUp(end ending) *parley.Retrying {
 	return r
 }
 
-// waited reports whether the timer has fired, and not ctx ended before.
+// waited reports whether the timer has fired before ctx ended.
 func waited(ctx context.Context, timer *time.Timer) bool {
 	defer timer.Stop()
 	select {

@@ -15,18 +15,19 @@ import (
 	"parley/port"
 )
 
-// fickle is a model that does one thing after the other, whoever is asked:
+// fickle is a model that does one thing after the other, whatever model is
+// asked for:
 //
 //	ok        says "<model> speaks", calls, and is done
 //	busy      is refused with CodeOverloaded; busy3 asks for three seconds
-//	key       is refused for good
+//	key       is refused permanently
 //	invalid   the request is wrong
 //	slow      takes a minute to fail
 //	cut       says something and breaks off; cutcall has only asked for a call
 //	short     ends without an end
 type fickle struct {
 	does  []string
-	asked []string // models
+	asked []string // models asked for
 }
 
 func (f *fickle) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.Said, error] {
@@ -66,8 +67,8 @@ func TestPatience(t *testing.T) {
 	for _, c := range []struct {
 		name, does string
 		fallback   string
-		want       string // what is heard
-		asked      string // models
+		want       string // output that the caller gets
+		asked      string // models asked for
 		within     [2]time.Duration
 	}{
 		{"at once", "ok", "", "a speaks, call, done", "a", [2]time.Duration{0, 0}},
@@ -137,7 +138,8 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestPatienceEnds with who waits, be it in the middle of a pause.
+// TestPatienceEnds checks that the retries end with the caller's context, even
+// during a pause.
 func TestPatienceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -154,7 +156,7 @@ func TestPatienceEnds(t *testing.T) {
 			!errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			t.Errorf("asked %v in %v", model.asked, time.Since(began))
 		}
-		// Who leaves is not asked again.
+		// If the caller stops reading, there is no retry.
 		for _, does := range []string{"cut", "busy"} {
 			model = &fickle{does: []string{does, "ok"}}
 			for range Patient(model, slog.New(slog.DiscardHandler)).Stream(t.Context(),
@@ -168,8 +170,8 @@ func TestPatienceEnds(t *testing.T) {
 	})
 }
 
-// TestRetriesDoNotWaitForTheirReport: a listener that takes its time with the
-// announcement of a retry does not make the pause longer.
+// TestRetriesDoNotWaitForTheirReport checks that a caller that handles the
+// report of a retry slowly does not extend the pause.
 func TestRetriesDoNotWaitForTheirReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := &fickle{does: []string{"busy3", "ok"}}

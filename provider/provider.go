@@ -1,9 +1,9 @@
-// Package provider finds who speaks for a model, knows what models can read and
-// cost, and is patient with them.
+// Package provider chooses the vendor of a model, calls it with retries, and
+// knows the limits and prices of models.
 //
-// PROVIDER wins; else the name of the model says whose it is; else it is
-// OpenAI's, or that of a server that is compatible with it. Each vendor has a
-// package of its own beneath this one, on the vendor's own SDK.
+// If PROVIDER is set, it decides; otherwise the name of the model does. Other
+// names belong to OpenAI, or to a server that is compatible with it. Each
+// vendor has its own package below this one, with the vendor's own SDK.
 package provider
 
 import (
@@ -25,7 +25,7 @@ import (
 	"parley/provider/openai"
 )
 
-// The vendors, by the names that PROVIDER takes.
+// The vendors, by the values of PROVIDER.
 const (
 	OpenAI    = "openai"
 	Anthropic = "anthropic"
@@ -33,11 +33,11 @@ const (
 	Demo      = "demo"
 )
 
-// Names lists them.
+// Names lists the vendors.
 var Names = []string{OpenAI, Anthropic, Google, Demo}
 
-// vendors in the order in which one with a key is preferred, if nothing says
-// which model is wanted.
+// vendors are in order of preference: if no model is configured, the first
+// vendor with a key has the default model.
 var vendors = []vendorRow{
 	{Anthropic, "ANTHROPIC_API_KEY", "claude-sonnet-4-5"},
 	{OpenAI, "OPENAI_API_KEY", "gpt-4.1"},
@@ -46,10 +46,10 @@ var vendors = []vendorRow{
 
 type vendorRow struct{ name, variable, model string }
 
-// Config is what an operator says about models.
+// Config is the operator's configuration of models.
 type Config struct {
-	Provider    string // wins over what names say
-	Model       string // of agents that name none
+	Provider    string // overrides the choice by model name
+	Model       string // default model
 	OpenAI      Account
 	Anthropic   Account
 	Google      Account
@@ -57,29 +57,29 @@ type Config struct {
 	ShowAddress bool          // users may know the addresses of vendors
 }
 
-// An Account is where a vendor is, and with which key.
+// An Account is the address of a vendor, and the key.
 type Account struct {
 	Key     string
 	BaseURL string
-	API     string // of OpenAI: responses or chat
-	In      string // the place that holds them, for errors; empty: the environment
+	API     string // for OpenAI: responses or chat
+	In      string // where they are set, for errors; empty: the environment
 }
 
-// Models has every model speak that the configuration can reach. It is a
-// port.Model, and may be used concurrently.
+// Models calls all models that the configuration can reach. It is a port.Model,
+// and may be used concurrently.
 type Models struct {
 	mu sync.Mutex // held while now is replaced
-	// now is what can be reached now. Calls go on with what they began with.
+	// now is the current configuration. A running call keeps the one that it began with.
 	now atomic.Pointer[reach]
 }
 
-// A reach is a configuration with a speaker for each vendor. It does not change.
+// A reach is a configuration with a speaker for each vendor. It is immutable.
 type reach struct {
 	config   Config
 	speakers map[string]speaker
 }
 
-// A speaker speaks for one vendor.
+// A speaker calls one vendor.
 type speaker interface {
 	port.Model
 	List(context.Context) ([]string, error)
@@ -98,7 +98,7 @@ func New(c Config) *Models {
 	return m
 }
 
-// speaker is a new one for a vendor.
+// speaker returns a new speaker for a vendor.
 func (c Config) speaker(vendor string) speaker {
 	a := c.account(vendor)
 	switch vendor {
@@ -113,7 +113,7 @@ func (c Config) speaker(vendor string) speaker {
 		ShowAddress: c.ShowAddress})
 }
 
-// Vendors lists the vendors that have keys, by name.
+// Vendors lists the names of the vendors that have an API key, in order of preference.
 func Vendors() (names []string) {
 	for _, v := range vendors {
 		names = append(names, v.name)
@@ -121,16 +121,16 @@ func Vendors() (names []string) {
 	return names
 }
 
-// Variable is the one that holds the key of a vendor.
+// Variable returns the environment variable for the key of a vendor.
 func Variable(vendor string) string {
 	i := slices.IndexFunc(vendors, func(v vendorRow) bool { return v.name == vendor })
 	return vendors[i].variable
 }
 
-// Account is how a vendor is reached now.
+// Account returns the current account of a vendor.
 func (m *Models) Account(vendor string) Account { return m.now.Load().config.account(vendor) }
 
-// Use has a vendor be reached by another account from now on. Calls that run go on.
+// Use sets another account for a vendor. Running calls continue with the old one.
 func (m *Models) Use(vendor string, a Account) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,7 +142,7 @@ func (m *Models) Use(vendor string, a Account) {
 	was.speakers[vendor].Close()
 }
 
-// Try asks a vendor by an account which models it has.
+// Try lists the models of a vendor with another account, without using that account for calls.
 func (m *Models) Try(ctx context.Context, vendor string, a Account) ([]string, error) {
 	c := m.now.Load().config
 	c.set(vendor, a)
@@ -151,7 +151,7 @@ func (m *Models) Try(ctx context.Context, vendor string, a Account) ([]string, e
 	return s.List(ctx)
 }
 
-// Close gives up the connections that are kept.
+// Close closes idle connections.
 func (m *Models) Close() error {
 	for _, s := range m.now.Load().speakers {
 		s.Close()
@@ -159,7 +159,7 @@ func (m *Models) Close() error {
 	return nil
 }
 
-// Default is the model of agents that name none.
+// Default returns the default model.
 func (m *Models) Default() string {
 	c := m.now.Load().config
 	if c.Model != "" {
@@ -173,11 +173,11 @@ func (m *Models) Default() string {
 	return Demo
 }
 
-// Provider says who speaks for a model.
+// Provider returns the vendor of a model.
 func (m *Models) Provider(model string) string {
 	c := m.now.Load().config
 	switch lower := strings.ToLower(model); {
-	case model == Demo: // it says so itself
+	case model == Demo: // independent of the configuration
 		return Demo
 	case c.Provider != "":
 		return c.Provider
@@ -189,15 +189,15 @@ func (m *Models) Provider(model string) string {
 	return OpenAI
 }
 
-// OwnAddress reports whether a model is asked at its vendor's own address. A server of the operator's is slower, often
-// answers one question at a time, or is a mock.
+// OwnAddress reports whether a model is called at its vendor's own address. An operator's own server is slower, often
+// answers one request at a time, or is a mock.
 func (m *Models) OwnAddress(model string) bool {
 	name := m.Provider(model)
 	return name != Demo && m.Account(name).BaseURL == ""
 }
 
-// SeesPDF reports whether a model is shown the pages of PDF documents. A server that is compatible with OpenAI's Chat
-// Completions API is given their text.
+// SeesPDF reports whether a model gets the pages of PDF documents. A server with a compatible Chat Completions API gets
+// their text.
 func (m *Models) SeesPDF(model string) bool {
 	switch name := m.Provider(model); name {
 	case Anthropic, Google:
@@ -224,7 +224,7 @@ func (c Config) account(name string) Account {
 func (c *Config) set(name string, a Account) {
 	switch name {
 	case OpenAI:
-		a.API = c.OpenAI.API // it is not part of the account that people enter
+		a.API = c.OpenAI.API // users cannot enter it with the account
 		c.OpenAI = a
 	case Anthropic:
 		c.Anthropic = a
@@ -233,8 +233,9 @@ func (c *Config) set(name string, a Account) {
 	}
 }
 
-// Check says what a model lacks: the variable that should hold its key. A server
-// of one's own needs none, until it says so itself.
+// Check returns an error if the key of a model's vendor is missing; the error
+// names the variable for it. An operator's own server needs no key, unless it
+// refuses calls without one.
 func (m *Models) Check(model string) error {
 	name := m.Provider(model)
 	account := m.Account(name)
@@ -243,14 +244,14 @@ func (m *Models) Check(model string) error {
 		return nil
 	}
 	hint := fmt.Sprintf("set %s in the environment or in .env", vendors[i].variable)
-	if m.now.Load().config.ShowAddress { // its users are its operators
+	if m.now.Load().config.ShowAddress { // here the users are the operators
 		hint += ", or enter the key in the console: Settings, Models"
 	}
 	return &parley.Error{Code: parley.CodeModel, Message: fmt.Sprintf("The model %s needs a key, and %s is not set.",
 		model, vendors[i].variable), Hint: hint}
 }
 
-// Reached lists the vendors that can be asked something, by name.
+// Reached lists the vendors that can be called, in order of preference.
 func (m *Models) Reached() (names []string) {
 	for _, v := range vendors {
 		if a := m.Account(v.name); a.Key != "" || v.name == OpenAI && a.BaseURL != "" {
@@ -260,12 +261,12 @@ func (m *Models) Reached() (names []string) {
 	return names
 }
 
-// List asks a vendor which models it has for this key.
+// List lists the models of a vendor for the configured key.
 func (m *Models) List(ctx context.Context, name string) ([]string, error) {
 	return m.now.Load().speakers[name].List(ctx)
 }
 
-// Stream has a model speak, and says what it costs.
+// Stream calls a model, and adds the cost to the usage.
 func (m *Models) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.Said, error] {
 	if req.Model == "" {
 		req.Model = m.Default()
@@ -277,7 +278,7 @@ func (m *Models) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[po
 			return
 		}
 		about := About(req.Model)
-		if name != OpenAI { // whose compatible servers may well have names with a stroke
+		if name != OpenAI { // model names of compatible servers may contain a slash
 			req.Model = bare(req.Model)
 		}
 		for said, err := range m.now.Load().speakers[name].Stream(ctx, req) {
@@ -291,7 +292,7 @@ func (m *Models) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[po
 	}
 }
 
-// theDemo has one model, which needs nothing.
+// theDemo is the demo as a vendor with one model.
 type theDemo struct{ *demo.Model }
 
 func (theDemo) List(context.Context) ([]string, error) { return []string{Demo}, nil }

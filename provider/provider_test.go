@@ -42,7 +42,7 @@ func TestWhichModelIsTheDefault(t *testing.T) {
 		{Config{OpenAI: key, Google: key}, "gpt-4.1"},
 		{Config{Google: key}, "gemini-2.5-flash"},
 		{Config{Google: key, Model: "llama"}, "llama"},
-		{Config{Provider: "google"}, "gemini-2.5-flash"}, // which then lacks its key, and says so
+		{Config{Provider: "google"}, "gemini-2.5-flash"}, // the key is missing, which a call reports
 		{Config{Provider: "demo", OpenAI: key}, "demo"},
 		{Config{OpenAI: Account{BaseURL: "http://127.0.0.1:1"}}, "demo"},
 	} {
@@ -52,8 +52,8 @@ func TestWhichModelIsTheDefault(t *testing.T) {
 	}
 }
 
-// TestAModelWithoutItsKey fails with the variable's name, and nobody answers in
-// its place.
+// TestAModelWithoutItsKey checks that the call fails with the name of the
+// variable, and that no other model answers.
 func TestAModelWithoutItsKey(t *testing.T) {
 	for model, want := range map[string]string{"claude-sonnet-4-5": "ANTHROPIC_API_KEY", "gpt-4.1": "OPENAI_API_KEY",
 		"gemini-2.5-pro": "GEMINI_API_KEY", "anything": "OPENAI_API_KEY"} {
@@ -135,11 +135,11 @@ func TestCost(t *testing.T) {
 		{"claude-sonnet-4-5", parley.Usage{Input: 1225, Cached: 1000, Written: 200, Output: 89},
 			25*3 + 300 + 750 + 1335},
 		{"gemini-2.5-pro", parley.Usage{Input: 200_000, Output: 1000}, 260_000},
-		{"gemini-2.5-pro", parley.Usage{Input: 200_001, Output: 1000}, 515_003}, // all of it at the higher price
+		{"gemini-2.5-pro", parley.Usage{Input: 200_001, Output: 1000}, 515_003}, // all at the higher price
 		{"gpt-5-nano", parley.Usage{Input: 1}, 0},                               // a twentieth of a millionth
 		{"gpt-5-nano", parley.Usage{Input: 10}, 1},
 		{"unheard-of", parley.Usage{Input: 1_000_000, Output: 1_000_000}, 0},
-		{"gpt-4", parley.Usage{Input: 10, Cached: 10, Output: 0}, 300}, // nothing off
+		{"gpt-4", parley.Usage{Input: 10, Cached: 10, Output: 0}, 300}, // no discount
 	} {
 		if got := About(c.model).Cost(c.usage); got != c.want {
 			t.Errorf("%s: %+v costs %d, want %d", c.model, c.usage, got, c.want)
@@ -147,13 +147,14 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestAnAddressIsShown to users who may know it, without its password.
+// TestAnAddressIsShown checks that users who may know the address get it,
+// without its password.
 func TestAnAddressIsShown(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Close() // nothing listens there now
+	l.Close() // now the port is free
 	gone := Account{Key: "k", BaseURL: "http://ann:hidden@" + l.Addr().String() + "/v1"}
 	for _, show := range []bool{false, true} {
 		models := New(Config{OpenAI: gone, Anthropic: gone, Google: gone, ShowAddress: show})
@@ -169,7 +170,7 @@ func TestAnAddressIsShown(t *testing.T) {
 			if said := parley.MessageOf(a.Err); !strings.HasSuffix(said, want) || strings.Contains(said, "hidden") {
 				t.Errorf("%s, shown %v: %s", name, show, said)
 			}
-			if !strings.Contains(a.Err.Error(), "tart it, or correct "+variable) { // the operator is told in any case
+			if !strings.Contains(a.Err.Error(), "tart it, or correct "+variable) { // the operator gets it in any case
 				t.Errorf("%s, shown %v: %v", name, show, a.Err)
 			}
 		}

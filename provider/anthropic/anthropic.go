@@ -1,4 +1,4 @@
-// Package anthropic has Claude speak, by the Messages API.
+// Package anthropic calls Claude models by the Messages API.
 package anthropic
 
 import (
@@ -18,23 +18,24 @@ import (
 	"parley/provider/upstream"
 )
 
-// Name is what memos are signed with.
+// Name is the provider of the memos.
 const Name = "anthropic"
 
 const officialURL = "https://api.anthropic.com"
 
-// Options of a provider.
+// Options are the options of a Model.
 type Options struct {
 	Key         string
-	BaseURL     string        // empty: Anthropic's own
+	BaseURL     string        // empty: Anthropic's own address
 	Idle        time.Duration // longest silence of the server
 	ShowAddress bool          // users may know its address
-	KeyIn       string        // the place that holds the key and the address, if it is not the environment
-	// Limit is how many tokens a model can say at most; nil: nobody knows.
+	KeyIn       string        // where the key and the address are set; empty: the environment
+	// Limit returns the maximum number of output tokens of a model, or 0 if
+	// that is unknown; nil: unknown for all models.
 	Limit func(model string) int
 }
 
-// A Model speaks for Anthropic. It may be used concurrently.
+// A Model calls Anthropic. It may be used concurrently.
 type Model struct {
 	client   *upstream.Client
 	messages anthropic.MessageService
@@ -57,8 +58,8 @@ func New(o Options) *Model {
 	}
 	client := upstream.New(upstream.Server{Vendor: "Anthropic", Variable: cmp.Or(o.KeyIn, "ANTHROPIC_API_KEY"), Key: o.Key,
 		Idle: o.Idle, ShowAddress: o.ShowAddress, AddressIn: addressIn})
-	// The services are made directly: a client of the SDK would read variables of
-	// the process that nobody mentioned.
+	// The services are created without the client of the SDK, which would read
+	// environment variables that Parley does not document.
 	with := []option.RequestOption{
 		option.WithHTTPClient(client.HTTP()), option.WithMaxRetries(0), option.WithAPIKey(o.Key),
 		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
@@ -69,7 +70,7 @@ func New(o Options) *Model {
 
 func (m *Model) Close() { m.client.Close() }
 
-// List names the models that the key may use.
+// List lists the models that the key may use.
 func (m *Model) List(ctx context.Context) ([]string, error) {
 	return upstream.List(ctx, m.client, func(ctx context.Context) ([]anthropic.ModelInfo, error) {
 		page, err := m.models.List(ctx, anthropic.ModelListParams{Limit: anthropic.Int(1000)})
@@ -101,9 +102,9 @@ func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[por
 	})
 }
 
-// Versions of Claude that think, and how they are asked to: with a budget from
-// 3.7 on, and as they see fit from 4.6 on. Each refuses to be asked the other
-// way, and earlier ones either.
+// A way is how a version of Claude must be asked to think: with a budget from
+// 3.7 on, and adaptively from 4.6 on. Each version refuses the other way, and
+// earlier versions refuse both.
 type way int
 
 const (
@@ -119,8 +120,8 @@ func thinks(model string) way {
 	if v == nil {
 		return notAtAll
 	}
-	major, _ := strconv.Atoi(v[1]) // digits only
-	minor, _ := strconv.Atoi(v[2]) // or nothing
+	major, _ := strconv.Atoi(v[1]) // matched digits only
+	minor, _ := strconv.Atoi(v[2]) // empty: zero
 	switch number := major*100 + minor; {
 	case number >= 406:
 		return asItSeesFit

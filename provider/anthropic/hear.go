@@ -13,17 +13,17 @@ import (
 	"parley/provider/upstream"
 )
 
-// hearing is one answer being listened to. It comes as blocks, one after the
-// other, each in pieces.
+// hearing is the state of one answer. It comes as blocks, one after the other,
+// each in chunks.
 type hearing struct {
 	model     string
 	say       func(port.Said) error
 	parts     upstream.Recorder
-	call      *parley.MessageCall // being said
+	call      *parley.MessageCall // the call that is being streamed
 	arguments strings.Builder
 	stop      parley.Stop
 	usage     parley.Usage
-	fresh     int64 // input that was not remembered
+	fresh     int64 // input tokens that were not cached
 	done      bool
 }
 
@@ -52,7 +52,7 @@ func (h *hearing) hear(e *event) error {
 		}
 	case "message_delta":
 		h.stop = stops[anthropic.StopReason(e.Delta.StopReason)]
-		h.count(e.Usage) // of everything so far
+		h.count(e.Usage) // totals so far
 	case "message_stop":
 		h.done = true
 		return h.say(port.Said{Done: &port.ModelDone{Stop: cmp.Or(h.stop, parley.StopEnd), Usage: h.usage,
@@ -71,8 +71,8 @@ var stops = map[anthropic.StopReason]parley.Stop{
 	anthropic.StopReasonRefusal:                    parley.StopRefusal,
 }
 
-// count takes over what is counted. The vendor counts what it remembered apart,
-// and says zero at the end of what it said at the beginning.
+// count records the token counts. The vendor counts cached tokens separately.
+// At the end it sends zero for counts that it sent at the beginning.
 func (h *hearing) count(u usage) {
 	h.fresh = cmp.Or(int64(u.Input), h.fresh)
 	h.usage.Cached = cmp.Or(int64(u.Cached), h.usage.Cached)
@@ -110,8 +110,8 @@ func (h *hearing) words(kind, words string) error {
 	return h.say(port.Said{Text: words})
 }
 
-// listen hears an answer to its end. Events without a type are no events of
-// Anthropic's, and pings only keep the connection open.
+// listen reads an answer to its end. It ignores events without a type, which
+// Anthropic does not send, and pings.
 func (m *Model) listen(h *hearing, body io.Reader) error {
 	events := upstream.NewEvents(body)
 	for events.Next() {
@@ -135,7 +135,7 @@ func (m *Model) listen(h *hearing, body io.Reader) error {
 	return events.Err()
 }
 
-// An event is what is used of an event of a stream.
+// An event has the fields of a stream event that Parley uses.
 type event struct {
 	Type    upstream.Loose `json:"type"`
 	Message struct {

@@ -12,8 +12,8 @@ import (
 	"parley/provider/providertest"
 )
 
-// As in https://platform.claude.com/docs/en/build-with-claude/streaming, with
-// thinking, a part of it redacted, and two calls.
+// Based on https://platform.claude.com/docs/en/build-with-claude/streaming,
+// with thinking, a part of it redacted, and two calls.
 var thought = providertest.Events(`
 message_start {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[],"stop_reason":null,"usage":{"input_tokens":25,"cache_read_input_tokens":1000,"cache_creation_input_tokens":200,"output_tokens":1}}}
 content_block_start {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}
@@ -49,7 +49,7 @@ message_stop {"type":"message_stop"}
 
 const model = "claude-sonnet-4-5"
 
-// sent is the last request of a script.
+// sent returns the last request of a script.
 func sent(t *testing.T, s *providertest.Script) (body struct {
 	Messages  []struct{ Content []map[string]any }
 	Thinking  map[string]any
@@ -63,7 +63,7 @@ func sent(t *testing.T, s *providertest.Script) (body struct {
 	return body
 }
 
-// turn is what is known of the first answer when the second is asked for.
+// turn returns the messages of the first answer, for the second request.
 func turn(a providertest.Answer) []parley.Message {
 	a.Calls[0].ID, a.Calls[1].ID = 5, 6
 	return append(providertest.User("What is it like in Paris?"),
@@ -123,8 +123,9 @@ func TestThinkingIsGivenBackAsItCame(t *testing.T) {
 	}
 }
 
-// TestWithoutItsThinking: a turn that another model took, or that was changed,
-// is told without, and the model is not asked to think in the middle of it.
+// TestWithoutItsThinking checks that a turn of another model, or a changed
+// turn, is sent without thinking, and that the model is not asked to think in
+// the middle of it.
 func TestWithoutItsThinking(t *testing.T) {
 	for name, change := range map[string]func(*parley.Message){
 		"of another provider": func(m *parley.Message) {
@@ -158,7 +159,7 @@ func TestWithoutItsThinking(t *testing.T) {
 	}
 }
 
-// TestErrorsInTheMiddle come with a status of 200.
+// TestErrorsInTheMiddle checks errors in a stream with status 200.
 func TestErrorsInTheMiddle(t *testing.T) {
 	for kind, code := range map[string]parley.Code{"overloaded_error": parley.CodeOverloaded,
 		"api_error": parley.CodeUnavailable, "invalid_request_error": parley.CodeModel} {

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// mostSaid bounds an answer. The vendor counts what could be said against
-	// the account's limit before anything is.
+	// mostSaid is the default limit of an answer. The vendor counts this limit
+	// against the account's rate limit before the answer begins.
 	mostSaid = 16_384
-	leastOut = 4_096 // that every model can say
-	budget   = 4_096 // tokens to think with
+	leastOut = 4_096 // supported by every model
+	budget   = 4_096 // thinking budget, in tokens
 )
 
 func (m *Model) params(req port.ModelRequest) anthropic.MessageNewParams {
 	most := m.limit(req.Model)
 	if most == 0 {
 		most = leastOut
-		if thinks(req.Model) != notAtAll { // all of those can say more than is asked of them
+		if thinks(req.Model) != notAtAll { // all models that think support more than this
 			most = mostSaid
 		}
 	}
@@ -33,8 +33,8 @@ func (m *Model) params(req port.ModelRequest) anthropic.MessageNewParams {
 		MaxTokens: int64(min(most, mostSaid, cmp.Or(req.MaxTokens, mostSaid))),
 		Messages:  messages(req.Model, talk),
 	}
-	// Two places up to which the vendor is to remember what it read: the next
-	// turn reads that again, at a tenth of the price.
+	// Set two cache points: the next turn reads everything up to them again, at
+	// a tenth of the price.
 	if req.Instructions != "" {
 		params.System = []anthropic.TextBlockParam{
 			{Text: req.Instructions, CacheControl: anthropic.NewCacheControlEphemeralParam()}}
@@ -57,12 +57,12 @@ func (m *Model) params(req port.ModelRequest) anthropic.MessageNewParams {
 	return params
 }
 
-// tool is a tool as the vendor takes it.
+// tool converts a tool for the vendor.
 func tool(t parley.ToolSpec) any {
 	schema := upstream.Schema(t)
 	properties := schema["properties"]
 	delete(schema, "properties")
-	delete(schema, "type") // always an object
+	delete(schema, "type") // always "object"
 	required, _ := schema["required"].([]any)
 	delete(schema, "required")
 	input := anthropic.ToolInputSchemaParam{Properties: properties, ExtraFields: schema}
@@ -75,9 +75,9 @@ func tool(t parley.ToolSpec) any {
 		Name: t.Name, Description: anthropic.String(t.Description), InputSchema: input}}
 }
 
-// unbroken reports whether the turns since a person last spoke can be told with
-// their thinking. If one of them was another model's, or lost it, the vendor
-// refuses to go on thinking in the middle, and the rest is done without.
+// unbroken reports whether all turns since the last message of a person can be
+// sent with their thinking. If one of them is from another model, or has lost
+// its thinking, the vendor refuses more thinking in this run.
 func unbroken(model string, talk []parley.Message) bool {
 	for i := len(talk) - 1; i >= 0 && talk[i].Role != parley.RoleUser; i-- {
 		if talk[i].Role != parley.RoleAssistant {
@@ -91,14 +91,14 @@ func unbroken(model string, talk []parley.Message) bool {
 	return true
 }
 
-// redacted is a part of the thinking that only the vendor can read.
+// redacted is the kind of a thinking part that only the vendor can read.
 const redacted = "redacted"
 
-// messages is the conversation as the Messages API takes it: results of calls
-// are what the user says next, all of them at once.
+// messages converts a conversation for the Messages API. Consecutive results of
+// calls become one user message.
 func messages(model string, talk []parley.Message) (list []anthropic.MessageParam) {
 	names := upstream.CallNames(talk)
-	results := false // the last message has results
+	results := false // the last message has call results
 	for _, m := range talk {
 		switch m.Role {
 		case parley.RoleUser:
@@ -140,8 +140,8 @@ func user(m parley.Message) (blocks []anthropic.ContentBlockParamUnion) {
 	return blocks
 }
 
-// assistant is a turn with its thinking, where that is known, in the order in
-// which it came.
+// assistant converts a turn, with its thinking if that is known, in the
+// original order.
 func assistant(model string, m parley.Message, names map[parley.CallID]string) (
 	blocks []anthropic.ContentBlockParamUnion) {
 	pieces, ok := upstream.Pieces(Name, model, m)
@@ -154,7 +154,7 @@ func assistant(model string, m parley.Message, names map[parley.CallID]string) (
 			blocks = append(blocks, anthropic.NewThinkingBlock(p.Sign, p.Words))
 		case p.Kind == redacted:
 			blocks = append(blocks, anthropic.NewRedactedThinkingBlock(p.Data))
-		case p.Kind == upstream.Text && !parley.IsBlank(p.Words): // which is refused
+		case p.Kind == upstream.Text && !parley.IsBlank(p.Words): // the vendor refuses blank texts
 			blocks = append(blocks, anthropic.NewTextBlock(p.Words))
 		case p.Kind == upstream.Call:
 			blocks = append(blocks, anthropic.NewToolUseBlock(names[p.Call.ID], upstream.Arguments(p.Call),

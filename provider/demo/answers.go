@@ -10,14 +10,14 @@ import (
 	"parley"
 )
 
-// An act is one thing the model understands.
+// An act is a request that the demo model understands.
 type act struct {
-	say, does string // its line of help
+	say, does string // a line of the help text
 	when      *regexp.Regexp
 	script    func(p place, words []string) script
 }
 
-// The acts are tried in order.
+// acts are tried in this order.
 var acts = []act{
 	{"hello", "greets you",
 		plain(`(?:hello|hi|hiya|hey|howdy|greetings|good (?:morning|afternoon|evening|day))(?:[\s,]+\pL+){0,3}`),
@@ -56,16 +56,16 @@ var acts = []act{
 
 var wantsHelp = plain(`(?:/?help(?:\s+me)?|what\s+can\s+you\s+do|\?)`)
 
-// idlePrompt is what an agent reads that is idle during a mission.
+// idlePrompt matches the input of an agent that is idle during a mission.
 var idlePrompt = regexp.MustCompile(`(?s)^\[Mission\] .*\n\n\[Your standing instruction\] (.*)$`)
 
-// plain matches words as people type them: in any case, with or without a
-// please in front and a full stop behind.
+// plain matches words as people type them: in any case, with an optional
+// "please" before them and punctuation after them.
 func plain(words string) *regexp.Regexp {
 	return regexp.MustCompile(`(?is)^\s*(?:please\s+)?` + words + `[\s.!?]*$`)
 }
 
-// answer finds the whole script of a turn, as if nothing of it were said yet.
+// answer returns the whole script of a turn, from its beginning.
 func answer(p place) script {
 	if parley.IsBlank(p.input) {
 		return greet(p, nil)
@@ -74,7 +74,7 @@ func answer(p place) script {
 		return help()
 	}
 	if told := idlePrompt.FindStringSubmatch(p.input); told != nil {
-		p.input = told[1] // does what it is told to do when it is idle
+		p.input = told[1] // follow the standing instruction
 		return answer(p)
 	}
 	if p.input == parley.PlanIsApproved {
@@ -85,7 +85,7 @@ func answer(p place) script {
 			return a.script(p, words)
 		}
 	}
-	if p.planning { // then everything is to be planned
+	if p.planning { // in plan mode, every other input gets a plan
 		return plan(p, []string{"", p.input})
 	}
 	return play(text(fmt.Sprintf("You said: “%s”. I am only a demo model and have nothing cleverer to say about that. "+
@@ -108,9 +108,9 @@ func help() script {
 	return play(text(b.String()))
 }
 
-const most = 10000 // numbers or words in one answer
+const most = 10000 // maximum number of numbers or words in one answer
 
-// upTo reads how many were asked for; false: too many or none.
+// upTo parses a number; false: it is too large or not positive.
 func upTo(digits string) (int, bool) {
 	n, err := strconv.Atoi(digits)
 	return n, err == nil && n >= 1 && n <= most
@@ -263,8 +263,8 @@ func ask(p place, _ []string) script {
 	})
 }
 
-// using is the script of an answer that takes one call: the turn that asks for
-// it, or the turn that has its result.
+// using returns the script of an answer with one call: the turn with the call,
+// or the turn after its result.
 func using(p place, tool string, arguments any, before string, after func(result string) string) script {
 	if len(p.results) > 0 {
 		last := p.results[len(p.results)-1].text
@@ -282,7 +282,7 @@ func using(p place, tool string, arguments any, before string, after func(result
 func asking(tool string, arguments any) call {
 	raw, err := json.Marshal(arguments)
 	if err != nil {
-		panic(err) // strings, bools and slices of them, or valid JSON: cannot fail
+		panic(err) // cannot fail for strings, bools and slices of them, or valid JSON
 	}
 	return call{Name: tool, Arguments: string(raw)}
 }
@@ -304,8 +304,8 @@ func question(words, header string, labels ...string) any {
 	return map[string][]question{"questions": {q}}
 }
 
-// refused reports whether a result says that the call was not carried out, in
-// the words the session's log gives it.
+// refused reports whether a result says that the call was not executed, in the
+// words that the engine uses.
 func refused(result string) bool {
 	for _, beginning := range []string{"Blocked: ", "Failed: ", "Cancelled", "A person did not allow this",
 		"Nobody answered"} {
@@ -316,7 +316,7 @@ func refused(result string) bool {
 	return false
 }
 
-// chosen is what a person answered to the first question.
+// chosen returns a person's answer to the first question.
 func chosen(result string) string {
 	var r struct {
 		Answers [][]string `json:"answers"`

@@ -1,9 +1,9 @@
-// Package demo is a model that needs no key and no network: scripted,
-// deterministic and honest about both.
+// Package demo is a scripted model that needs no key and no network. It is
+// deterministic, and it says that it is a script.
 //
-// What is said is decided by a pure function from the messages of a session to
-// a script (script.go, answers.go, tour.go). This file only plays scripts, at
-// the pace of a real model.
+// A pure function from the messages of a session to a script decides the answer
+// (script.go, answers.go, tour.go). This file only plays scripts, at the pace
+// of a real model.
 package demo
 
 import (
@@ -16,7 +16,7 @@ import (
 	"parley/port"
 )
 
-// A Model plays scripts. It keeps nothing between turns and may be used
+// A Model plays scripts. It has no state between turns and may be used
 // concurrently.
 type Model struct {
 	pace time.Duration
@@ -26,13 +26,13 @@ var _ port.Model = (*Model)(nil)
 
 type Option func(*Model)
 
-// Pace sets the time between two pieces. Zero: as fast as they are taken.
+// Pace sets the time between two chunks. Zero means without delay.
 func Pace(d time.Duration) Option { return func(m *Model) { m.pace = d } }
 
-// defaultPace is changed by tests only. See pace_failpoint.go.
+// defaultPace is changed only by tests. See pace_failpoint.go.
 var defaultPace = 20 * time.Millisecond
 
-const slowness = 10 // of a slow script
+const slowness = 10 // factor of the pace for a slow script
 
 func New(opts ...Option) *Model {
 	m := &Model{pace: defaultPace}
@@ -42,8 +42,8 @@ func New(opts ...Option) *Model {
 	return m
 }
 
-// Stream plays the script that the messages call for. It fails with ctx's error
-// as soon as ctx ends, and with CodeModel where the script says so.
+// Stream plays the script for the messages. It fails with ctx's error as soon
+// as ctx ends, and with CodeModel where the script has a failure.
 func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.Said, error] {
 	return func(yield func(port.Said, error) bool) {
 		s := scriptFor(req)
@@ -53,7 +53,7 @@ func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[por
 		}
 		done := port.ModelDone{Stop: parley.StopEnd}
 		spoken := 0
-		var pause time.Duration // none before the first piece
+		var pause time.Duration // no pause before the first chunk
 		for said, err := range s.pieces() {
 			if ended := wait(ctx, pause); ended != nil {
 				said, err = port.Said{}, ended
@@ -73,7 +73,7 @@ func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[por
 	}
 }
 
-// wait returns ctx's error the moment ctx ends, and nil after d.
+// wait returns ctx's error as soon as ctx ends, and nil after d.
 func wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -88,7 +88,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// tokens estimates as people do: four characters each.
+// tokens estimates the number of tokens: four characters each.
 func tokens(chars int) int64 { return int64(chars+3) / 4 }
 
 func length(req port.ModelRequest) int {

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var allTools = []parley.ToolSpec{{Name: "list_files"}, {Name: "read_file"}, {Name: "write_file"}, {Name: "ask_user"},
 	{Name: "update_plan"}, {Name: "shell"}}
 
-// A turn is what one call of the model said.
+// A turn is the result of one model call.
 type turn struct {
 	pieces   []string
 	text     string
@@ -29,7 +29,7 @@ type turn struct {
 	err      error
 }
 
-// listen plays a turn and checks what holds for every turn.
+// listen plays a turn and checks the rules for every turn.
 func listen(t testing.TB, m *Model, req port.ModelRequest) turn {
 	t.Helper()
 	var h turn

@@ -5,11 +5,13 @@ import (
 	"strings"
 )
 
-// What the demo says of its instructions, which it does not follow otherwise.
+// This file has the acts that use the instructions, which the demo does not
+// follow otherwise.
 
 var marker = regexp.MustCompile(`\[([a-z2-7]{16,})\] marks these instructions`)
 
-// leak says what no model may say, so that one can see what becomes of it.
+// leak prints the canary of the instructions, so that a user can see how the
+// server reacts.
 func leak(p place, _ []string) script {
 	found := marker.FindStringSubmatch(p.instructions)
 	if found == nil {
@@ -18,7 +20,7 @@ func leak(p place, _ []string) script {
 	return play(text("I must not say this: " + found[1] + ". But I have."))
 }
 
-// known says what the user has told the server that agents are to know.
+// known prints the user's context that the server gives to agents.
 func known(p place, _ []string) script {
 	_, told, ok := strings.Cut(p.instructions, "Persisted user context:\n")
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"parley"
 )
 
-// A step of a plan, as update_plan takes it.
+// A planItem is a step of a plan, as update_plan takes it.
 type planItem struct {
 	Title  string `json:"title"`
 	Status string `json:"status"`
@@ -18,8 +18,7 @@ func planCall(items ...planItem) call {
 	return asking("update_plan", map[string]any{"items": items})
 }
 
-// plan proposes three steps. Where it is to plan, that is all; where it is not,
-// it carries them out.
+// plan proposes three steps. Outside plan mode, it also carries them out.
 func plan(p place, words []string) script {
 	what := clip(words[1], 60)
 	titles := []string{"Look at " + what, "Do " + what, "Check " + what}
@@ -42,7 +41,8 @@ func plan(p place, words []string) script {
 	}
 }
 
-// planWithHelp makes a plan of three steps, and has a sub-agent do the first.
+// planWithHelp makes a plan of three steps, and delegates the first to a
+// sub-agent.
 func planWithHelp(p place, words []string) script {
 	what, agent := clip(words[1], 60), words[2]
 	if !p.tools["update_plan"] || !p.tools["delegate"] {
@@ -67,8 +67,7 @@ func planWithHelp(p place, words []string) script {
 	}
 }
 
-// carryOut says of one step after the other that it is done, of which so many
-// were already.
+// carryOut reports the next step as done, after the given number of steps.
 func carryOut(titles []string, done int) script {
 	if done >= len(titles) {
 		return play(
@@ -81,7 +80,7 @@ func carryOut(titles []string, done int) script {
 
 var planLine = regexp.MustCompile(`(?m)^\d+\. \[[a-z_]+\] (.*)$`)
 
-// approved carries out the plan that stands in the instructions.
+// approved carries out the plan in the instructions.
 func approved(p place) script {
 	if len(p.plan) == 0 || !p.tools["update_plan"] {
 		return play(text("You approve a plan, but I am told of none."))

@@ -8,8 +8,8 @@ import (
 	"parley/port"
 )
 
-// TestPlans: proposed where a plan is wanted, carried out where it is not and
-// once it is approved.
+// TestPlans checks that a plan is only proposed in plan mode, and carried out
+// otherwise or after its approval.
 func TestPlans(t *testing.T) {
 	const noted = "The plan is noted: 0 of 3 items are done."
 	proposed := `{"items":[{"title":"Look at tea","status":"pending"},{"title":"Do tea","status":"pending"},{"title":"Check tea","status":"pending"}]}`
@@ -44,7 +44,7 @@ func TestPlans(t *testing.T) {
 		"All 3 steps are done") {
 		t.Errorf("said %q", said)
 	}
-	approved := say(allTools, parley.PlanIsApproved) // without what was said before
+	approved := say(allTools, parley.PlanIsApproved) // without the earlier messages
 	approved.Instructions = (&parley.Plan{Status: parley.PlanExecuting, Items: []parley.PlanItem{
 		{Title: "Look at tea", Status: "pending"}, {Title: "Do tea", Status: "pending"},
 		{Title: "Check tea", Status: "pending"}}}).Instructions("")
@@ -59,7 +59,8 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// TestAPlanWithHelp: the plan, what a sub-agent is to do, and then each step.
+// TestAPlanWithHelp checks the plan, the call of a sub-agent, and then each
+// step.
 func TestAPlanWithHelp(t *testing.T) {
 	tools := append([]parley.ToolSpec{{Name: "delegate"}}, allTools...)
 	req := say(tools, "Plan a trip and delegate to explorer.")

@@ -13,11 +13,11 @@ import (
 	"parley/port"
 )
 
-// A script is one turn: what is left to say of it.
+// A script is the rest of a turn.
 //
-// Thinking comes before any text and a call comes last. A turn that is cut is
-// known by its text alone, so a thought between two texts could not be told
-// apart from one not yet had.
+// Thinking comes before all text, and a call comes last. An interrupted turn is
+// known only by its text, so a thought between two texts would be ambiguous: it
+// may have been sent or not.
 type script struct {
 	steps []step
 	slow  bool
@@ -29,7 +29,7 @@ type (
 	text     string
 	thinking string
 	call     parley.MessageCall
-	failure  string // a message for people
+	failure  string // an error message for users
 )
 
 func (text) step()     {}
@@ -39,7 +39,7 @@ func (failure) step()  {}
 
 func play(steps ...step) script { return script{steps: steps} }
 
-// scriptFor is everything the model says this turn. It is pure.
+// scriptFor returns the script for a request. It is pure.
 func scriptFor(req port.ModelRequest) script {
 	at := placeIn(req)
 	if strings.Contains(req.Instructions, `{"injection":`) {
@@ -67,7 +67,7 @@ func scriptFor(req port.ModelRequest) script {
 	return s
 }
 
-// summary is what the demo has to say as a record keeper: the inputs.
+// summary is the script for a summary of a conversation. It lists the inputs.
 func summary(record string) script {
 	var asked []string
 	for part := range strings.SplitSeq(record, "<user>\n") {
@@ -81,7 +81,7 @@ func summary(record string) script {
 			strings.Join(asked[1:], "\n"))}}
 }
 
-// judge is what the demo has to say as a classifier: it knows one word.
+// judge is the script for the prompt-injection classifier. It knows one word.
 func judge(message string) script {
 	verdict := `{"injection": false, "confidence": 1, "reason": "the demo sees nothing in it"}`
 	if strings.Contains(strings.ToLower(message), "jailbreak") {
@@ -95,7 +95,7 @@ var (
 	quotedText = regexp.MustCompile(`"([^"]+)"`)
 )
 
-// grade is what the demo says when it judges an answer: it looks for the texts that the criterion has in quotes.
+// grade is the script for grading an answer. It looks for the texts that the criterion has in quotes.
 func grade(message string) script {
 	parts := map[string]string{}
 	for _, m := range gradedPart.FindAllStringSubmatch(message, -1) {
@@ -110,7 +110,7 @@ func grade(message string) script {
 		"that.\nVERDICT: PASS"))
 }
 
-// explain is what the demo has to say of a call that a person is to approve.
+// explain is the script that explains a call to the person who must approve it.
 func explain(message string) script {
 	_, rest, _ := strings.Cut(message, "Tool: ")
 	tool, rest, _ := strings.Cut(rest, "\nArguments: ")
@@ -126,19 +126,19 @@ func explain(message string) script {
 		"are shown."))
 }
 
-// A place is where in a session the model is asked to speak.
+// A place is the state of a session at a request.
 type place struct {
-	input   string   // the last one
+	input   string   // the last input
 	earlier []string // inputs before it
-	results []result // of calls made for the last input
-	said    string   // since the last result, in turns that were cut
-	begun   bool     // there were such turns, even if they said nothing
-	calls   int      // made in the whole session
+	results []result // results of calls since the last input
+	said    string   // text of interrupted turns since the last result
+	begun   bool     // there were interrupted turns, perhaps without text
+	calls   int      // number of calls in the whole session
 	tools   map[string]bool
 
 	instructions string
-	plan         []string // what the session's plan lists
-	planning     bool     // a plan is all that is wanted
+	plan         []string // titles of the session's plan
+	planning     bool     // plan mode
 }
 
 type result struct{ tool, text string }
@@ -172,9 +172,9 @@ func placeIn(req port.ModelRequest) place {
 	return p
 }
 
-// after is the rest of a script of which said was heard. A script that does not
-// begin like that is another one by now (an agent's tools may change across a
-// restart) and is played whole.
+// after returns the rest of a script after the text said. If the script does
+// not begin with that text, it has changed (an agent's tools may change across
+// a restart), and after returns the whole script.
 func (s script) after(said string) script {
 	rest := script{slow: s.slow}
 	for _, st := range s.steps {
@@ -199,7 +199,7 @@ func (s script) after(said string) script {
 	return rest
 }
 
-// pieces breaks a script into what is said at once. It ends after a failure.
+// pieces yields a script in chunks. It ends after a failure.
 func (s script) pieces() iter.Seq2[port.Said, error] {
 	return func(yield func(port.Said, error) bool) {
 		for _, st := range s.steps {
@@ -230,8 +230,8 @@ func (s script) pieces() iter.Seq2[port.Said, error] {
 
 const longestPiece = 8 // characters
 
-// split cuts a text in front of each word and cuts long words. It never cuts a
-// character, so that a piece is valid wherever the text is.
+// split cuts a text before each word, and cuts long words. It never cuts a
+// character, so that each chunk is valid UTF-8.
 func split(s string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		start, chars, space := 0, 0, false
@@ -252,7 +252,7 @@ func split(s string) iter.Seq[string] {
 	}
 }
 
-// clip shortens a text that is quoted.
+// clip shortens a quoted text.
 func clip(s string, chars int) string {
 	s = strings.TrimSpace(s)
 	if utf8.RuneCountInString(s) <= chars {

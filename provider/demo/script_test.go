@@ -21,8 +21,8 @@ func TestAnswers(t *testing.T) {
 	for _, c := range []struct {
 		inputs   []string
 		tools    []parley.ToolSpec
-		text     string   // all of it
-		has      []string // or parts of it
+		text     string   // the whole text
+		has      []string // or parts of the text
 		thinking string
 		call     string
 		stop     parley.Stop
@@ -213,7 +213,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// turns is every kind of turn there is.
+// turns returns a request for every kind of turn.
 func turns(t testing.TB) map[string]port.ModelRequest {
 	all := map[string]port.ModelRequest{
 		"nothing": say(nil), "other": say(nil, "wörds of no meaning"),
@@ -248,7 +248,7 @@ func TestSameMessagesSameWords(t *testing.T) {
 	}
 }
 
-// cutAt is the session after turns that were cut at these offsets.
+// cutAt returns a session after turns that were interrupted at these offsets.
 func cutAt(req port.ModelRequest, whole string, offsets ...int) port.ModelRequest {
 	req.Messages = slices.Clone(req.Messages)
 	from := 0
@@ -335,7 +335,8 @@ func TestPiecesAreSmallAndWhole(t *testing.T) {
 	})
 }
 
-// A call is explained by what it is, also if its arguments say something else.
+// TestExplanations checks that a call is explained by its tool, even if its
+// arguments contain other text.
 func TestExplanations(t *testing.T) {
 	const instructions = "You explain a tool call to the person who has to approve it."
 	for message, want := range map[string]string{

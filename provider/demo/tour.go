@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// A stop of the tour shows one tool: words and a call in one turn, and the
-// beginning of the next turn in answer to the result.
+// A stop of the tour shows one tool: a text and a call in one turn. The next
+// turn begins with a reaction to the result.
 type stop struct {
 	tool      string
 	words     string
@@ -55,8 +55,8 @@ const farewell = `That was the tour. What to try next:
 - Say it again and restart the server in the middle: the count goes on where it was.
 - Open this session in a second client: both see the same, whichever of them speaks.`
 
-// tour goes from stop to stop, over those whose tools are offered. Each turn
-// begins with what came of the stop before.
+// tour visits the stops whose tools the agent has. Each turn begins with the
+// reaction to the stop before.
 func tour(p place, _ []string) script {
 	var steps []step
 	var words []string

@@ -1,4 +1,4 @@
-// Package google has Gemini speak, by the Gemini API.
+// Package google calls Gemini models by the Gemini API.
 package google
 
 import (
@@ -15,25 +15,25 @@ import (
 	"parley/provider/upstream"
 )
 
-// Name is what memos are signed with.
+// Name is the provider of the memos.
 const Name = "google"
 
 const officialURL = "https://generativelanguage.googleapis.com/"
 
-// Options of a provider.
+// Options are the options of a Model.
 type Options struct {
 	Key         string
-	BaseURL     string        // empty: Google's own
+	BaseURL     string        // empty: Google's own address
 	Idle        time.Duration // longest silence of the server
 	ShowAddress bool          // users may know its address
-	KeyIn       string        // the place that holds the key and the address, if it is not the environment
+	KeyIn       string        // where the key and the address are set; empty: the environment
 }
 
-// A Model speaks for Google. It may be used concurrently.
+// A Model calls Google. It may be used concurrently.
 type Model struct {
 	client *upstream.Client
 	models *genai.Models
-	err    error // why there is none
+	err    error // why there is no client
 }
 
 var _ port.Model = (*Model)(nil)
@@ -46,7 +46,7 @@ func New(o Options) *Model {
 		addressIn = o.KeyIn
 	}
 	if o.Key == "" {
-		o.Key = "none" // or the SDK would look for one in the environment
+		o.Key = "none" // otherwise the SDK would look for a key in the environment
 	}
 	client := upstream.New(upstream.Server{Vendor: "Google", Variable: cmp.Or(o.KeyIn, "GEMINI_API_KEY"), Key: o.Key, Idle: o.Idle,
 		ShowAddress: o.ShowAddress, AddressIn: addressIn})
@@ -64,7 +64,7 @@ func New(o Options) *Model {
 
 func (m *Model) Close() { m.client.Close() }
 
-// List names the models that the key may use.
+// List lists the models that the key may use.
 func (m *Model) List(ctx context.Context) ([]string, error) {
 	if m.err != nil {
 		return nil, m.err

@@ -13,7 +13,7 @@ import (
 	"parley/provider/upstream"
 )
 
-// hearing is one answer being listened to. Calls come whole.
+// hearing is the state of one answer. Calls are not streamed.
 type hearing struct {
 	say    func(port.Said) error
 	parts  upstream.Recorder
@@ -23,7 +23,7 @@ type hearing struct {
 }
 
 func (h *hearing) hear(r *genai.GenerateContentResponse) error {
-	if u := r.UsageMetadata; u != nil { // of everything so far
+	if u := r.UsageMetadata; u != nil { // totals so far
 		h.usage = parley.Usage{
 			Input:  int64(u.PromptTokenCount) + int64(u.ToolUsePromptTokenCount),
 			Output: int64(u.CandidatesTokenCount) + int64(u.ThoughtsTokenCount),
@@ -70,7 +70,7 @@ func (h *hearing) part(p *genai.Part) (err error) {
 	case p.Text != "":
 		h.parts.Said(upstream.Text, p.Text)
 		err = h.say(port.Said{Text: p.Text})
-	case len(p.ThoughtSignature) > 0: // alone, at the end
+	case len(p.ThoughtSignature) > 0: // a part that has only a signature, at the end
 		h.parts.Begin(upstream.Part{Kind: upstream.Text})
 	}
 	h.sign(p)
@@ -83,7 +83,7 @@ func (h *hearing) sign(p *genai.Part) {
 	}
 }
 
-// end says that the model is done, if it said so itself.
+// end reports the end of the turn, if the model has sent a reason for it.
 func (h *hearing) end(model string) error {
 	stop := parley.StopEnd
 	switch h.finish {
@@ -107,7 +107,7 @@ func (h *hearing) end(model string) error {
 	return h.say(port.Said{Done: &port.ModelDone{Stop: stop, Usage: h.usage, Memo: h.parts.Memo(Name, model)}})
 }
 
-// broken explains an error in the middle of a stream.
+// broken returns the error for a failure in the middle of a stream.
 func (m *Model) broken(model string, err error) error {
 	if e, ok := errors.AsType[genai.APIError](err); ok {
 		raw, bad := json.Marshal(

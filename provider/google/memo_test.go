@@ -11,8 +11,9 @@ import (
 	"parley/provider/providertest"
 )
 
-// As in https://ai.google.dev/gemini-api/docs/thought-signatures: of calls side
-// by side the first is signed, and the end of a text on an empty part.
+// Based on https://ai.google.dev/gemini-api/docs/thought-signatures: of
+// parallel calls the first is signed, and the end of a text has its signature
+// on an empty part.
 var signed = providertest.Events(`
 {"candidates":[{"content":{"role":"model","parts":[{"text":"Where is that?","thought":true}]},"index":0}],"usageMetadata":{"promptTokenCount":900,"cachedContentTokenCount":512,"totalTokenCount":900}}
 {"candidates":[{"content":{"role":"model","parts":[{"text":"One "}]},"index":0}]}
@@ -90,7 +91,7 @@ func TestSignaturesStayWhereTheyWere(t *testing.T) {
 		t.Errorf("the end of the text is %v", end)
 	}
 
-	// A call that another model asked for has the signature of none.
+	// A call of another model gets the dummy signature.
 	talk[1].Memo = nil
 	ask(model, talk[:4])
 	if foreign := parts(t, script, 1); foreign[1]["thoughtSignature"] == nil ||

@@ -11,8 +11,8 @@ import (
 	"parley/provider/upstream"
 )
 
-// thinks matches the models that can show how they think; the others refuse to
-// be asked for it.
+// thinks matches the models that can return their thinking; the others refuse
+// the option.
 var thinks = regexp.MustCompile(`^gemini-(2\.5|[3-9])`)
 
 func config(req port.ModelRequest) *genai.GenerateContentConfig {
@@ -34,15 +34,15 @@ func config(req port.ModelRequest) *genai.GenerateContentConfig {
 	return c
 }
 
-// unsigned is what the vendor documents for calls that it did not sign, because
-// another model asked for them. Models from 3 on refuse calls without anything.
+// unsigned is the dummy signature that the vendor documents for calls that
+// another model made. Models from 3 on refuse calls without a signature.
 var (
 	unsigned = []byte("skip_thought_signature_validator")
 	strict   = regexp.MustCompile(`^gemini-[3-9]`)
 )
 
-// contents is the conversation as the Gemini API takes it: results of calls are
-// what the user says next, all of them at once.
+// contents converts a conversation for the Gemini API. Consecutive results of
+// calls become one user message.
 func contents(req port.ModelRequest) (list []*genai.Content) {
 	talk := upstream.Talk(req.Messages)
 	asked := map[parley.CallID]parley.MessageCall{}
@@ -83,13 +83,13 @@ func user(m parley.Message) (parts []*genai.Part) {
 	return parts
 }
 
-// turn is what the model said, with the signatures that it put on parts of it.
+// turn converts a turn of the model, with the signatures of its parts.
 func turn(model string, m parley.Message) (parts []*genai.Part) {
 	pieces, ok := upstream.Pieces(Name, model, m)
 	if !ok {
 		pieces = upstream.Plain(m)
 	}
-	first := true // of the calls, which the vendor signs alone
+	first := true // no call so far; the vendor signs only the first
 	for _, p := range pieces {
 		var part *genai.Part
 		switch {
@@ -103,7 +103,7 @@ func turn(model string, m parley.Message) (parts []*genai.Part) {
 			}
 			first = false
 		default:
-			continue // summaries of thinking are for people
+			continue // summaries of thinking are for users, not for the model
 		}
 		if sign, err := base64.StdEncoding.DecodeString(p.Sign); err == nil && p.Sign != "" {
 			part.ThoughtSignature = sign

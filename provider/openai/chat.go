@@ -18,17 +18,17 @@ import (
 	"parley/provider/upstream"
 )
 
-// Where servers put what a model thinks. Some models refuse to go on after a call
-// unless they are told it again in the same place.
+// Fields in which servers send a model's thinking. Some models refuse to
+// continue after a call without their thinking in the same field.
 const (
 	reasoningContent = "reasoning_content"
 	reasoning        = "reasoning"
 )
 
-// done is what the last event of a stream says.
+// done is the data of the last event of a stream.
 var done = []byte("[DONE]")
 
-// A chatChunk is what is used of an event of a stream.
+// A chatChunk has the fields of a stream event that Parley uses.
 type chatChunk struct {
 	Error json.RawMessage `json:"error"`
 	Usage struct {
@@ -97,7 +97,7 @@ func (m *Model) speakChat(ctx context.Context, req port.ModelRequest, say func(p
 			}
 		}
 	}
-	if t.finish == "" { // whatever follows the end is not missed
+	if t.finish == "" { // after a finish reason, later errors do not matter
 		return cmp.Or(broken, events.Err())
 	}
 	for _, c := range t.calls {
@@ -111,14 +111,14 @@ func (m *Model) speakChat(ctx context.Context, req port.ModelRequest, say func(p
 		port.Said{Done: &port.ModelDone{Stop: t.stop(), Usage: t.usage, Memo: t.parts.Memo(Name, req.Model)}})
 }
 
-// A turn as it is gathered from chunks.
+// A turn collects an answer from chunks.
 type turn struct {
 	calls   []*call
 	usage   parley.Usage
 	finish  string
 	refused bool
 	parts   upstream.Recorder
-	placed  bool // it is noted where thinking comes
+	placed  bool // the field of the thinking is recorded
 }
 
 type call struct {
@@ -129,7 +129,7 @@ type call struct {
 
 func (t *turn) hear(choice *chatChoice, say func(port.Said) error) error {
 	d := &choice.Delta
-	// Some send both, and the same in each.
+	// Some servers send the same text in both fields.
 	field, words := reasoningContent, string(d.ReasoningContent)
 	if words == "" {
 		field, words = reasoning, string(d.Reasoning)
@@ -154,7 +154,7 @@ func (t *turn) hear(choice *chatChoice, say func(port.Said) error) error {
 	return nil
 }
 
-// thought notes in which place the thinking came.
+// thought records the thinking, and the field in which it came.
 func (t *turn) thought(field, words string) {
 	t.parts.Said(upstream.Thinking, words)
 	if !t.placed {
@@ -163,8 +163,8 @@ func (t *turn) thought(field, words string) {
 	}
 }
 
-// part adds to a call. Calls are told apart by their index; servers that give
-// every call the first one begin each with an id.
+// part adds a chunk of a call. Calls are told apart by their index. Some
+// servers give every call index 0, but begin each with an id.
 func (t *turn) part(p *chatCall) {
 	var c *call
 	id := string(p.ID)
@@ -192,31 +192,30 @@ func (t *turn) stop() parley.Stop {
 	return ended(t.refused, len(t.calls))
 }
 
-// chatTool is a tool as the Chat Completions API takes it.
+// chatTool converts a tool for the Chat Completions API.
 func chatTool(t parley.ToolSpec) any {
 	return openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
 		Name: t.Name, Description: openai.String(t.Description), Parameters: upstream.Schema(t)})
 }
 
-// chatRequest is the request as the Chat Completions API takes it. A conversation
-// is mostly plain text; its messages are written without the SDK, which would take
-// ten times as long. Not every server takes plain text in parts.
+// chatRequest builds a request of the Chat Completions API. Most messages are plain text. They are encoded without the
+// SDK, which would take ten times as long, and not as parts, which some servers do not accept.
 func (m *Model) chatRequest(req port.ModelRequest) ([]byte, error) {
 	talk := upstream.Talk(req.Messages)
 	names := upstream.CallNames(talk)
 	size := 4<<10 + len(req.Instructions)
 	for _, m := range talk {
-		size += 64 + len(m.Text) + len(m.Text)/16 // of escapes
+		size += 64 + len(m.Text) + len(m.Text)/16 // with room for escapes
 	}
 	for _, t := range req.Tools {
 		size += 256 + len(t.Description) + len(t.Parameters)
 	}
-	b := bytes.NewBuffer(make([]byte, 0, size)) // or it would grow to twice what is needed
-	encoder := json.NewEncoder(b)               // of texts and numbers, so it never fails
+	b := bytes.NewBuffer(make([]byte, 0, size)) // large enough: growing would double it
+	encoder := json.NewEncoder(b)               // never fails for texts and numbers
 	encoder.SetEscapeHTML(false)
 	b.WriteString(`{"stream":true,"stream_options":{"include_usage":true},"model":`)
 	_ = encoder.Encode(req.Model)
-	if req.MaxTokens > 0 { // compatible servers know this name of it
+	if req.MaxTokens > 0 { // compatible servers know this older name
 		fmt.Fprintf(b, `,"max_tokens":%d`, req.MaxTokens)
 	}
 	b.WriteString(`,"messages":[`)
@@ -232,7 +231,7 @@ func (m *Model) chatRequest(req port.ModelRequest) ([]byte, error) {
 		var param openai.ChatCompletionMessageParamUnion
 		switch {
 		case m.Role == parley.RoleUser && len(m.Images) == 0,
-			m.Role == parley.RoleAssistant && len(m.Calls) == 0: // Talk leaves out empty ones
+			m.Role == parley.RoleAssistant && len(m.Calls) == 0: // Talk has removed empty messages
 			plain(string(m.Role), m.Text)
 			continue
 		case m.Role == parley.RoleUser:
@@ -258,7 +257,7 @@ func user(m parley.Message) openai.ChatCompletionMessageParamUnion {
 		parts = append(parts, openai.TextContentPart(m.Text))
 	}
 	for _, i := range m.Images {
-		if i.Type == parley.TypePDF { // servers that are compatible with this API read no pages
+		if i.Type == parley.TypePDF { // servers with this API do not read PDF pages
 			parts = append(parts, openai.TextContentPart(i.AsText()))
 			continue
 		}
@@ -280,7 +279,7 @@ func assistant(model string, m parley.Message, names map[parley.CallID]string) o
 					ID: names[c.ID], Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: c.Name,
 						Arguments: c.Arguments}}})
 	}
-	// It is needed with calls, and refused by some without them.
+	// Some models need their thinking back with calls, and some refuse it without calls.
 	if pieces, ok := upstream.Pieces(Name, model, m); ok && len(m.Calls) > 0 {
 		for _, p := range pieces {
 			if p.Kind == upstream.Thinking && p.Data != "" {

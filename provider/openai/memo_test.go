@@ -12,8 +12,8 @@ import (
 	"parley/provider/providertest"
 )
 
-// As in https://platform.openai.com/docs/api-reference/responses-streaming, with
-// encrypted reasoning and a call.
+// Based on https://platform.openai.com/docs/api-reference/responses-streaming,
+// with encrypted reasoning and a call.
 var reasoned = providertest.Events(`
 response.created {"type":"response.created","sequence_number":0,"response":{"id":"resp_1","object":"response","status":"in_progress","error":null,"output":[]}}
 response.output_item.added {"type":"response.output_item.added","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"half"}}
@@ -97,7 +97,7 @@ func TestReasoningIsGivenBackEncrypted(t *testing.T) {
 		t.Error(diff)
 	}
 
-	// Another model of the same vendor is told what was said, and nothing else.
+	// Another model of the same vendor gets only the text and the calls.
 	if b := providertest.Ask(t.Context(), m, port.ModelRequest{Model: "gpt-4.1", Messages: after(a)}); b.Err != nil {
 		t.Fatal(b.Err)
 	}
@@ -107,7 +107,8 @@ func TestReasoningIsGivenBackEncrypted(t *testing.T) {
 	}
 }
 
-// TestAccountsWithoutSummaries are asked again without, and never again with.
+// TestAccountsWithoutSummaries checks that a request is repeated without
+// summaries, and that later requests do not ask for them.
 func TestAccountsWithoutSummaries(t *testing.T) {
 	refusal := providertest.Reply{Status: 400,
 		Body: `{"error":{"message":"Your organization must be verified to generate reasoning summaries.","type":"invalid_request_error","param":"reasoning.summary","code":"unsupported_value"}}`}
@@ -142,8 +143,8 @@ func TestErrorsInTheMiddleOfAResponse(t *testing.T) {
 	}
 }
 
-// chatted is what DeepSeek, vLLM and others send, with calls that all have the
-// first index, as some do.
+// chatted is a stream as DeepSeek, vLLM and others send it. All calls have
+// index 0, as from some servers.
 var chatted = providertest.Events(`
 {"id":"1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant","content":null,"reasoning_content":"Hm, "},"finish_reason":null}]}
 {"id":"1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"reasoning_content":"Paris."},"finish_reason":null}]}
@@ -160,7 +161,7 @@ var chatAnswered = providertest.Events(`
 
 func TestReasoningOfCompatibleServers(t *testing.T) {
 	script := providertest.Play(t, chatted, chatAnswered)
-	m := New(Options{BaseURL: script.URL}) // which asks for no key
+	m := New(Options{BaseURL: script.URL}) // the server needs no key
 	defer m.Close()
 	a := providertest.Ask(t.Context(), m,
 		port.ModelRequest{Model: "deepseek", Messages: providertest.User("What is it like in Paris?")})

@@ -1,6 +1,6 @@
-// Package openai has OpenAI's models speak, by the Responses API, and those of
-// every server that is compatible with its Chat Completions API: Ollama, vLLM,
-// llama.cpp, LiteLLM and most others.
+// Package openai calls OpenAI's models by the Responses API, and the models of
+// every server with a compatible Chat Completions API: Ollama, vLLM, llama.cpp,
+// LiteLLM and most others.
 package openai
 
 import (
@@ -22,10 +22,10 @@ import (
 	"parley/provider/upstream"
 )
 
-// Name is what memos are signed with.
+// Name is the provider of the memos.
 const Name = "openai"
 
-// The two ways to speak to a server.
+// The two APIs of a server.
 const (
 	Responses = "responses"
 	Chat      = "chat"
@@ -33,17 +33,17 @@ const (
 
 const officialURL = "https://api.openai.com/v1"
 
-// Options of a provider.
+// Options are the options of a Model.
 type Options struct {
-	Key         string        // empty: the server asks for none
-	BaseURL     string        // empty: OpenAI's own
-	API         string        // Responses or Chat; empty: whatever suits the server
+	Key         string        // empty: the server needs no key
+	BaseURL     string        // empty: OpenAI's own address
+	API         string        // Responses or Chat; empty: depends on the address
 	Idle        time.Duration // longest silence of the server
 	ShowAddress bool          // users may know its address
-	KeyIn       string        // the place that holds the key and the address, if it is not the environment
+	KeyIn       string        // where the key and the address are set; empty: the environment
 }
 
-// A Model speaks for a server. It may be used concurrently.
+// A Model calls one server. It may be used concurrently.
 type Model struct {
 	client    *upstream.Client
 	api       string
@@ -53,7 +53,8 @@ type Model struct {
 
 	chatTools, responsesTools upstream.Tools
 
-	// unsummed: the server keeps summaries of its reasoning for others.
+	// unsummed is set if the server refuses to send reasoning summaries to this
+	// account.
 	unsummed atomic.Bool
 }
 
@@ -86,8 +87,8 @@ func New(o Options) *Model {
 	}
 	client := upstream.New(upstream.Server{Vendor: vendor, Variable: cmp.Or(o.KeyIn, "OPENAI_API_KEY"), Key: o.Key, Idle: o.Idle,
 		ShowAddress: o.ShowAddress, AddressIn: addressIn})
-	// The services are made directly: a client of the SDK would read variables of
-	// the process that nobody mentioned.
+	// The services are created without the client of the SDK, which would read
+	// environment variables that Parley does not document.
 	with := []option.RequestOption{
 		option.WithHTTPClient(client.HTTP()), option.WithMaxRetries(0),
 		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
@@ -116,8 +117,8 @@ func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[por
 				func(ctx context.Context, say func(port.Said) error) error {
 					return m.speakResponses(ctx, req, summed, say)
 				}) {
-				// Accounts that were not verified may not see how the model
-				// thinks, and are refused altogether if they ask to.
+				// Accounts that are not verified may not see the model's
+				// thinking: OpenAI refuses their requests for summaries.
 				if summed && err != nil && summaries.MatchString(err.Error()) {
 					m.unsummed.Store(true)
 					again = true
@@ -136,7 +137,7 @@ func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[por
 
 var summaries = regexp.MustCompile(`(?i)reasoning[ ._]summar`)
 
-// List names the models that the server has.
+// List lists the models of the server.
 func (m *Model) List(ctx context.Context) ([]string, error) {
 	return upstream.List(ctx, m.client, func(ctx context.Context) ([]openai.Model, error) {
 		page, err := m.models.List(ctx)
@@ -147,7 +148,7 @@ func (m *Model) List(ctx context.Context) ([]string, error) {
 	}, func(model openai.Model) string { return model.ID })
 }
 
-// ended says how a turn ended that was not cut short.
+// ended returns the stop reason of a turn that was not cut short.
 func ended(refused bool, calls int) parley.Stop {
 	switch {
 	case calls > 0:

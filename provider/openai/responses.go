@@ -19,16 +19,16 @@ import (
 	"parley/provider/upstream"
 )
 
-// reasons matches the models that think before they speak. The others refuse to
-// be asked for it.
+// reasons matches the models that reason before they answer. The others refuse
+// the option.
 var reasons = regexp.MustCompile(`^(o\d|codex|gpt-([5-9]|\d\d))`)
 
 func reasoner(model string) bool {
 	return reasons.MatchString(model) && !strings.Contains(model, "-chat")
 }
 
-// speakResponses streams one answer. Nothing is stored at OpenAI: the whole
-// conversation goes there each time, with the reasoning in the encrypted form in
+// speakResponses streams one answer. OpenAI stores nothing: each request
+// contains the whole conversation, with the reasoning in the encrypted form in
 // which it came.
 func (m *Model) speakResponses(ctx context.Context, req port.ModelRequest, summed bool,
 	say func(port.Said) error) error {
@@ -80,14 +80,14 @@ func (m *Model) speakResponses(ctx context.Context, req port.ModelRequest, summe
 	return events.Err()
 }
 
-// responsesTool is a tool as the Responses API takes it.
+// responsesTool converts a tool for the Responses API.
 func responsesTool(t parley.ToolSpec) any {
 	return responses.ToolUnionParam{OfFunction: &responses.FunctionToolParam{
 		Name: t.Name, Description: openai.String(t.Description), Parameters: upstream.Schema(t),
 		Strict: openai.Bool(false)}}
 }
 
-// A responsesEvent is what is used of an event of a stream.
+// A responsesEvent has the fields of a stream event that Parley uses.
 type responsesEvent struct {
 	Type         upstream.Loose  `json:"type"`
 	Error        json.RawMessage `json:"error"`
@@ -126,13 +126,13 @@ type responsesItem struct {
 	Arguments upstream.Strict `json:"arguments"`
 }
 
-// hearing is one answer of the Responses API being listened to.
+// hearing is the state of one answer of the Responses API.
 type hearing struct {
 	model   *Model
 	name    string
 	say     func(port.Said) error
 	parts   upstream.Recorder
-	summary int64 // the part of a summary that is being said
+	summary int64 // index of the current part of the summary
 	calls   int
 	refused bool
 	done    bool
@@ -155,7 +155,7 @@ func (h *hearing) hear(e *responsesEvent) error {
 		return h.text(string(e.Delta))
 	case "response.reasoning_summary_text.delta":
 		words := string(e.Delta)
-		if n := int64(e.SummaryIndex); n > h.summary { // the next of several headings
+		if n := int64(e.SummaryIndex); n > h.summary { // a new part of the summary begins
 			h.summary, words = n, "\n\n"+words
 		}
 		return h.thinking(words)
@@ -202,7 +202,7 @@ func (h *hearing) said(s port.Said) error {
 	return h.say(s)
 }
 
-// item is a part of the answer that is complete.
+// item handles a complete item of the answer.
 func (h *hearing) item(i *responsesItem) error {
 	switch i.Type {
 	case "reasoning":
@@ -229,7 +229,7 @@ func (h *hearing) failed(code, message string) error {
 	return h.model.client.Refused(h.name, raw)
 }
 
-// items is the conversation as the Responses API takes it.
+// items converts a conversation for the Responses API.
 func items(req port.ModelRequest) responses.ResponseInputParam {
 	talk := upstream.Talk(req.Messages)
 	names := upstream.CallNames(talk)
@@ -277,7 +277,7 @@ func items(req port.ModelRequest) responses.ResponseInputParam {
 	return list
 }
 
-// item is a piece of a turn, unless there is nothing to it.
+// item converts a piece of a turn. It returns nothing for an empty piece.
 func item(p upstream.Piece, names map[parley.CallID]string) (list responses.ResponseInputParam) {
 	switch {
 	case p.Kind == upstream.Thinking && p.Sign != "":

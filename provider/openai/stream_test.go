@@ -16,7 +16,7 @@ import (
 	"parley/provider/providertest"
 )
 
-// TestOddChunks: servers that are compatible differ in what they send.
+// TestOddChunks covers the different chunks that compatible servers send.
 func TestOddChunks(t *testing.T) {
 	const end = `data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
 	const hello = `data: {"choices":[{"delta":{"content":"hello"}}]}` + "\n\n"
@@ -62,8 +62,8 @@ func TestOddChunks(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreUsedAgain: a new connection for every call would cost a
-// handshake before the first token.
+// TestConnectionsAreUsedAgain checks that connections are reused: a new one for
+// every call would cost a handshake before the first token.
 func TestConnectionsAreUsedAgain(t *testing.T) {
 	const atOnce, rounds = 8, 5
 	var made atomic.Int64
@@ -99,7 +99,8 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 }
 
-// TestToolsAreEncodedOnce, and the request is the one that the SDK would make.
+// TestToolsAreEncodedOnce also checks that the request is the same as the
+// SDK's.
 func TestToolsAreEncodedOnce(t *testing.T) {
 	script := providertest.Play(t, answered, answered)
 	m := New(Options{BaseURL: script.URL, API: Responses})

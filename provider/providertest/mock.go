@@ -1,6 +1,6 @@
-// Package providertest is one suite for every provider. What a model says, and
-// how its server fails, comes from a mock of all vendors that others wrote, npm
-// @copilotkit/aimock, so that no misunderstanding of ours is on both sides.
+// Package providertest has one test suite for all providers. An independent
+// mock of all vendors, npm @copilotkit/aimock, supplies the answers and
+// failures, so that both sides cannot share a misunderstanding.
 package providertest
 
 import (
@@ -19,11 +19,11 @@ import (
 	"testing"
 )
 
-// Key is what vendors are called with.
+// Key is the API key for the tests.
 const Key = "sk-test-key-0123456789"
 
-// A Mock is a process of aimock, with the answers of fixtures.json. Requests reach
-// it through a proxy that keeps them: its own journal has what it made of them.
+// A Mock is a process of aimock, with the answers of fixtures.json. Requests pass through a proxy that records them,
+// because aimock's own journal has only its interpretation of them.
 type Mock struct {
 	requests
 	URL string
@@ -41,7 +41,7 @@ func folder(t testing.TB) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Start starts a mock, which ends with the test.
+// Start starts a mock that stops at the end of the test.
 func Start(t testing.TB, args ...string) *Mock {
 	t.Helper()
 	if _, err := exec.LookPath("node"); err != nil {
@@ -52,7 +52,7 @@ func Start(t testing.TB, args ...string) *Mock {
 	cmd := exec.Command("node",
 		append([]string{program, "--port", "0", "--fixtures", filepath.Join(dir, "fixtures.json"), "--strict"},
 			args...)...)
-	cmd.Env = []string{} // keys of whoever runs the tests stay with them
+	cmd.Env = []string{} // without the API keys in the environment of the test
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func Start(t testing.TB, args ...string) *Mock {
 		}
 	}
 	drained := make(chan struct{})
-	go func() { // or it would wait for its words to be heard
+	go func() { // its output must be read, or it blocks
 		defer close(drained)
 		_, _ = io.Copy(io.Discard, out)
 	}()
@@ -84,7 +84,7 @@ func Start(t testing.TB, args ...string) *Mock {
 	return m
 }
 
-// proxy hands requests on, and ends connections as the mock does.
+// proxy passes requests on, and cuts connections where the mock does.
 func (m *Mock) proxy(t testing.TB, address string) {
 	target, err := url.Parse(address)
 	if err != nil {

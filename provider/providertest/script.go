@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// requests keeps what was asked.
+// requests records the requests.
 type requests struct {
 	mu    sync.Mutex
 	asked []Request
 }
 
-// A Request as it came over the wire.
+// A Request is a request as received.
 type Request struct {
 	Path   string
 	Header http.Header
@@ -29,14 +29,14 @@ func (r *requests) add(request Request) {
 	r.asked = append(r.asked, request)
 }
 
-// Asked lists the requests so far.
+// Asked returns the requests so far.
 func (r *requests) Asked() []Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.asked)
 }
 
-// Last is the last of them.
+// Last returns the last request.
 func (r *requests) Last() (last Request) {
 	if asked := r.Asked(); len(asked) > 0 {
 		last = asked[len(asked)-1]
@@ -44,21 +44,21 @@ func (r *requests) Last() (last Request) {
 	return last
 }
 
-// A Reply is what a vendor's server answers, written from its documentation.
+// A Reply is an answer of a vendor's server, written from its documentation.
 type Reply struct {
 	Status int // zero: 200
 	Header map[string]string
 	Body   string
 }
 
-// A Script is a server that gives one reply after the other, for what the mock
-// does not know: signatures, encrypted reasoning, what is cached.
+// A Script is a server that sends one reply after the other, for features that
+// the mock lacks: signatures, encrypted reasoning, cached tokens.
 type Script struct {
 	requests
 	URL string
 }
 
-// Play starts a script. Requests beyond its replies fail the test.
+// Play starts a script. More requests than replies fail the test.
 func Play(t testing.TB, replies ...Reply) *Script {
 	s := &Script{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -81,15 +81,15 @@ func Play(t testing.TB, replies ...Reply) *Script {
 			w.Header().Set(name, value)
 		}
 		w.WriteHeader(max(reply.Status, http.StatusOK))
-		_, _ = io.WriteString(w, reply.Body) // who has left does not mind
+		_, _ = io.WriteString(w, reply.Body) // fails only if the client is gone
 	}))
 	t.Cleanup(server.Close)
 	s.URL = server.URL
 	return s
 }
 
-// Events is a stream of server-sent events, each with its type and on a line of
-// its own: `name {"json":1}`, or without a name.
+// Events returns a stream of server-sent events from lines like `name
+// {"json":1}`, or without a name.
 func Events(lines string) Reply {
 	var b strings.Builder
 	for line := range strings.Lines(strings.TrimSpace(lines)) {

@@ -20,41 +20,42 @@ import (
 	"parley/port"
 )
 
-// A Provider under test.
+// A Provider describes the provider under test.
 type Provider struct {
-	// New makes one for a server at a URL. Silence is how long it may be silent.
+	// New returns a model for the server at a URL. silence is the longest silence of the server.
 	New      func(url string, silence time.Duration) Model
 	Model    string
-	Variable string // that its errors about keys name
-	// Signs: what it thinks comes with a memo.
+	Variable string // the variable that its errors about keys name
+	// Signs is set if thinking comes with a memo.
 	Signs bool
-	// Pages is in a request with the pages of a PDF document; empty: its text is sent instead.
+	// Pages is a text that occurs in a request with the pages of a PDF document; empty: the provider sends the
+	// document's text instead.
 	Pages string
 }
 
-// A Model that is closed after use.
+// A Model is a port.Model that must be closed after use.
 type Model interface {
 	port.Model
 	List(context.Context) ([]string, error)
 	Close()
 }
 
-// patient is a silence that no test runs into, impatient one that a test does.
+// patient is a silence that no test reaches, impatient one that a test does reach.
 const (
 	patient   = 20 * time.Second
 	impatient = 300 * time.Millisecond
 )
 
-// Answer is what a model said, put together.
+// Answer is a complete answer of a model.
 type Answer struct {
 	Text, Thinking string
-	Pieces         int // of text
+	Pieces         int // number of text chunks
 	Calls          []parley.MessageCall
 	Done           *port.ModelDone
 	Err            error
 }
 
-// Ask has a model speak to the end.
+// Ask calls a model and reads the complete answer.
 func Ask(ctx context.Context, m port.Model, req port.ModelRequest) (a Answer) {
 	for said, err := range m.Stream(ctx, req) {
 		switch {
@@ -73,7 +74,7 @@ func Ask(ctx context.Context, m port.Model, req port.ModelRequest) (a Answer) {
 	return a
 }
 
-// User is a conversation of one message.
+// User returns a conversation of one message.
 func User(text string) []parley.Message {
 	return []parley.Message{{Role: parley.RoleUser, Text: text}}
 }
@@ -85,7 +86,7 @@ var tools = []parley.ToolSpec{
 		Parameters: `{"type":"object","properties":{"path":{"type":"string"},"depth":{"type":"integer"}}}`},
 }
 
-// Run proves that a provider does what every provider must.
+// Run checks the rules for all providers.
 func Run(t *testing.T, p Provider) {
 	mock := Start(t)
 	model := p.New(mock.URL, patient)
@@ -152,7 +153,7 @@ func Run(t *testing.T, p Provider) {
 	t.Run("documents are read", func(t *testing.T) {
 		document := parley.Image{Type: parley.TypePDF, Data: []byte("%PDF-1.4 not really"), Name: "a.pdf", Pages: 3,
 			Text: "[page 1]\nThe words."}
-		for _, pages := range []int{3, 1000} { // which is more than any vendor reads
+		for _, pages := range []int{3, 1000} { // 1000: more than any vendor reads
 			document.Pages = pages
 			if a := ask(t, port.ModelRequest{Messages: []parley.Message{{Role: parley.RoleUser, Text: "look at this",
 				Images: []parley.Image{document}}}}); a.Text != "A picture." {
@@ -207,7 +208,7 @@ func callsSideBySide(t *testing.T, p Provider, mock *Mock, ask func(*testing.T, 
 	for i, want := range []struct{ name, args string }{{"read_file", `{"path":"a.txt"}`},
 		{"list_files", `{"path":".","depth":2}`}} {
 		var got, wanted any
-		_ = json.Unmarshal([]byte(want.args), &wanted) // it is JSON
+		_ = json.Unmarshal([]byte(want.args), &wanted) // want.args is valid JSON
 		if err := json.Unmarshal([]byte(a.Calls[i].Arguments), &got); err != nil || a.Calls[i].Name != want.name ||
 			cmp.Diff(wanted, got) != "" {
 			t.Errorf("call %d is %+v, %v", i, a.Calls[i], err)
@@ -268,7 +269,7 @@ func errorsAreClear(t *testing.T, p Provider, mock *Mock, ask func(*testing.T, p
 	}
 }
 
-// silenceEnds: a server that does not answer, and one that does not go on.
+// silenceEnds covers a server that does not answer, and one that stops in the middle of an answer.
 func silenceEnds(t *testing.T, p Provider, mock *Mock) {
 	model := p.New(mock.URL, impatient)
 	defer model.Close()
@@ -281,11 +282,11 @@ func silenceEnds(t *testing.T, p Provider, mock *Mock) {
 	}
 }
 
-// leavingHangsUp: whoever cancels, or stops listening, ends the upstream call.
+// leavingHangsUp checks that the upstream call ends if its caller cancels or stops reading.
 func leavingHangsUp(t *testing.T, p Provider) {
 	began, gone := make(chan struct{}, 2), make(chan struct{}, 2)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // only then it is noticed that somebody leaves
+		_, _ = io.Copy(io.Discard, r.Body) // the server notices a closed connection only after this
 		began <- struct{}{}
 		<-r.Context().Done()
 		gone <- struct{}{}
@@ -309,7 +310,7 @@ func leavingHangsUp(t *testing.T, p Provider) {
 	}
 }
 
-// redirects would take the key along.
+// redirects checks that a redirect is not followed: it would send the key to another server.
 func redirects(t *testing.T, p Provider) {
 	thief := httptest.NewServer(
 		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// A call is one request, from its beginning to the last byte of the answer. What
-// goes wrong with it is noted here first, because not every SDK passes it on.
+// A call is one request, up to the last byte of the answer. It records the
+// first error itself, because not every SDK passes errors on.
 type call struct {
 	client *Client
 	model  string
 	cancel context.CancelCauseFunc
 	idle   *time.Timer
 
-	mu      sync.Mutex // an SDK may read on a goroutine of its own
+	mu      sync.Mutex // an SDK may read on its own goroutine
 	failure error
 }
 
@@ -43,13 +43,13 @@ func (c *Client) begin(ctx context.Context, model string) (context.Context, *cal
 	return context.WithValue(ctx, callKey{}, k), k
 }
 
-// end closes the connection, if the answer is not at its end.
+// end closes the connection, unless the answer is complete.
 func (k *call) end() {
 	k.idle.Stop()
 	k.cancel(context.Canceled)
 }
 
-// note keeps the first thing that went wrong.
+// note records the first error.
 func (k *call) note(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -64,7 +64,7 @@ func (k *call) noted() error {
 	return k.failure
 }
 
-// RoundTrip is of http.RoundTripper, for requests of Stream and Ask.
+// RoundTrip implements http.RoundTripper, for requests of Stream and List.
 func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 	k, ok := r.Context().Value(callKey{}).(*call)
 	if !ok {
@@ -75,29 +75,29 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 		if cause := context.Cause(r.Context()); cause != nil {
 			err = cause
 		}
-		k.note(&unreached{err, r.URL.Scheme + "://" + r.URL.Host}) // without a password
+		k.note(&unreached{err, r.URL.Scheme + "://" + r.URL.Host}) // without user and password
 		return nil, err
 	}
 	events := strings.Contains(response.Header.Get("Content-Type"), "text/event-stream")
 	response.Body = &body{ReadCloser: response.Body, call: k, ctx: r.Context(), alive: liveness{events: events}}
 	if response.StatusCode >= 300 {
-		raw, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // a part of it says as much
-		_ = response.Body.Close()                                       // nothing of it is needed any more
+		raw, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // on a read error, use the part that arrived
+		_ = response.Body.Close()                                       // the rest is not needed
 		k.note(&refusal{response.StatusCode, response.Header, raw})
 		response.Body = io.NopCloser(bytes.NewReader(raw))
 	}
 	return response, nil
 }
 
-// unreached: there was no answer at all.
+// unreached is the error of a request without any answer.
 type unreached struct {
 	error
-	at string // the address that was tried
+	at string // the address without a password
 }
 
 func (u *unreached) Unwrap() error { return u.error }
 
-// A refusal is an answer that is none.
+// A refusal is an answer with an error status.
 type refusal struct {
 	status int
 	header http.Header
@@ -106,8 +106,9 @@ type refusal struct {
 
 func (r *refusal) Error() string { return http.StatusText(r.status) }
 
-// A body is read by an SDK. An error looks like the end to it, and is noted: some
-// of them print errors, or wrap them beyond recognition.
+// A body is an answer that an SDK reads. To the SDK, an error looks like the
+// end; the call records it. Some SDKs print errors, or wrap them so that the
+// cause is lost.
 type body struct {
 	io.ReadCloser
 	call  *call
@@ -134,18 +135,18 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, io.EOF
 }
 
-// liveness tells the bytes of an answer from those that only keep a connection
-// open: in a stream of events these are comments, pings and empty lines. A model
-// that sends nothing else is silent.
+// liveness separates the bytes of an answer from bytes that only keep the
+// connection open: comments, pings and empty lines in a stream of events. A
+// model that sends only these counts as silent.
 type liveness struct {
 	events bool   // the answer is a stream of events
-	line   []byte // the beginning of the line under way
+	line   []byte // the beginning of the current line
 }
 
-// enough of a line tells whether it is a ping.
+// enough is the number of bytes of a line that shows whether it is a ping.
 const enough = 48
 
-// says reports whether something of the answer is among the next bytes.
+// says reports whether the next bytes contain a part of the answer.
 func (l *liveness) says(p []byte) bool {
 	if !l.events {
 		return len(p) > 0
@@ -165,7 +166,8 @@ func (l *liveness) says(p []byte) bool {
 	return said
 }
 
-// isData reports whether a line of a stream of events has data, and not a ping.
+// isData reports whether a line of a stream of events has data and is not a
+// ping.
 func isData(line []byte) bool {
 	data, ok := bytes.CutPrefix(line, []byte("data:"))
 	data = bytes.ReplaceAll(bytes.TrimSpace(data), []byte(" "), nil)

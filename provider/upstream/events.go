@@ -11,15 +11,15 @@ import (
 	"unicode/utf8"
 )
 
-// maxEvent bounds one line of a stream.
+// maxEvent is the maximum length of a line in a stream.
 const maxEvent = 32 << 20
 
-// Events reads the server-sent events of an answer. The vendors' SDKs would
-// decode every field of each event by reflection, and a provider needs a few.
+// Events reads the server-sent events of an answer. The vendors' SDKs decode
+// every field of each event by reflection, but a provider needs only a few.
 type Events struct {
 	scanner *bufio.Scanner
-	Type    string // of the event
-	Data    []byte // of the event, never empty; valid until the next one is read
+	Type    string // type of the event
+	Data    []byte // data of the event, never empty; valid until the next one is read
 	err     error
 }
 
@@ -57,12 +57,12 @@ func (e *Events) Next() bool {
 	return false
 }
 
-// Err is why the stream ended; nil: the server has ended it.
+// Err returns why the stream ended; nil: the server has ended it.
 func (e *Events) Err() error { return e.err }
 
-// Decode reads the fields of v from the event. Fields of other types than v has
-// are left out, as an SDK does: servers differ. An event that is no object is an
-// error.
+// Decode decodes the event into v. It leaves out fields of other types than in
+// v, as an SDK does, because servers differ. An event that is not an object is
+// an error.
 func (e *Events) Decode(v any) error {
 	err := json.Unmarshal(e.Data, v)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
@@ -71,10 +71,11 @@ func (e *Events) Decode(v any) error {
 	return err
 }
 
-// Present reports whether a field was there and not null.
+// Present reports whether a field exists and is not null.
 func Present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// A Loose text is a string, or the JSON of whatever a server sent instead of it.
+// A Loose text is a string. If a server sends another type, it is the JSON of
+// that.
 type Loose string
 
 func (l *Loose) UnmarshalJSON(raw []byte) error {
@@ -87,7 +88,7 @@ func (l *Loose) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// A Strict text is a string, or nothing if a server sent anything else.
+// A Strict text is a string. If a server sends another type, it is empty.
 type Strict string
 
 func (s *Strict) UnmarshalJSON(raw []byte) error {
@@ -97,7 +98,7 @@ func (s *Strict) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// unquote reads a string, most of which have nothing to unescape.
+// unquote decodes a JSON string. Most have no escapes.
 func unquote(raw []byte, text *string) error {
 	if words := raw[1 : len(raw)-1]; bytes.IndexByte(words, '\\') < 0 && utf8.Valid(words) {
 		*text = string(words)
@@ -106,7 +107,7 @@ func unquote(raw []byte, text *string) error {
 	return json.Unmarshal(raw, text)
 }
 
-// A Count is a whole number, however a server writes it.
+// A Count is a whole number, in any JSON form.
 type Count int64
 
 func (c *Count) UnmarshalJSON(raw []byte) error {
@@ -121,6 +122,6 @@ func (c *Count) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Unclear is an event that a server sends in place of an answer and that says
-// nothing.
+// Unclear is the error for an event that a server sends instead of an answer
+// and that has no message.
 func Unclear(data []byte) error { return fmt.Errorf("received error while streaming: %s", data) }

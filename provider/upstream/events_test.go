@@ -28,8 +28,8 @@ func TestAnEventThatIsTooLongIsAnError(t *testing.T) {
 	}
 }
 
-// TestFieldsAreReadLoosely: servers differ in the types of fields; what is no
-// object is no event.
+// TestFieldsAreReadLoosely checks fields of different types, because servers
+// differ. An event that is not an object is an error.
 func TestFieldsAreReadLoosely(t *testing.T) {
 	type fields struct {
 		Loose  Loose
@@ -67,7 +67,7 @@ func TestFieldsAreReadLoosely(t *testing.T) {
 	}
 }
 
-// TestTextIsReadAsByTheStandardLibrary, whatever is in it.
+// TestTextIsReadAsByTheStandardLibrary compares strings with any content.
 func TestTextIsReadAsByTheStandardLibrary(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw := []byte(`"` + strings.Map(func(r rune) rune {

@@ -14,8 +14,8 @@ import (
 	"parley"
 )
 
-// explain says what went wrong. err is what the SDK made of it, which counts
-// only if nothing was noted.
+// explain returns the error of the call for users. The SDK's error err counts
+// only if the call has recorded none.
 func (k *call) explain(err error) error {
 	if noted := k.noted(); noted != nil {
 		err = noted
@@ -41,15 +41,15 @@ func (k *call) explain(err error) error {
 	hint := ""
 	if lost, ok := errors.AsType[*unreached](err); ok {
 		message, hint = k.client.unreached(lost.at)
-	} else if k.noted() == nil { // the connection was well, what came was not
+	} else if k.noted() == nil { // the connection worked, but the answer was invalid
 		message, problem = vendor+" sent something that cannot be understood.", ""
 	}
 	return &parley.Error{Code: parley.CodeUnavailable, Message: message, Problem: problem, Hint: hint,
 		Err: errors.New(k.client.scrub(err.Error()))}
 }
 
-// unreached says what to do about a server that cannot be reached: to its users,
-// if they may know the address, else to the operator.
+// unreached returns what to do about a server that cannot be reached. Users get
+// it if they may know the address, otherwise only the operator does.
 func (c *Client) unreached(at string) (message, hint string) {
 	do := "check the network connection of this machine"
 	if c.AddressIn != "" {
@@ -61,8 +61,9 @@ func (c *Client) unreached(at string) (message, hint string) {
 	return c.begins() + " cannot be reached; the server's log says where it was looked for.", do
 }
 
-// Refused is an error that a server reports in the middle of a stream. raw is the
-// event, which has the same words as an answer that is an error.
+// Refused returns the error that a server reports in the middle of a stream.
+// raw is the event, which has the same fields as an answer with an error
+// status.
 func (c *Client) Refused(model string, raw []byte) error {
 	r := &refusal{raw: raw}
 	w := r.words()
@@ -79,7 +80,8 @@ func (c *Client) Refused(model string, raw []byte) error {
 	return (&call{client: c, model: model}).refused(r)
 }
 
-// kindsOf are what errors are called that would have come with a status.
+// kindsOf maps a status to the error types for which a vendor would have sent
+// it.
 var kindsOf = map[int][]string{
 	http.StatusTooManyRequests: {"rate_limit", "overloaded", "insufficient_quota"},
 	http.StatusBadRequest:      {"invalid", "context_length_exceeded", "request_too_large"},
@@ -87,11 +89,12 @@ var kindsOf = map[int][]string{
 	http.StatusNotFound:        {"not_found"},
 }
 
-// What vendors put under "error", each a part of it.
+// words has the fields that vendors put under "error". Each vendor uses some of
+// them.
 type words struct {
 	Message string
 	Type    string
-	Code    any // a string or, with Google, the status
+	Code    any // a string, or the status for Google
 	Status  string
 	Details []struct {
 		RetryDelay string
@@ -107,7 +110,7 @@ func (r *refusal) words() (w words) {
 		raw = list[0]
 	}
 	if json.Unmarshal(raw, &envelope) == nil && json.Unmarshal(envelope.Error, &w) != nil {
-		_ = json.Unmarshal(envelope.Error, &w.Message) // some say it in one string
+		_ = json.Unmarshal(envelope.Error, &w.Message) // some servers send only a string
 	}
 	return w
 }
@@ -118,7 +121,7 @@ var (
 	tryIn = regexp.MustCompile(`(?i)(?:try again|retry) in (\d+(?:\.\d+)?)\s*(ms|s)`)
 )
 
-// refused gives a refusal a code and words that say what to do.
+// refused returns the error of a refusal, with a code and what to do.
 func (k *call) refused(r *refusal) error {
 	c, w := k.client, r.words()
 	vendor := c.begins()
@@ -134,7 +137,7 @@ func (k *call) refused(r *refusal) error {
 	case strings.Contains(kind, "insufficient_quota"):
 		e.Message = fmt.Sprintf("%s does not answer: the account has no credit left.", vendor)
 	case s == http.StatusUnauthorized || s == http.StatusForbidden || strings.Contains(kind, "API_KEY_INVALID"):
-		// What it says itself may repeat a part of the key.
+		// The vendor's message may repeat a part of the key.
 		e.Message = fmt.Sprintf("%s does not accept the key in %s.", vendor, c.Variable)
 		e.Err = fmt.Errorf("%s answered %d", vendor, s)
 		words = c.scrubParts(words)
@@ -163,7 +166,7 @@ func (k *call) refused(r *refusal) error {
 	return e
 }
 
-// short keeps what fits on a line.
+// short shortens a text to one line.
 func short(text string) string {
 	const most = 300
 	text = strings.Join(strings.Fields(parley.CleanText(text)), " ")
@@ -173,8 +176,8 @@ func short(text string) string {
 	return text
 }
 
-// retryAfter is how long the server asks to be left alone, by any of the ways in
-// which servers say so.
+// retryAfter returns how long the server asks the client to wait. Servers use
+// different headers and fields for it.
 func (r *refusal) retryAfter(w words) time.Duration {
 	if ms, err := strconv.ParseFloat(r.header.Get("Retry-After-Ms"), 64); err == nil {
 		return duration(ms * float64(time.Millisecond))
@@ -199,7 +202,7 @@ func (r *refusal) retryAfter(w words) time.Duration {
 	return 0
 }
 
-// duration keeps what a server says within what a clock can tell.
+// duration limits a server's number to the range of time.Duration.
 func duration(ns float64) time.Duration {
 	return time.Duration(min(max(ns, 0), float64(time.Hour)))
 }

@@ -9,20 +9,20 @@ import (
 	"parley"
 )
 
-// maxTools bounds how many encoded tools a Tools keeps.
+// maxTools is the maximum number of encoded tools that a Tools keeps.
 const maxTools = 1024
 
-// Tools encodes tools for requests, each once: an agent offers the same tools with
-// every turn. It may be used concurrently.
+// Tools encodes tools for requests, each once, because an agent offers the same tools in every turn. It may be used
+// concurrently.
 type Tools struct {
-	Encode func(parley.ToolSpec) any // the tool as the vendor takes it
+	Encode func(parley.ToolSpec) any // converts a tool for the vendor
 
-	mu      sync.Mutex // guards the following; leaf
+	mu      sync.Mutex // guards the fields below; no other lock is taken under it
 	encoded map[parley.ToolSpec][]byte
 }
 
-// Append adds the list of the tools to a request, which is a JSON object that has
-// other keys. Without tools it is the request as it was.
+// Append adds the tools to a request, which must be a JSON object with other
+// keys. Without tools, it returns the request unchanged.
 func (t *Tools) Append(request []byte, specs []parley.ToolSpec) ([]byte, error) {
 	if len(specs) == 0 {
 		return request, nil

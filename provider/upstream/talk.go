@@ -11,15 +11,16 @@ import (
 	"parley"
 )
 
-// goOn follows an answer that was cut off and that the model is to go on with:
-// a conversation that ends with the model's own words is refused by some vendors
-// and taken for finished by others.
+// goOn follows an answer that was interrupted and that the model must continue.
+// If a conversation ends with the model's own text, some vendors refuse it and
+// others take it for finished.
 const goOn = "(The answer above was cut off by a fault. Go on exactly where it ends, without repeating anything.)"
 
-// Talk is a conversation as every vendor takes it: no message of the model's is
-// empty, the last is never its own, and what it asked for are calls that could
-// be. A model that once asked for a tool with a dot in its name, or with half an
-// object, would otherwise be refused for the rest of the session.
+// Talk changes a conversation so that every vendor accepts it: no message of
+// the model is empty, the last message is never the model's, and calls have
+// valid names and arguments. Otherwise a model that once called a tool with a
+// dot in its name, or with half an object, would be refused for the rest of the
+// session.
 func Talk(messages []parley.Message) []parley.Message {
 	var talk []parley.Message
 	for i, m := range messages {
@@ -44,15 +45,15 @@ var (
 	notNamed = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 )
 
-// toolName is a name that every vendor takes. The names of tools are such, so it
-// changes only what was no tool's.
+// toolName changes a name so that every vendor accepts it. Names of real tools
+// are valid, so it changes only names that a model has made up.
 func toolName(name string) string {
 	name = notNamed.ReplaceAllString(name, "_")
 	return cmp.Or(name[:min(len(name), 64)], "unknown")
 }
 
-// object is arguments as they are, if they are an object. What was none was
-// refused, as the result says.
+// object returns arguments unchanged if they are an object. Others were
+// refused, as the call's result says.
 func object(arguments string) string {
 	var args map[string]json.RawMessage
 	if json.Unmarshal([]byte(arguments), &args) != nil || args == nil {
@@ -61,8 +62,8 @@ func object(arguments string) string {
 	return arguments
 }
 
-// CallName is the name a call goes by in requests: the one its own provider gave
-// it, if every vendor takes such names, else one made of its id.
+// CallName returns the id of a call in requests: the id from its own provider
+// if every vendor accepts it, otherwise one made from the call's id.
 func CallName(c parley.MessageCall) string {
 	if callName.MatchString(c.Provider) {
 		return c.Provider
@@ -70,8 +71,9 @@ func CallName(c parley.MessageCall) string {
 	return fmt.Sprintf("call_%d", c.ID)
 }
 
-// CallNames are those of a whole conversation, for the results. A name that is
-// there twice would have one result answer for two calls.
+// CallNames returns the CallName of every call in a conversation, for the
+// results. If two calls have the same name, one gets another name: otherwise
+// one result would answer both.
 func CallNames(messages []parley.Message) map[parley.CallID]string {
 	names := map[parley.CallID]string{}
 	taken := map[string]bool{}
@@ -87,8 +89,9 @@ func CallNames(messages []parley.Message) map[parley.CallID]string {
 	return names
 }
 
-// Arguments are those of a call, as the object that vendors demand. What is none
-// was refused or failed when it was asked for; that it was asked for stays known.
+// Arguments returns the arguments of a call as the object that vendors require.
+// A call whose arguments are not an object was refused; the call itself stays
+// in the conversation.
 func Arguments(c parley.MessageCall) map[string]any {
 	var args map[string]any
 	if json.Unmarshal([]byte(c.Arguments), &args) != nil || args == nil {
@@ -97,7 +100,7 @@ func Arguments(c parley.MessageCall) map[string]any {
 	return args
 }
 
-// Schema is the schema of a tool's parameters; a tool without one takes none.
+// Schema returns the schema of a tool's parameters. For a tool without a schema, it allows no parameters.
 func Schema(t parley.ToolSpec) map[string]any {
 	var schema map[string]any
 	if json.Unmarshal([]byte(t.Parameters), &schema) != nil || schema == nil {
@@ -106,25 +109,25 @@ func Schema(t parley.ToolSpec) map[string]any {
 	return schema
 }
 
-// maxPages is the most pages of a document that every vendor reads.
+// maxPages is the maximum number of pages of a document that every vendor reads.
 const maxPages = 100
 
-// Pages reports whether a vendor that reads documents is given the pages of one, and not its text.
+// Pages reports whether a vendor that reads documents gets the pages of i instead of its text.
 func Pages(i parley.Image) bool {
 	return i.Type == parley.TypePDF && (i.Pages <= maxPages || i.Text == "")
 }
 
-// DataURL is an image as a text.
+// DataURL returns an image as a data URL.
 func DataURL(i parley.Image) string {
 	return "data:" + i.Type + ";base64," + base64.StdEncoding.EncodeToString(i.Data)
 }
 
-// A Part of a turn, in the order in which the model made it: so many bytes of
-// its text or its thinking, or one of its calls, and what the vendor attached
-// to it. The words themselves are in the log and not kept twice.
+// A Part is a part of a turn, in the order in which the model made it: a number
+// of bytes of its text or thinking, or one of its calls, with the data that the
+// vendor attached. The text itself is in the log and not stored twice.
 type Part struct {
-	Kind string `json:"kind"`           // text, thinking, call, or one of the vendor's own
-	Size int    `json:"size,omitempty"` // of text and thinking
+	Kind string `json:"kind"`           // text, thinking, call, or a kind of the vendor's own
+	Size int    `json:"size,omitempty"` // length of a text or thinking, in bytes
 	Sign string `json:"sign,omitempty"`
 	Data string `json:"data,omitempty"`
 }
@@ -135,8 +138,8 @@ const (
 	Call     = "call"
 )
 
-// Memo is for the provider that made the parts, about the turn of a model. It is
-// nil if there is nothing to remember, or too much.
+// Memo returns a memo with the parts of a turn, for the provider that made
+// them. It returns nil if there is nothing to remember, or too much.
 func Memo(provider, model string, parts []Part) *parley.Memo {
 	if !slices.ContainsFunc(parts, func(p Part) bool { return p.Sign != "" || p.Data != "" }) {
 		return nil
@@ -148,15 +151,16 @@ func Memo(provider, model string, parts []Part) *parley.Memo {
 	return &parley.Memo{Provider: provider, Model: model, Data: raw}
 }
 
-// A Piece is a part of a turn with its words.
+// A Piece is a part of a turn with its text.
 type Piece struct {
 	Part
 	Words string
 	Call  parley.MessageCall
 }
 
-// Pieces takes a turn apart as it was made, if the memo is of this provider and
-// model and still fits: a message that was changed since, by whatever, has none.
+// Pieces splits a turn into its original parts, if the memo is from this
+// provider and model and still fits. It does not fit a message that was changed
+// later.
 func Pieces(provider, model string, m parley.Message) (pieces []Piece, ok bool) {
 	var parts []Part
 	if m.Memo == nil || m.Memo.Provider != provider || m.Memo.Model != model ||
@@ -191,7 +195,7 @@ func Pieces(provider, model string, m parley.Message) (pieces []Piece, ok bool) 
 	return pieces, text == "" && thinking == "" && len(calls) == 0
 }
 
-// Plain is a turn of which no more is known than what was said.
+// Plain returns the pieces of a turn without a memo.
 func Plain(m parley.Message) []Piece {
 	pieces := []Piece{{Part: Part{Kind: Text}, Words: m.Text}}
 	for _, c := range m.Calls {
@@ -200,11 +204,11 @@ func Plain(m parley.Message) []Piece {
 	return pieces
 }
 
-// A Recorder notes the parts of a turn while they are said.
+// A Recorder records the parts of a turn while it is streamed.
 type Recorder struct{ parts []Part }
 
-// Said notes text or thinking; what follows its like is one part with it, unless
-// that was signed.
+// Said records text or thinking. It extends the last part if that has the same
+// kind and is not signed.
 func (r *Recorder) Said(kind, words string) {
 	if n := len(r.parts); n > 0 && r.parts[n-1].Kind == kind && r.parts[n-1].Sign == "" {
 		r.parts[n-1].Size += len(words)
@@ -213,10 +217,10 @@ func (r *Recorder) Said(kind, words string) {
 	r.parts = append(r.parts, Part{Kind: kind, Size: len(words)})
 }
 
-// Begin begins a new part, also after its like.
+// Begin begins a new part, even after one of the same kind.
 func (r *Recorder) Begin(p Part) { r.parts = append(r.parts, p) }
 
-// Sign attaches what the vendor wants back to the last part.
+// Sign attaches the vendor's data to the last part.
 func (r *Recorder) Sign(sign, data string) {
 	if n := len(r.parts); n > 0 {
 		r.parts[n-1].Sign += sign
@@ -224,5 +228,5 @@ func (r *Recorder) Sign(sign, data string) {
 	}
 }
 
-// Memo is what is to be remembered.
+// Memo returns the memo of the recorded parts.
 func (r *Recorder) Memo(provider, model string) *parley.Memo { return Memo(provider, model, r.parts) }

@@ -1,10 +1,12 @@
-// Package upstream is what the vendors' providers have in common: one call to
-// somebody else's server, which may refuse, hang, break off or talk nonsense, and
-// ends as an answer or as an error that says what to do, in any case.
+// Package upstream is the common part of the vendors' providers: one call to a
+// vendor's server. The server may refuse, hang, break off or send nonsense. In
+// every case, the call ends with an answer, or with an error that says what to
+// do.
 //
-// Nothing here knows a vendor. The errors of all of them are one JSON object
-// with a message under "error", which is read here rather than from what each
-// SDK makes of it: so they read the same, and carry Retry-After and no key.
+// This package knows no vendor. All vendors send errors as a JSON object with a
+// message under "error". This package decodes that object itself instead of
+// using the SDKs' errors. So the errors of all vendors read the same, and have
+// Retry-After but no key.
 package upstream
 
 import (
@@ -25,22 +27,22 @@ import (
 const (
 	DefaultIdle = time.Minute
 	maxCall     = 30 * time.Minute // even if it is never idle
-	maxBytes    = 64 << 20         // of one answer, whatever is in it
-	maxRefusal  = 64 << 10         // that is read of one
+	maxBytes    = 64 << 20         // of one answer, including all overhead
+	maxRefusal  = 64 << 10         // bytes read of an error answer
 
-	// maxIdle bounds the connections that are kept for later calls. With fewer than
-	// there are calls at a time, most calls would begin with a new connection.
+	// maxIdle is the maximum number of idle connections. If it is lower than the number of concurrent calls, most calls
+	// begin with a new connection.
 	maxIdle = 256
 )
 
-// A Server is who is called.
+// A Server describes the server to call.
 type Server struct {
-	Vendor      string // as people know it, in the middle of a sentence
-	Variable    string // that holds the key
+	Vendor      string // name for users, as in the middle of a sentence
+	Variable    string // variable with the key
 	Key         string
 	Idle        time.Duration // longest silence; zero: DefaultIdle
 	ShowAddress bool          // users may know its address
-	// AddressIn is the variable that holds the address; empty: it is the vendor's own.
+	// AddressIn is the variable with the address; empty: the vendor's own address.
 	AddressIn string
 }
 
@@ -61,22 +63,23 @@ func New(s Server) *Client {
 
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// HTTP is what an SDK is to make its calls with. It follows no redirects: keys
-// that are sent in headers of the vendor's own would be sent along.
+// HTTP returns the client for an SDK. It follows no redirects: they would send
+// keys in the vendor's own headers to another server.
 func (c *Client) HTTP() *http.Client {
 	return &http.Client{Transport: c, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}
 }
 
-// errLeft: nobody listens any more.
+// errLeft: the caller has stopped reading.
 var errLeft = errors.New("the caller has stopped reading")
 
-// Stream makes a call. speak does it with an SDK under the context it is given,
-// says what it hears, and returns when there is no more to hear; an error of say
-// is to be returned at once. The sequence is that of a port.Model: if speak
-// has not said that the model is done, it ends with an error, be it that of the
-// connection, of the server, or that the answer stopped in the middle.
+// Stream makes a call. speak makes it with an SDK under the given context and
+// passes each part of the answer to say. It returns at the end of the answer;
+// if say returns an error, speak must return it at once. The sequence is that
+// of a port.Model: if speak has not passed Done, the sequence ends with an
+// error. This is the error of the connection, of the server, or of an answer
+// that stopped in the middle.
 func (c *Client) Stream(ctx context.Context, model string,
 	speak func(ctx context.Context, say func(port.Said) error) error) iter.Seq2[port.Said, error] {
 	return func(yield func(port.Said, error) bool) {
@@ -120,10 +123,10 @@ func List[M any](ctx context.Context, c *Client,
 	return names, nil
 }
 
-// scrub takes the key out of a text, should a server repeat it, and what looks like a
-// key or a password of another account.
+// scrub removes the key from a text, in case a server repeats it, and everything that looks like a key or a password of
+// another account.
 func (c *Client) scrub(text string) string {
-	if len(c.Key) >= 8 { // a shorter one is not worth a secret's name
+	if len(c.Key) >= 8 { // a shorter key is not worth hiding
 		text = strings.ReplaceAll(text, c.Key, "(key)")
 	}
 	for secret, instead := range secrets() {
@@ -140,8 +143,8 @@ var secrets = sync.OnceValue(func() map[*regexp.Regexp]string {
 	}
 })
 
-// scrubParts takes every word out of a text that has four letters of the key in a row: servers that do not accept a
-// key repeat its beginning and its end.
+// scrubParts removes every word that has four letters of the key in a row: servers that refuse a key repeat its
+// beginning and its end.
 func (c *Client) scrubParts(text string) string {
 	words := strings.Fields(text)
 	for i, word := range words {
@@ -155,7 +158,7 @@ func (c *Client) scrubParts(text string) string {
 	return strings.Join(words, " ")
 }
 
-// begins is the vendor at the beginning of a sentence.
+// begins returns the name of the vendor for the beginning of a sentence.
 func (c *Client) begins() string {
 	return strings.ToUpper(c.Vendor[:1]) + c.Vendor[1:]
 }

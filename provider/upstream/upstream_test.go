@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const key = "sk-secret-0123456789"
 
-// fetch has a client read all of an answer, as an SDK would.
+// fetch reads a complete answer, as an SDK would.
 func fetch(t *testing.T, ctx context.Context, idle time.Duration, handler http.HandlerFunc) (read string, err error) {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -104,7 +104,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestVendorsAreQuoted: in their own words, without the key and without parts of it.
+// TestVendorsAreQuoted checks that errors have the vendor's own words, without the key and parts of it.
 func TestVendorsAreQuoted(t *testing.T) {
 	for _, c := range []struct {
 		status     int
@@ -129,11 +129,11 @@ func TestVendorsAreQuoted(t *testing.T) {
 	}
 }
 
-// TestCuts: however a connection ends, the answer ends as an error.
+// TestCuts checks that an answer ends with an error, however the connection ends.
 func TestCuts(t *testing.T) {
 	flush := func(w http.ResponseWriter, text string) {
 		_, _ = io.WriteString(w, text)
-		_ = http.NewResponseController(w).Flush() // an httptest server can
+		_ = http.NewResponseController(w).Flush() // works with an httptest server
 	}
 	for name, c := range map[string]struct {
 		idle    time.Duration
@@ -161,7 +161,7 @@ func TestCuts(t *testing.T) {
 		}, parley.CodeTooLarge, "did not come to an end"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // which is not to be needed
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // no test should reach it
 			defer cancel()
 			read, err := fetch(t, ctx, c.idle, c.handler)
 			if parley.CodeOf(err) != c.code || !strings.Contains(parley.MessageOf(err), c.words) ||
@@ -172,17 +172,18 @@ func TestCuts(t *testing.T) {
 	}
 }
 
-// TestSlowIsNotSilent: a model may take its time, as long as something of the
-// answer comes. What only keeps the connection open is not of the answer.
+// TestSlowIsNotSilent checks that a slow model does not time out as long as
+// parts of its answer arrive. Data that only keeps the connection open does not
+// count.
 func TestSlowIsNotSilent(t *testing.T) {
 	const pause = 100 * time.Millisecond
 	slowly := func(line string) (read string, err error) {
 		return fetch(t, t.Context(), 10*pause, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-			for n := 0; n < 15 && r.Context().Err() == nil; n++ { // longer than it may be silent
+			for n := 0; n < 15 && r.Context().Err() == nil; n++ { // longer than the allowed silence
 				_, _ = io.WriteString(w, line)
 				_ = http.NewResponseController(w).Flush()
-				time.Sleep(pause) // is what is tested
+				time.Sleep(pause) // the pause is what this test is about
 			}
 		})
 	}
@@ -222,8 +223,8 @@ func TestCancelling(t *testing.T) {
 	}
 }
 
-// TestLeaving: who stops listening hangs up, in the middle of an answer that goes
-// on and on.
+// TestLeaving checks that the call ends if its caller stops reading, in the
+// middle of an endless answer.
 func TestLeaving(t *testing.T) {
 	gone := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -269,7 +270,7 @@ func TestPieces(t *testing.T) {
 	r.Said(Thinking, "Hm, ")
 	r.Said(Thinking, "ja.")
 	r.Sign("s1", "")
-	r.Said(Thinking, "Noch was.") // what was signed is closed
+	r.Said(Thinking, "Noch was.") // a signed part is not extended
 	r.Sign("s2", "id")
 	r.Said(Text, "Grüße")
 	r.Begin(Part{Kind: Call})
@@ -334,8 +335,8 @@ func TestTalk(t *testing.T) {
 	}
 }
 
-// TestTalkOfCallsThatCouldNotBe: what a model asked for in error must not have
-// every later request refused.
+// TestTalkOfCallsThatCouldNotBe checks that one invalid call of a model does
+// not cause every later request to be refused.
 func TestTalkOfCallsThatCouldNotBe(t *testing.T) {
 	for _, c := range []struct{ name, arguments, want string }{
 		{"read_file", `{"path":"a","path":"b"}`, `read_file {"path":"a","path":"b"}`},

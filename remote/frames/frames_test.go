@@ -150,7 +150,7 @@ func TestApprovals(t *testing.T) {
 				}
 				answer.Decide(port.RemoteDecision{Key: "another", Allowed: true}) // has no effect
 				answer.Decide(port.RemoteDecision{Key: ask.Key, Card: "s.42", Allowed: c.allowed, Note: "because"})
-				answer.Decide(port.RemoteDecision{Key: ask.Key, Card: "s.42", Allowed: true}) // no effect: only one decision counts
+				answer.Decide(port.RemoteDecision{Key: ask.Key, Card: "s.42", Allowed: true}) // no effect any more
 				f := wait(t, "a decision", p.got)
 				want := map[string]string{
 					typeResume: fmt.Sprintf(
