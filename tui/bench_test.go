@@ -8,8 +8,8 @@ import (
 	"parley"
 )
 
-// BenchmarkChunk is the cost of one chunk of an answer at the end of a long conversation: folding, drawing the
-// changed item, and the screen.
+// BenchmarkChunk measures one chunk of an answer at the end of a long conversation: folding, drawing the changed item,
+// and the screen.
 func BenchmarkChunk(b *testing.B) {
 	var s script
 	for i := range 500 {
@@ -26,7 +26,7 @@ func BenchmarkChunk(b *testing.B) {
 		if offset%2000 > 1980 {
 			text = "the end.\n\nA new paragraph "
 		}
-		if offset > 20_000 { // a long answer, again and again
+		if offset > 20_000 { // start a new long answer
 			m.talk.Items[len(m.talk.Items)-1] = &Item{Kind: Answered, Seq: parley.Seq(out), Open: true}
 			offset = 0
 		}
@@ -34,7 +34,7 @@ func BenchmarkChunk(b *testing.B) {
 		offset += len(text)
 		m, _ = tell(m, s.events[known:]...)
 		s.events = s.events[:known]
-		m.talk.Last = 0 // the script counts from there again
+		m.talk.Last = 0 // the script counts from zero again
 		_ = m.view()
 	}
 }

@@ -11,25 +11,25 @@ import (
 	"parley/client"
 )
 
-// cardGuard is how long the keyboard must be silent before a key answers a card that has just appeared. A person who
-// is typing does not answer a card that they have not read.
+// cardGuard is how long the keyboard must be silent before a key answers a card that has just appeared. So a person who
+// is typing cannot answer a card by accident.
 const cardGuard = 600 * time.Millisecond
 
-// A cardView is the card on the screen, and how far its answer is.
+// A cardView is the card on the screen, with the state of its answer.
 type cardView struct {
 	kind     CardKind
 	id       string
-	from     time.Time // keys before do not answer it
-	sent     bool      // it was answered; the log does not say so yet
-	aside    bool      // the person writes a message first
+	from     time.Time // earlier keys do not answer it
+	sent     bool      // an answer was sent; the log does not have it yet
+	aside    bool      // the user writes a message first
 	typing   bool      // the draft is a part of the answer
-	saved    string    // the draft from before
-	question int       // the one that is asked
-	choice   int       // the option that is marked
-	chosen   []int     // options, of a question that takes several
+	saved    string    // the draft before the typed answer
+	question int       // index of the current question
+	choice   int       // index of the marked option
+	chosen   []int     // selected options, if the question allows several
 	answers  [][]string
-	top      int      // first line of the body that is shown
-	body     []string // drawn
+	top      int      // first visible line of the body
+	body     []string // as drawn
 }
 
 // Effects of cards.
@@ -53,7 +53,7 @@ type (
 	}
 )
 
-// waitingCard is the card that waits the longest. A plan waits until its run has ended.
+// waitingCard returns the card that has waited longest. A plan counts only after its run has ended.
 func (m model) waitingCard() (Card, bool) {
 	for _, c := range m.talk.Cards {
 		if c.Kind != PlanCard || m.talk.Run == 0 {
@@ -78,7 +78,7 @@ func (m model) present() model {
 	return m
 }
 
-// asks is the card that has the keyboard.
+// asks returns the card on the screen, and whether it has the keyboard.
 func (m model) asks() (Card, bool) {
 	c, ok := m.waitingCard()
 	return c, ok && !m.card.aside && !m.card.sent && m.card.id == c.ID()
@@ -96,7 +96,7 @@ func (m model) cardKey(c Card, k tea.KeyPressMsg) (model, []effect) {
 		if name == "enter" || name == "esc" {
 			return m.keepTicking(nil)
 		}
-		m, _ = m.edit(k) // a person who was typing goes on with their message
+		m, _ = m.edit(k) // the user continues to type the message
 		return m.keepTicking(nil)
 	case m.card.typing:
 		return m.typeAnswer(c, k)
@@ -173,7 +173,7 @@ func (m model) planKey(c Card, name string) (model, []effect) {
 	return m, []effect{decidePlan{c.Session, a}}
 }
 
-// planText is a plan as a person edits it.
+// planText returns a plan as text for the user to edit.
 func planText(p parley.Plan) string {
 	if p.Text != "" {
 		return p.Text
@@ -237,7 +237,7 @@ func (m model) toggle() model {
 	return m
 }
 
-// answered takes the answer to a question. The card is answered with its last one.
+// answered adds the answer to a question. The last answer sends the answers of the card.
 func (m model) answered(c Card, labels ...string) (model, []effect) {
 	m.card.answers = append(slices.Clip(m.card.answers), labels)
 	m.card.choice, m.card.chosen = 0, nil
@@ -250,15 +250,15 @@ func (m model) answered(c Card, labels ...string) (model, []effect) {
 	return m, []effect{answer{c.ID(), answers}}
 }
 
-// beginTyping has the draft be a part of the answer.
+// beginTyping makes the draft a part of the answer.
 func (m model) beginTyping(text string) model {
 	m.card.typing, m.card.saved = true, m.draft.Value()
 	m.draft.SetValue(text)
 	return m
 }
 
-// paste puts a text into the draft, which is the answer if a question has no options. The path of an image becomes a
-// name that sends the image.
+// paste pastes a text into the draft. If a question has no options, the draft becomes the answer. The path of an image
+// becomes a name that attaches the image.
 func (m model) paste(msg tea.PasteMsg) (model, []effect) {
 	if c, ok := m.asks(); ok && m.armed() && !m.card.typing && c.Kind == Questions &&
 		len(c.Questions[m.card.question].Options) == 0 {
@@ -276,7 +276,7 @@ func (m model) endTyping() model {
 	return m
 }
 
-// typeAnswer handles a key of a typed answer: the reason of a denial, an own answer to a question, a changed plan.
+// typeAnswer handles a key of a typed answer: the reason for a denial, a free answer to a question, or a changed plan.
 func (m model) typeAnswer(c Card, k tea.KeyPressMsg) (model, []effect) {
 	switch k.String() {
 	case "esc":

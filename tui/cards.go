@@ -6,7 +6,7 @@ import (
 	"parley"
 )
 
-// A CardKind says how a card is answered.
+// A CardKind selects how a card is answered.
 type CardKind int
 
 const (
@@ -16,26 +16,26 @@ const (
 	PlanCard
 )
 
-// A Card is something that waits for a person.
+// A Card waits for a decision of a person.
 type Card struct {
 	Kind      CardKind
 	Session   parley.SessionID
-	Seq       parley.Seq // of the card, or of the call that was lost
-	Agent     string     // a sub-agent
+	Seq       parley.Seq // seq of the card, or of the lost call
+	Agent     string     // sub-agent; empty: the agent of the session
 	Tool      string
-	Show      string // exactly what would be done, or what is known
-	Digest    string // of the call that is shown
+	Show      string // exactly what the call would do, or what is known of it
+	Digest    string // digest of the shown call
 	Why       string
-	Similar   string // the rule for similar calls that may be allowed
+	Similar   string // the rule for similar calls that may be allowed too
 	Explained string
 	Questions []parley.Question
 	Plan      parley.Plan
 }
 
-// ID names the card to the server.
+// ID returns the id of the card for the server.
 func (c Card) ID() string { return parley.Ref(c.Session, c.Seq) }
 
-// foldCards keeps the cards that wait, those of sub-agents, too.
+// foldCards updates the waiting cards, including those of sub-agents.
 func (t Talk) foldCards(e parley.Event) Talk {
 	agent, _ := t.child(e.Session)
 	switch b := e.Body.(type) {
@@ -70,7 +70,7 @@ func (t Talk) foldCards(e parley.Event) Talk {
 		if b.Status == parley.PlanProposed {
 			return t.open(Card{Kind: PlanCard, Session: e.Session, Seq: e.Seq, Plan: b.Plan})
 		}
-	case parley.RunFinished: // plans wait for a person after the run that proposed them
+	case parley.RunFinished: // a plan still waits after the run that proposed it
 		return t.without(func(c Card) bool { return c.Session == e.Session && c.Kind != PlanCard })
 	}
 	return t

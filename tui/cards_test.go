@@ -9,7 +9,7 @@ import (
 	"parley/client"
 )
 
-// carded is a screen on which a card has just appeared, and the clock that it reads.
+// carded returns a screen on which a card has just appeared, and its clock.
 func carded(body parley.EventBody) (model, *clock, string) {
 	c := &clock{at: testTime}
 	var s script
@@ -19,8 +19,8 @@ func carded(body parley.EventBody) (model, *clock, string) {
 	return m, c, parley.Ref(testSession, seq)
 }
 
-// TestKeysBeforeACardDoNotAnswerIt: a person who was typing when the card appeared goes on typing. Only a key after
-// a time of silence answers.
+// TestKeysBeforeACardDoNotAnswerIt checks that keys of a user who is typing go to the message. A key answers the card
+// only after a time of silence.
 func TestKeysBeforeACardDoNotAnswerIt(t *testing.T) {
 	t.Parallel()
 	m, at, id := carded(parley.ApprovalRequested{Call: 1, Name: "shell", Show: "rm -rf build", Digest: "d"})
@@ -50,7 +50,7 @@ func TestKeysBeforeACardDoNotAnswerIt(t *testing.T) {
 	}
 }
 
-// answersIn are effects that are more than looks.
+// answersIn returns the effects that send an answer.
 func answersIn(effects []effect) (answers []effect) {
 	for _, f := range effects {
 		if _, ok := f.(tick); !ok {
@@ -60,7 +60,7 @@ func answersIn(effects []effect) (answers []effect) {
 	return answers
 }
 
-// TestAnswers: each key has its answer.
+// TestAnswers checks the answer for each key.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	approval := parley.ApprovalRequested{Call: 1, Name: "shell", Show: "make", Digest: "d",
@@ -110,7 +110,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestAMessageBeforeTheAnswer: Esc puts a card aside, a message can be sent, and Tab shows the card again.
+// TestAMessageBeforeTheAnswer checks that Esc hides a card, that the user can then send a message, and that Tab shows
+// the card again.
 func TestAMessageBeforeTheAnswer(t *testing.T) {
 	t.Parallel()
 	m, at, _ := carded(parley.ApprovalRequested{Call: 1, Name: "shell", Show: "make", Digest: "d"})
@@ -130,7 +131,7 @@ func TestAMessageBeforeTheAnswer(t *testing.T) {
 	mustShow(t, m, "[y]es")
 }
 
-// TestPlanCard: a plan waits for the end of its run, and then for a person.
+// TestPlanCard checks that a plan is shown as a card only after the end of its run.
 func TestPlanCard(t *testing.T) {
 	t.Parallel()
 	at := &clock{at: testTime}

@@ -6,22 +6,22 @@ import (
 	"unicode/utf8"
 )
 
-// completions of a word that need the server; completedMsg has them.
+// complete asks the server for completions of a word; completedMsg has them.
 type (
 	complete struct {
-		word    string // with its / or @
+		word    string // including its / or @
 		project string
 	}
 	completedMsg struct {
 		word  string
 		found []string // whole words
 	}
-	// editor has $EDITOR change the draft; editedMsg has the text.
+	// editor opens $EDITOR for the draft; editedMsg has the changed text.
 	editor    struct{ text string }
 	editedMsg struct{ text string }
 )
 
-// lastWord is the word that the person is writing.
+// lastWord returns the word that the user is typing.
 func lastWord(text string) string {
 	return text[strings.LastIndexAny(text, " \n\t")+1:]
 }
@@ -41,14 +41,14 @@ func (m model) completeDraft() (model, []effect) {
 	return m, []effect{complete{word, m.project()}}
 }
 
-// project is the one of the session.
+// project returns the project of the session.
 func (m model) project() string { return firstOf(m.talk.Project, m.wish.Project) }
 
-// completed takes completions from the server. Agents are named at the beginning of a message only.
+// completed handles completions from the server. Names of agents count only at the beginning of a message.
 func (m model) completed(msg completedMsg) model {
 	text := m.draft.Value()
 	if lastWord(text) != msg.word {
-		return m // the person has typed on
+		return m // the user has typed more
 	}
 	found := msg.found
 	if text == msg.word {
@@ -62,7 +62,7 @@ func (m model) completed(msg completedMsg) model {
 	return m.completeWord(msg.word, found)
 }
 
-// completeWord replaces a word by what all completions have in common, and shows them if there are several.
+// completeWord replaces a word by the common beginning of all completions. If there are several, it shows them.
 func (m model) completeWord(word string, found []string) model {
 	if len(found) == 0 {
 		m.hint = "Nothing begins with " + word + "."
@@ -89,7 +89,7 @@ func (m model) completeWord(word string, found []string) model {
 	return m
 }
 
-// addressed is the agent that a message names at its beginning, and the message without the name.
+// addressed splits a message into the agent at its beginning and the rest of the text.
 func (m model) addressed(text string) (agent, rest string) {
 	name, rest, ok := strings.Cut(strings.TrimPrefix(text, "@"), " ")
 	if !ok || !strings.HasPrefix(text, "@") || !slices.Contains(m.agents, name) || strings.TrimSpace(rest) == "" {

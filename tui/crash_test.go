@@ -11,7 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// screenBuffer is a terminal that tells when a text was written to it.
+// screenBuffer is a terminal that closes a channel when it has received a given text.
 type screenBuffer struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -30,7 +30,7 @@ func (b *screenBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestACrashRestoresTheTerminal: if a goroutine of the screen panics, the terminal is as it was before.
+// TestACrashRestoresTheTerminal checks that a panic in a goroutine of the screen leaves the terminal as it was before.
 func TestACrashRestoresTheTerminal(t *testing.T) {
 	out := &screenBuffer{await: "\x1b[?1049h", seen: make(chan struct{})}
 	e := &edge{ctx: context.Background()}
@@ -42,7 +42,7 @@ func TestACrashRestoresTheTerminal(t *testing.T) {
 	go func() {
 		defer close(ended)
 		<-out.seen
-		p.Send(updatesMsg{session: testSession}) // the screen listens for the next updates
+		p.Send(updatesMsg{session: testSession}) // now the screen waits for the next updates
 	}()
 	_, err := p.Run()
 	<-ended

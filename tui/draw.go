@@ -8,17 +8,17 @@ import (
 	"parley"
 )
 
-// A block is an item as it was drawn last, so that only items that change are drawn again.
+// A block is the last drawing of an item, so that only changed items are drawn again.
 type block struct {
 	item  *Item
 	look  look
 	lines []string
-	// Of an answer that still arrives: the beginning that cannot change any more.
-	settled      int // bytes of its text
+	// For an unfinished answer: the beginning that cannot change any more.
+	settled      int // length of its text, in bytes
 	settledLines []string
 }
 
-// draw draws an item. old is the block that stood in its place: what is the same is not drawn again.
+// draw draws an item. old is the previous block at this place; draw reuses what has not changed.
 func (p *painter) draw(i *Item, old block) block {
 	if old.item == i && old.look == p.look {
 		return old
@@ -66,7 +66,7 @@ func (p *painter) said(i *Item) []string {
 	return lines
 }
 
-// answer draws Markdown. While the text arrives, paragraphs that are complete are drawn once.
+// answer draws Markdown. While the text is streamed, each complete paragraph is drawn once.
 func (p *painter) answer(i *Item, old block) block {
 	b := block{item: i, look: p.look}
 	if !i.Open {
@@ -92,8 +92,8 @@ func (p *painter) answer(i *Item, old block) block {
 	return b
 }
 
-// settledPart is the length of the beginning of a Markdown text that text behind it cannot change: up to the last
-// empty line outside of code that neither a list nor an indented line follows.
+// settledPart returns the length of the beginning of a Markdown text that later text cannot change. It ends at the last
+// empty line outside of code, unless a list or an indented line follows.
 func settledPart(text string) int {
 	at, settled, fence, empty := 0, 0, "", false
 	for line := range strings.Lines(text) {
@@ -120,7 +120,7 @@ func settledPart(text string) int {
 	return settled
 }
 
-// continues reports whether a line after an empty one may belong to what stands before it.
+// continues reports whether a line after an empty line may belong to the text before it.
 func continues(line string) bool {
 	return strings.ContainsAny(line[:1], " \t-*+>|0123456789")
 }
@@ -138,7 +138,7 @@ func (p *painter) thought(i *Item) []string {
 	return lines
 }
 
-// span is a duration for people.
+// span formats a duration for users.
 func span(d time.Duration) string {
 	switch {
 	case d < 10*time.Second:

@@ -7,8 +7,8 @@ import (
 	"parley"
 )
 
-// TestWorkIsShown: the output of a running tool is shown while it arrives, and folded when the tool has ended, like
-// thinking. Ctrl-T unfolds both. Changed files are shown with their differences.
+// TestWorkIsShown checks that the output of a running tool is shown while it arrives, and folded when the tool has
+// ended, like thinking. Ctrl-T unfolds both. Changed files are shown with diffs.
 func TestWorkIsShown(t *testing.T) {
 	t.Parallel()
 	var s script

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// cardBody draws what a card is about: all of it, of which the screen shows a part.
+// cardBody draws the whole body of a card. The screen shows a part of it.
 func (p *painter) cardBody(c Card, v cardView) []string {
 	switch c.Kind {
 	case Approval:
@@ -27,7 +27,7 @@ func (p *painter) cardBody(c Card, v cardView) []string {
 	return p.each(p.strong.Render, p.wrap(q.Question))
 }
 
-// cardRows is the card on the screen: a title, as much of the body as fits, and the keys.
+// cardRows draws the card on the screen: a title, as much of the body as fits, and the keys.
 func (m model) cardRows() []string {
 	c, ok := m.waitingCard()
 	if !ok || m.card.id != c.ID() {
@@ -46,7 +46,7 @@ func (m model) cardRows() []string {
 	room := max(m.height*3/5-len(options)-len(keys)-1, 1)
 	rows = append(rows, m.window(room)...)
 	rows = append(rows, options...)
-	if !m.armed() { // in as many lines, so that nothing moves when keys answer
+	if !m.armed() { // the same number of lines, so that nothing moves when keys answer
 		soon := make([]string, len(keys))
 		soon[0] = p.dim.Render(oneLine("Keys answer this in a moment.", m.width))
 		return append(rows, soon...)
@@ -54,7 +54,7 @@ func (m model) cardRows() []string {
 	return append(rows, m.painter.each(p.strong.Render, keys)...)
 }
 
-// window is the part of the body that fits.
+// window returns the part of the body that fits.
 func (m model) window(room int) []string {
 	body := m.card.body
 	if len(body) <= room {
@@ -88,7 +88,7 @@ func (m model) cardTitle(c Card) string {
 	return "The plan waits for your approval"
 }
 
-// optionRows are the options of a question.
+// optionRows draws the options of a question.
 func (m model) optionRows(c Card) (rows []string) {
 	if c.Kind != Questions || m.card.question >= len(c.Questions) {
 		return nil
@@ -115,14 +115,14 @@ func (m model) optionRows(c Card) (rows []string) {
 	return rows
 }
 
-// oneLineKeeping is oneLine with the room at the beginning kept.
+// oneLineKeeping is oneLine, but keeps the leading spaces.
 func oneLineKeeping(text string, width int) string {
 	trimmed := strings.TrimLeft(text, " ")
 	room := text[:len(text)-len(trimmed)]
 	return room + oneLine(trimmed, width-len(room))
 }
 
-// cardKeys says which keys answer.
+// cardKeys lists the keys that answer the card.
 func (m model) cardKeys(c Card) string {
 	if m.card.typing {
 		return map[CardKind]string{Approval: "Write why not. Enter denies, Esc goes back.",

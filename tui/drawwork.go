@@ -8,7 +8,7 @@ import (
 var callMarks = map[CallState]string{CallWaits: "○", CallRuns: "●", CallDone: "✓", CallFailed: "✗", CallRefused: "⊘",
 	CallStopped: "■", CallLost: "?"}
 
-// calls draws a group of calls. Calls of sub-agents stand below the call that started the sub-agent.
+// calls draws a group of calls. The calls of a sub-agent are below the call that started it.
 func (p *painter) calls(i *Item) []string {
 	var lines []string
 	for _, c := range i.Calls {
@@ -33,9 +33,9 @@ func (p *painter) callStyle(s CallState) func(...string) string {
 	return p.tool.Render
 }
 
-const liveLines = 5 // of the output of a running call
+const liveLines = 5 // lines of the output of a running call
 
-// below are the lines under a call: the end of its output while it runs, then its result in short.
+// below draws the lines under a call: the end of its output while it runs, then its short result.
 func (p *painter) below(c Call, room string) []string {
 	width := p.width - len(room) - 2
 	last := func(text string, most int) []string {
@@ -72,9 +72,9 @@ func indentAll(first string, lines []string) []string {
 	return out
 }
 
-const diffLines = 20 // of a changed file, unless the view is unfolded
+const diffLines = 20 // lines of a changed file, unless the view is unfolded
 
-// changes draws the files that a run changed, with their differences in colours.
+// changes draws the files that a run changed, with coloured diffs.
 func (p *painter) changes(i *Item) []string {
 	lines := []string{p.strong.Render(fmt.Sprintf("Changed %s", count(len(i.Files)+i.Omitted, "file")))}
 	for _, f := range i.Files {
@@ -92,7 +92,7 @@ func (p *painter) changes(i *Item) []string {
 	return lines
 }
 
-// diff draws what is added and removed in colours.
+// diff draws a diff: added and removed lines have colours.
 func (p *painter) diff(text string, width int) []string {
 	if strings.TrimSpace(text) == "" {
 		return nil

@@ -22,17 +22,17 @@ type edge struct {
 	link    atomic.Pointer[serverLink]
 	again   func(context.Context) (*client.Client, error) // see Options.Again
 	environ []string
-	feed    *feed // of the session on the screen; nil: none yet
+	feed    *feed // follows the session on the screen; nil: none yet
 }
 
-// A serverLink is the client of one server. Its context ends when another server takes its place.
+// A serverLink is the client of one server. Its context ends when another server replaces it.
 type serverLink struct {
 	*client.Client
 	ctx context.Context
 	cut context.CancelFunc
 }
 
-// connect has requests go to a server from now on. Those that wait for the server before it are sent again.
+// connect sends later requests to another server. Requests that wait for the old server are sent again.
 func (e *edge) connect(c *client.Client) {
 	ctx, cut := context.WithCancel(e.ctx)
 	if old := e.link.Swap(&serverLink{c, ctx, cut}); old != nil {
@@ -47,7 +47,7 @@ type feed struct {
 	cancel  context.CancelFunc
 }
 
-// env is a variable of the environment.
+// env returns an environment variable.
 func (e *edge) env(name string) string {
 	for _, v := range e.environ {
 		if value, ok := strings.CutPrefix(v, name+"="); ok {
@@ -57,16 +57,16 @@ func (e *edge) env(name string) string {
 	return ""
 }
 
-// An update is one step of the follower.
+// An update is one update of the follower, or its end.
 type update struct {
 	client.Update
 	err   error  // the follower has ended
-	crash string // it panicked
+	crash string // stack of a panic in the follower
 }
 
 const (
-	waitingUpdates = 256  // that the follower has read and the screen has not
-	mostAtOnce     = 2000 // events in one message
+	waitingUpdates = 256  // updates that the follower has read and the screen has not handled
+	mostAtOnce     = 2000 // maximum number of events in one message
 	tickEvery      = time.Second / 2
 )
 
@@ -101,7 +101,7 @@ func (e *edge) command(f effect) tea.Cmd {
 		return e.edit(f)
 	}
 	return func() tea.Msg {
-		if s, ok := f.(submit); ok { // once: a message that is sent again has the same images
+		if s, ok := f.(submit); ok { // read once, so that a message that is sent again has the same images
 			s, err := s.withImages()
 			if err != nil {
 				return refusedMsg{f, err}
@@ -124,7 +124,7 @@ func (e *edge) command(f effect) tea.Cmd {
 	}
 }
 
-// request performs an effect that asks the server.
+// request performs an effect that sends a request to the server.
 func (l *serverLink) request(f effect) (tea.Msg, error) {
 	switch f := f.(type) {
 	case askMe:
@@ -147,7 +147,7 @@ func (l *serverLink) request(f effect) (tea.Msg, error) {
 			_, err = l.CancelRequest(l.ctx, f.session, f.request)
 		}
 		if refused, ok := errors.AsType[*client.Error](err); ok && refused.Code == parley.CodeNotFound {
-			err = nil // it has just ended
+			err = nil // the run has just ended
 		}
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (l *serverLink) submit(f submit) (tea.Msg, error) {
 	return opened, err
 }
 
-// unfollow ends the feed, and waits until its goroutine has ended.
+// unfollow ends the feed, and waits until its goroutine has returned.
 func (e *edge) unfollow() {
 	if e.feed == nil {
 		return
@@ -201,7 +201,7 @@ func (e *edge) unfollow() {
 	e.feed = nil
 }
 
-// follow replaces the feed.
+// follow replaces the feed by one of another session.
 func (e *edge) follow(session parley.SessionID) {
 	e.unfollow()
 	ctx, cancel := context.WithCancel(e.ctx)
@@ -210,7 +210,7 @@ func (e *edge) follow(session parley.SessionID) {
 	go func() {
 		defer close(f.updates)
 		defer func() {
-			if r := recover(); r != nil { // Bubble Tea restores the terminal if a command panics
+			if r := recover(); r != nil { // Bubble Tea restores the terminal only if a command panics
 				f.updates <- update{crash: fmt.Sprintf("%v\n%s", r, debug.Stack())}
 			}
 		}()
@@ -256,8 +256,8 @@ func (f *feed) run(ctx context.Context, e *edge) {
 	}
 }
 
-// listen waits for the next updates of a session. All events that are there make one message. There is one listener at
-// a time: step asks for the next one when it has handled a message.
+// listen waits for the next updates of a session. All available events make one message. There is only one listener at
+// a time: step starts the next one after it has handled a message.
 func (e *edge) listen(session parley.SessionID) tea.Cmd {
 	f := e.feed
 	if f == nil || f.session != session {

@@ -15,7 +15,7 @@ import (
 	"parley/client"
 )
 
-// look performs an effect whose answer is a message.
+// look performs an effect whose result is a message for the model.
 func (l *serverLink) look(f effect) (tea.Msg, error) {
 	switch f := f.(type) {
 	case list:
@@ -70,7 +70,7 @@ func (l *serverLink) list(f list) (rows []pickRow, err error) {
 	return nil, fmt.Errorf("nothing lists %s", f.kind)
 }
 
-// files are the files and folders of the project whose paths begin with a text.
+// files returns the files and folders of the project whose paths begin with a text.
 func (l *serverLink) files(f complete) (found []string, err error) {
 	path := strings.TrimPrefix(f.word, "@")
 	folder := path[:strings.LastIndex(path, "/")+1]
@@ -90,7 +90,7 @@ func (l *serverLink) files(f complete) (found []string, err error) {
 	return found, err
 }
 
-// skills are the skills that a person may call whose names begin with a text.
+// skills returns the skills for users whose names begin with a text.
 func (l *serverLink) skills(f complete) (found []string, err error) {
 	skills, err := l.Skills(l.ctx, f.project)
 	for _, s := range skills {
@@ -101,7 +101,7 @@ func (l *serverLink) skills(f complete) (found []string, err error) {
 	return found, err
 }
 
-// writeNew writes a file that must not exist. Readers of the file can read the conversation, so it is private.
+// writeNew writes a file that must not exist. The file contains the conversation, so only its owner can read it.
 func writeNew(path, text string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -111,7 +111,7 @@ func writeNew(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// edit has the person's editor change a text. The editor has the terminal meanwhile.
+// edit opens the user's editor for a text. The editor has the terminal meanwhile.
 func (e *edge) edit(f editor) tea.Cmd {
 	folder, err := os.MkdirTemp("", "parley")
 	if err == nil {

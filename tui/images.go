@@ -15,21 +15,21 @@ import (
 	"parley"
 )
 
-// An image, or a PDF document, is sent with a message that names its file: @shot.png. Such a name may have spaces
-// behind backslashes.
+// An image or a PDF document is attached to a message by the name of its file: @shot.png. Spaces in the name need
+// backslashes.
 
-// imageKinds are the types that the server takes, as they are seen in the first bytes of a file.
+// imageKinds are the types that the server accepts, as detected from the first bytes of a file.
 var imageKinds = []string{"image/png", "image/jpeg", "image/gif", "image/webp", parley.TypePDF}
 
-const maxImageBytes = 4 << 20 // of all images of a message, as the server limits them
+const maxImageBytes = 4 << 20 // total size of the images of a message; the server has the same limit
 
-// namesImage reports whether a file is an image by its name.
+// namesImage reports whether a file name is that of an image.
 func namesImage(path string) bool {
 	return slices.Contains([]string{".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"},
 		strings.ToLower(filepath.Ext(path)))
 }
 
-// imagesNamed are the files in a text that are images by their names.
+// imagesNamed returns the file names in a text that are those of images.
 func imagesNamed(text string) (paths []string) {
 	const escaped = "\x00"
 	for _, word := range strings.Fields(strings.ReplaceAll(text, `\ `, escaped)) {
@@ -41,8 +41,8 @@ func imagesNamed(text string) (paths []string) {
 	return paths
 }
 
-// ImagesIn reads the images that a message names, from the folder of the project if it is on this machine, or else from
-// the folder that the person is in. Names of files that are not there are only text.
+// ImagesIn reads the images named in a message. Names are relative to the folder of the project if it is on this
+// machine, otherwise to the current folder. A name without a file is only text.
 func ImagesIn(text, project string) (images [][]byte, err error) {
 	all := 0
 	for _, path := range imagesNamed(text) {
@@ -99,8 +99,8 @@ func ReadImage(path string) ([]byte, error) {
 	return data, nil
 }
 
-// pastedImage is the name for a message of a path that was pasted, as terminals do when a file is dropped on them. It
-// is empty if the text is anything else.
+// pastedImage returns the name for a message if the pasted text is the path of an image, otherwise "". Terminals paste
+// the path of a dropped file.
 func pastedImage(text string) string {
 	path := strings.TrimSpace(text)
 	if u, err := url.Parse(path); err == nil && u.Scheme == "file" {
@@ -116,7 +116,7 @@ func pastedImage(text string) string {
 	return "@" + strings.ReplaceAll(path, " ", `\ `) + " "
 }
 
-// withImages puts the images into a message that its text names.
+// withImages attaches the images that the text names.
 func (f submit) withImages() (submit, error) {
 	images, err := ImagesIn(f.input.Content, f.folder)
 	f.input.Images = images

@@ -12,7 +12,7 @@ import (
 
 const pngHead = "\x89PNG\r\n\x1a\n"
 
-// TestImagesAreNamed: names of files in a message that are images are found, and read from the project.
+// TestImagesAreNamed checks that names of images in a message are found, and that the files are read from the project.
 func TestImagesAreNamed(t *testing.T) {
 	t.Parallel()
 	project := t.TempDir()
@@ -31,7 +31,7 @@ func TestImagesAreNamed(t *testing.T) {
 		"nothing, notes.png, @notes.txt and me@a.png": nil,
 		"look at @a.png, and at @a.png.":              {[]byte(pngHead + "a")},
 		`@my\ shot.PNG then @a.png`:                   {[]byte(pngHead + "b"), []byte(pngHead + "a")},
-		"(@" + absolute + ")":                         nil, // a word that begins otherwise
+		"(@" + absolute + ")":                         nil, // does not begin with @
 		"see @" + absolute:                            {[]byte(pngHead + "b")},
 		"@gone.png":                                   nil,
 	} {
@@ -53,8 +53,8 @@ func TestImagesAreNamed(t *testing.T) {
 	}
 }
 
-// TestImagesArePasted: the path of an image that is pasted or dropped becomes a name in the message. Other texts stay
-// as they are.
+// TestImagesArePasted checks that the path of a pasted or dropped image becomes a name in the message. Other texts do
+// not change.
 func TestImagesArePasted(t *testing.T) {
 	t.Parallel()
 	for pasted, want := range map[string]string{

@@ -11,7 +11,7 @@ import (
 	"parley/client"
 )
 
-// key handles a key. Keys that do not belong to the screen belong to the draft.
+// key handles a key. Keys without a meaning for the screen go to the draft.
 func (m model) key(k tea.KeyPressMsg) (model, []effect) {
 	stopping := m.stopping
 	m.stopping, m.hint = false, ""
@@ -49,7 +49,7 @@ func (m model) key(k tea.KeyPressMsg) (model, []effect) {
 	return m.draftKey(k)
 }
 
-// draftKey handles a key that belongs to the message that the person writes.
+// draftKey handles a key for the message that the user writes.
 func (m model) draftKey(k tea.KeyPressMsg) (model, []effect) {
 	switch k.String() {
 	case "tab":
@@ -74,11 +74,11 @@ func (m model) draftKey(k tea.KeyPressMsg) (model, []effect) {
 
 // edit changes the draft.
 func (m model) edit(msg tea.Msg) (model, []effect) {
-	m.draft, _ = m.draft.Update(msg) // its commands make a virtual cursor blink, and there is none
+	m.draft, _ = m.draft.Update(msg) // ignore its commands: they only make a virtual cursor blink, and there is none
 	return m, nil
 }
 
-// interrupt stops the answer. The second time in a row it leaves.
+// interrupt stops the answer. If it is called twice in a row, it leaves.
 func (m model) interrupt(again bool) (model, []effect) {
 	if again {
 		return m.leave()
@@ -130,7 +130,7 @@ func (m model) submit(text string) (model, []effect) {
 	return m, []effect{submit{session: m.talk.Session, open: !m.started, wish: m.wish, folder: m.project(), input: in}}
 }
 
-// history is what people said in the session, the newest first.
+// history returns the messages of users in the session, the newest first.
 func (m model) history() (said []string) {
 	for _, s := range slices.Backward(m.sending) {
 		said = append(said, s.text)
@@ -148,7 +148,7 @@ func (m model) history() (said []string) {
 	return slices.Compact(said)
 }
 
-// recall puts an earlier message into the draft, or a later one.
+// recall replaces the draft by an earlier or a later message.
 func (m model) recall(by int) model {
 	said := m.history()
 	to := m.recalled + by
@@ -166,10 +166,11 @@ func (m model) recall(by int) model {
 	return m
 }
 
-// page is the height of the conversation on the screen.
+// page returns the height of the conversation on the screen.
 func (m model) page() int { return max(m.height-len(m.footer())-m.draft.Height(), 1) }
 
-// scroll moves the conversation by lines. At its end it follows new text again.
+// scroll moves the conversation by lines. At the end, it follows new text
+// again.
 func (m model) scroll(by int) model {
 	end := max(m.lines-m.page(), 0)
 	if !m.scrolled {

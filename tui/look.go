@@ -11,15 +11,15 @@ import (
 	xansi "github.com/charmbracelet/x/ansi"
 )
 
-// A look is everything besides an item that decides how the item is drawn.
+// A look has all parameters of drawing besides the item itself.
 type look struct {
 	width    int
-	light    bool // the background of the terminal
-	unfolded bool // thinking, and the output of tools that have ended
+	light    bool // the terminal has a light background
+	unfolded bool // shows thinking, and the output of tools that have ended
 }
 
-// A palette has the colours of a look. They are those of the terminal's own sixteen, which its theme makes readable,
-// except for greys.
+// A palette has the colours of a look. All but greys are from the terminal's own sixteen colours, because its theme
+// makes them readable.
 type palette struct {
 	dim, strong, you, agent, tool, good, bad, warn, head lipgloss.Style
 }
@@ -36,25 +36,25 @@ func (l look) palette() palette {
 		head: plain.Reverse(true)}
 }
 
-// newRenderer is a renderer of Markdown. One is made for each look.
+// newRenderer returns a new Markdown renderer. Each look has one.
 func (l look) newRenderer() *glamour.TermRenderer {
 	config := styles.DarkStyleConfig
 	if l.light {
 		config = styles.LightStyleConfig
 	}
 	var none uint
-	config.Document = ansi.StyleBlock{Margin: &none} // text has the colour of the terminal
+	config.Document = ansi.StyleBlock{Margin: &none} // text has the default colour of the terminal
 	config.CodeBlock.Margin = &none
 	config.H1 = ansi.StyleBlock{StylePrimitive: ansi.StylePrimitive{Bold: config.Heading.Bold,
 		Underline: config.Heading.Bold}}
 	r, err := glamour.NewTermRenderer(glamour.WithStyles(config), glamour.WithWordWrap(l.width))
 	if err != nil {
-		return nil // the text is shown as it is
+		return nil // then the text is shown without rendering
 	}
 	return r
 }
 
-// A painter draws items of one look. It keeps the renderer of Markdown, which is costly to make.
+// A painter draws items with one look. It keeps the Markdown renderer, because creating one is slow.
 type painter struct {
 	look
 	palette
@@ -65,7 +65,7 @@ func newPainter(l look) *painter {
 	return &painter{look: l, palette: l.palette(), renderer: l.newRenderer()}
 }
 
-// markdown draws Markdown that may come from anywhere.
+// markdown draws untrusted Markdown.
 func (p *painter) markdown(text string) []string {
 	text = visibleMarkdown(strings.Trim(text, "\n"))
 	if text == "" {
@@ -85,7 +85,7 @@ func (p *painter) markdown(text string) []string {
 	return lines
 }
 
-// wrap breaks a text that may come from anywhere into lines of the width.
+// wrap breaks an untrusted text into lines of the painter's width.
 func (p *painter) wrap(text string) []string { return wrapAt(text, p.width) }
 
 func wrapAt(text string, width int) []string {
@@ -93,12 +93,12 @@ func wrapAt(text string, width int) []string {
 	return strings.Split(xansi.Wrap(text, max(width, 1), " "), "\n")
 }
 
-// oneLine is a text that may come from anywhere on one line of at most a width.
+// oneLine returns an untrusted text on one line of at most width columns.
 func oneLine(text string, width int) string {
 	return xansi.Truncate(Visible(strings.Join(strings.Fields(text), " ")), max(width, 0), "…")
 }
 
-// indent puts something in front of the first line, and as much room in front of the others.
+// indent puts first before the first line, and the same number of spaces before the others.
 func indent(first string, lines []string) []string {
 	room := strings.Repeat(" ", lipgloss.Width(first))
 	out := make([]string, len(lines))

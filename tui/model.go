@@ -13,45 +13,45 @@ import (
 	"parley/port"
 )
 
-// A model is the state of the screen. step computes the next one, and View draws it.
+// A model is the state of the screen. step computes the next state, and View draws it.
 type model struct {
 	now  func() time.Time
 	wish wishes
 
-	at       time.Time // of the message that step handles
+	at       time.Time // time of the message that step handles
 	me       client.Me
 	projects []port.Project // of the server
 	talk     Talk
 	started  bool  // the session exists on the server
-	lost     error // the connection; nil: it is there
-	ended    error // the follower has ended for good
+	lost     error // error of the lost connection; nil: connected
+	ended    error // error of the follower, which has ended for good
 
 	width, height int
 	light         bool
-	theme         string // light, dark, or empty: by the background of the terminal
+	theme         string // light, dark, or empty: as the background of the terminal
 	unfolded      bool
 	painter       *painter
 	blocks        []block
-	lines         int // of all blocks
-	top           int // first line that is shown, unless the screen follows the end
+	lines         int // number of lines of all blocks
+	top           int // first visible line, unless the screen follows the end
 	scrolled      bool
 
 	card     cardView
 	draft    textarea.Model
-	recalled int    // how far back in the history the draft is; 0: it is new
+	recalled int    // position of the draft in the history; 0: a new message
 	unsent   string // the new draft, while an earlier message is recalled
 	sending  []sentInput
-	stopping bool     // Ctrl-C was the last key
+	stopping bool     // the last key was Ctrl-C
 	picker   *picker  // nil: the conversation is shown
-	agents   []string // of the project agentsOf, by name
-	agentsOf string   // the project whose agents were asked for last
-	unlisted bool     // the person has gone to a session whose project is not known yet
-	hint     string   // for the person, until the next key
+	agents   []string // names of the agents of project agentsOf
+	agentsOf string   // project of the last request for agents
+	unlisted bool     // the session on the screen is in a project that is not known yet
+	hint     string   // shown to the user until the next key
 	leaving  bool
 	ticking  bool
 }
 
-// wishes are what the person chose for the next message.
+// wishes are the user's choices for the next message.
 type wishes struct {
 	Agent, Model, Project string
 	Plan                  bool
@@ -62,15 +62,15 @@ type sentInput struct {
 	request, text string
 }
 
-// Messages that step handles, besides those of Bubble Tea.
+// Messages that step handles, besides Bubble Tea's own.
 type (
-	// updatesMsg has events, and behind them a change of the follower, if there is one.
+	// updatesMsg has events, followed by a change of the follower, if there is one.
 	updatesMsg struct {
 		session parley.SessionID
 		events  []parley.Event
-		lost    error // the connection; the follower tries again by itself
-		resync  bool  // the log follows from its beginning
-		ended   error // the follower, for good
+		lost    error // lost connection; the follower tries again by itself
+		resync  bool  // the log begins again
+		ended   error // the follower has ended for good
 	}
 	meMsg struct {
 		me       client.Me
@@ -84,7 +84,7 @@ type (
 	tickMsg struct{}
 )
 
-// An effect is what the screen wants done outside. perform does it.
+// An effect is an action outside the model. perform executes it.
 type effect any
 
 type (
@@ -92,21 +92,21 @@ type (
 	// follow begins to follow a session; listen waits for its next events.
 	follow struct{ session parley.SessionID }
 	listen struct{ session parley.SessionID }
-	// open opens a session, or finds it; its log is followed then.
+	// open opens a session, or finds an existing one; then its log is followed.
 	open struct {
 		session parley.SessionID
-		agent   string // of a session that is new after all
+		agent   string // for a new session
 	}
 	submit struct {
 		session parley.SessionID
-		open    bool // the session first
+		open    bool // open the session first
 		wish    wishes
-		folder  string // of the project; its images can be named
+		folder  string // folder of the project, for the names of images
 		input   client.Input
 	}
 	cancelRun struct {
 		session parley.SessionID
-		request string // empty: the open run
+		request string // empty: cancel the open run
 	}
 	tick    struct{}
 	quit    struct{}
@@ -116,7 +116,7 @@ type (
 
 const (
 	leastWidth, leastHeight = 24, 8
-	mostDraft               = 8 // lines of the draft that are shown
+	mostDraft               = 8 // maximum number of visible lines of the draft
 )
 
 func newModel(session parley.SessionID, w wishes, now func() time.Time) model {
@@ -149,7 +149,7 @@ func newDraft() textarea.Model {
 	return t
 }
 
-// begin is what happens before the first message.
+// begin returns the effects before the first message.
 func (m model) begin(existing bool) (model, []effect) {
 	m.agentsOf = m.project()
 	effects := []effect{askMe{}, list{pickAgent, "", m.agentsOf}}
@@ -159,7 +159,7 @@ func (m model) begin(existing bool) (model, []effect) {
 	return m, effects
 }
 
-// step is the next state, and what is to be done outside.
+// step returns the next state, and the effects to perform.
 func (m model) step(msg tea.Msg) (model, []effect) {
 	m.at = m.now()
 	switch msg := msg.(type) {
@@ -183,7 +183,7 @@ func (m model) step(msg tea.Msg) (model, []effect) {
 	return m.stepOutside(msg)
 }
 
-// stepOutside handles what comes from the server.
+// stepOutside handles messages from the server.
 func (m model) stepOutside(msg tea.Msg) (model, []effect) {
 	switch msg := msg.(type) {
 	case meMsg:
@@ -219,7 +219,7 @@ func (m model) stepOutside(msg tea.Msg) (model, []effect) {
 	return m, nil
 }
 
-// updates takes events from the log, and what became of the follower.
+// updates handles events from the log, and changes of the follower.
 func (m model) updates(msg updatesMsg) (model, []effect) {
 	effects := []effect{listen{m.talk.Session}}
 	if len(msg.events) > 0 {
@@ -233,7 +233,7 @@ func (m model) updates(msg updatesMsg) (model, []effect) {
 	switch {
 	case msg.lost != nil:
 		m.lost = msg.lost
-		effects = append(effects, askMe{}) // which is answered when the server is back
+		effects = append(effects, askMe{}) // the answer comes when the server is back
 	case msg.resync:
 		m.talk = Talk{Session: m.talk.Session}
 		m.blocks, m.scrolled = nil, false
@@ -243,7 +243,8 @@ func (m model) updates(msg updatesMsg) (model, []effect) {
 	return m.present().layout().keepTicking(effects)
 }
 
-// keepTicking has the time on the status line go on while a run is open, and a card show when keys answer it.
+// keepTicking keeps the time on the status line current while a run is open, and updates a card when keys begin to
+// answer it.
 func (m model) keepTicking(effects []effect) (model, []effect) {
 	if (m.talk.Run != 0 || !m.armed()) && !m.ticking {
 		m.ticking = true
@@ -252,7 +253,7 @@ func (m model) keepTicking(effects []effect) (model, []effect) {
 	return m, effects
 }
 
-// received forgets inputs that the log has now.
+// received removes inputs from sending that the log now has.
 func (m model) received(events []parley.Event) model {
 	for _, e := range events {
 		b, ok := e.Body.(parley.InputReceived)
@@ -270,7 +271,7 @@ func (m model) received(events []parley.Event) model {
 	return m
 }
 
-// refused tells why an effect failed. A message that was not sent is a draft again.
+// refused shows why an effect failed. A message that was not sent becomes the draft again.
 func (m model) refused(msg refusedMsg) model {
 	m.hint, m.card.sent = msg.err.Error(), false
 	s, ok := msg.effect.(submit)
@@ -289,7 +290,7 @@ func (m model) refused(msg refusedMsg) model {
 	return m.layout()
 }
 
-// layout draws the items that changed, and keeps the place where a person reads.
+// layout draws the changed items, and keeps the scroll position.
 func (m model) layout() model {
 	if m.width < leastWidth {
 		return m

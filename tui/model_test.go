@@ -15,7 +15,7 @@ import (
 	"parley/port"
 )
 
-// A clock of tests stands still until it is moved.
+// A clock for tests stands still until the test moves it.
 type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
@@ -29,7 +29,7 @@ func sized(m model, width, height int) model {
 	return m
 }
 
-// press presses keys by name. A name of several letters that is no key is typed.
+// press presses keys by name. A name that is not a key is typed letter by letter.
 func press(m model, keys ...string) (model, []effect) {
 	var all []effect
 	for _, name := range keys {
@@ -60,10 +60,10 @@ func keyPresses(name string) (keys []tea.Msg) {
 	return keys
 }
 
-// shown is the screen as text.
+// shown returns the screen as text.
 func shown(m model) string { return xansi.Strip(m.view().Content) }
 
-// tell gives the model events.
+// tell sends events to the model.
 func tell(m model, events ...parley.Event) (model, []effect) {
 	return m.step(updatesMsg{session: m.talk.Session, events: events})
 }
@@ -77,7 +77,8 @@ func mustShow(t *testing.T, m model, texts ...string) {
 	}
 }
 
-// TestConversation: a message is sent once, shown while it waits, and its answer while it arrives.
+// TestConversation checks that a message is sent once and shown while it waits, and that its answer is shown while it
+// arrives.
 func TestConversation(t *testing.T) {
 	t.Parallel()
 	m, effects := press(sized(newTestModel(), 80, 16), "hello", "alt+enter", "you", "enter")
@@ -115,7 +116,7 @@ func TestConversation(t *testing.T) {
 	mustShow(t, m, "Some bold text", "✓ ready", "context 25%", "1.2k tokens", "$0.0015")
 }
 
-// TestCtrlC stops the answer, and leaves the second time in a row.
+// TestCtrlC checks that Ctrl-C stops the answer, and that a second one in a row leaves.
 func TestCtrlC(t *testing.T) {
 	t.Parallel()
 	var s script
@@ -157,7 +158,8 @@ func TestHistoryAndRefusal(t *testing.T) {
 	mustShow(t, m, "The queue is full.")
 }
 
-// TestScrolling: a person who reads earlier text is not moved by new text, and sees the end again when they want to.
+// TestScrolling checks that new text does not move the view of a user who reads earlier text, until the user scrolls to
+// the end.
 func TestScrolling(t *testing.T) {
 	t.Parallel()
 	var s script
@@ -215,7 +217,8 @@ func TestSizes(t *testing.T) {
 	mustShow(t, sized(m, 80, 24), "word word")
 }
 
-// TestConnection: a lost connection is shown until the server is back, and a log that begins anew replaces the old.
+// TestConnection checks that a lost connection is shown until the server is back, and that a log that begins again
+// replaces the old one.
 func TestConnection(t *testing.T) {
 	t.Parallel()
 	var s script
@@ -243,8 +246,8 @@ func TestConnection(t *testing.T) {
 	}
 }
 
-// TestStreamingDrawsOnlyTheEnd: paragraphs of an answer that are complete are not drawn again for each piece, and the
-// result is the same as if the whole were drawn at once.
+// TestStreamingDrawsOnlyTheEnd checks that complete paragraphs of an answer are not drawn again for each chunk, and
+// that the result is the same as drawing the whole text at once.
 func TestStreamingDrawsOnlyTheEnd(t *testing.T) {
 	t.Parallel()
 	text := "# One\n\nA paragraph\nof two lines.\n\n```go\nx := 1\n\ny := 2\n```\n\n- a\n\n- b\n\nNext *one*.\n\nLast one.\n"
@@ -265,7 +268,7 @@ func TestStreamingDrawsOnlyTheEnd(t *testing.T) {
 	}
 }
 
-// TestProjectOfTheStatus: the status names the project if the server has several.
+// TestProjectOfTheStatus checks that the status names the project if the server has several.
 func TestProjectOfTheStatus(t *testing.T) {
 	t.Parallel()
 	projects := []port.Project{{ID: "1", Root: "/src/shop", Name: "shop"}, {ID: "2", Root: "/src/app", Name: "app"}}
@@ -279,7 +282,7 @@ func TestProjectOfTheStatus(t *testing.T) {
 	mustShow(t, m, "shop · coder")
 }
 
-// TestOneSentenceForAModelThatIsDown: the end of the run says why, and the problem before it is not shown as well. A
+// TestOneSentenceForAModelThatIsDown checks that the reason for the end of the run replaces the problem before it. A
 // problem that another model solves stays.
 func TestOneSentenceForAModelThatIsDown(t *testing.T) {
 	t.Parallel()

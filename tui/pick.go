@@ -11,11 +11,11 @@ import (
 	"parley"
 )
 
-// A picker is a list in the place of the conversation, of which the person chooses one row.
+// A picker is a list in the place of the conversation. The user chooses one row.
 type picker struct {
 	kind    pickKind
 	filter  string
-	named   string // the row that a command named
+	named   string // row named by a command
 	rows    []pickRow
 	at      int
 	loading bool
@@ -32,10 +32,10 @@ const (
 	pickHelp    pickKind = "Help"
 )
 
-// A pickRow is one choice. Its texts may come from anywhere.
+// A pickRow is one choice. Its texts are untrusted.
 type pickRow struct{ id, name, about string }
 
-// list asks for the rows of a list; listedMsg has them.
+// list asks the server for the rows of a list; listedMsg has them.
 type (
 	list struct {
 		kind            pickKind
@@ -47,7 +47,7 @@ type (
 	}
 )
 
-// listAgents asks for the agents of the project, if those that are known belong to another one.
+// listAgents asks for the agents of the project, unless they are known.
 func (m model) listAgents() (model, []effect) {
 	if m.agentsOf == m.project() && !m.unlisted {
 		return m, nil
@@ -56,10 +56,10 @@ func (m model) listAgents() (model, []effect) {
 	return m, []effect{list{pickAgent, "", m.agentsOf}}
 }
 
-// listed takes rows, unless the person has typed on meanwhile.
+// listed handles the rows of a list. It ignores rows for an older search.
 func (m model) listed(msg listedMsg) (model, []effect) {
 	if msg.project != m.project() && msg.kind == pickAgent {
-		return m, nil // the person has gone to another project
+		return m, nil // the user has switched to another project
 	}
 	if msg.kind == pickAgent {
 		m.agents = nil
@@ -95,7 +95,7 @@ func (m model) showQueue(string) (model, []effect) {
 	return m, nil
 }
 
-// matching are the rows that the filter leaves. Sessions are filtered by the server.
+// matching returns the rows that match the filter. For sessions, the server filters.
 func (p picker) matching() (rows []pickRow) {
 	if p.kind == pickSession {
 		return p.rows
@@ -150,7 +150,7 @@ func (m model) filtered(p picker, filter string) (model, []effect) {
 	return m, nil
 }
 
-// chosen takes a row.
+// chosen handles the choice of a row.
 func (m model) chosen(r pickRow) (model, []effect) {
 	kind := m.picker.kind
 	m.picker = nil
@@ -165,7 +165,7 @@ func (m model) chosen(r pickRow) (model, []effect) {
 		m.hint = "The next messages are answered by " + r.id + "."
 	case pickProject:
 		m, effects := m.visit(newSessionID(), false)
-		m.wish = wishes{Project: r.id, Plan: m.wish.Plan} // its agents and their models are others
+		m.wish = wishes{Project: r.id, Plan: m.wish.Plan} // another project has other agents and models
 		m.hint = "A new session in " + r.id + "."
 		m, asked := m.listAgents()
 		return m, append(effects, asked...)
@@ -179,7 +179,7 @@ func (m model) chosen(r pickRow) (model, []effect) {
 	return m, nil
 }
 
-// pickerRows draws the list, exactly as high as its place.
+// pickerRows draws the list, with exactly as many lines as the page.
 func (m model) pickerRows(page int) []string {
 	p := m.painter.palette
 	if m.picker.kind == pickHelp {
@@ -215,7 +215,7 @@ func (m model) pickerRows(page int) []string {
 	return rows[:page]
 }
 
-// keys are those of the screen, for /help.
+// keys are the keys of the screen, for /help.
 var keys = [][2]string{{"Enter", "send; while an answer arrives it steers the agent"},
 	{"Alt-Enter, Ctrl-J", "new line"}, {"↑ ↓", "earlier messages"}, {"Tab", "complete /command, @agent, @file"},
 	{"Ctrl-G", "write in $EDITOR"}, {"Ctrl-C", "stop the answer; twice: leave"}, {"Ctrl-D", "leave"},

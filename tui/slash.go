@@ -11,13 +11,14 @@ import (
 	"parley"
 )
 
-// A slash is a command that a person types instead of a message.
+// A slash is a command that the user types instead of a message.
 type slash struct {
 	name, argument, about string
 	run                   func(m model, argument string) (model, []effect)
 }
 
-// slashes are all commands. Other messages that begin with a slash go to the server, which knows skills by such names.
+// slashes returns all commands. Other messages that begin with a slash go to the server, which calls skills by such
+// names.
 func slashes() []slash {
 	return []slash{
 		{"help", "", "show the commands and keys", func(m model, _ string) (model, []effect) {
@@ -54,14 +55,14 @@ type (
 		input   parley.InputID
 	}
 	export struct{ path, text string }
-	// unfollow ends the feed of a session that the person has left.
+	// unfollow ends the feed of a session that the user has left.
 	unfollow struct{}
 
 	exportedMsg struct{ path string }
 	forkedMsg   struct{ session parley.SessionID }
 )
 
-// command runs a command. It is false if the text is none.
+// command runs a command. It returns false if the text is not a command.
 func (m model) command(text string) (model, []effect, bool) {
 	if !strings.HasPrefix(text, "/") {
 		return m, nil, false
@@ -83,7 +84,7 @@ func (m model) command(text string) (model, []effect, bool) {
 	return m, nil, false
 }
 
-// oneApart reports whether one letter more, less or different makes one word of the other.
+// oneApart reports whether the words differ by one added, removed or changed letter.
 func oneApart(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -99,7 +100,7 @@ func oneApart(a, b string) bool {
 	return true
 }
 
-// choose is a command that opens a list, or takes a name of it.
+// choose returns a command that opens a list. With an argument, it chooses the row of that name.
 func choose(kind pickKind) func(model, string) (model, []effect) {
 	return func(m model, name string) (model, []effect) {
 		m.picker = &picker{kind: kind, loading: true}
@@ -112,7 +113,7 @@ func choose(kind pickKind) func(model, string) (model, []effect) {
 	}
 }
 
-// inSession is a command about a session that exists.
+// inSession returns a command that needs an existing session.
 func inSession(do func(parley.SessionID) effect) func(model, string) (model, []effect) {
 	return func(m model, _ string) (model, []effect) {
 		if !m.started {
@@ -166,12 +167,12 @@ func (m model) visit(session parley.SessionID, existing bool) (model, []effect) 
 	if !existing {
 		return m, []effect{unfollow{}}
 	}
-	m.wish = wishes{Plan: m.wish.Plan} // the session has its own
+	m.wish = wishes{Plan: m.wish.Plan} // an existing session has its own project, agent and model
 	m.agents, m.unlisted = nil, true
 	return m, []effect{open{session: session}}
 }
 
-// Markdown is a conversation as a document.
+// Markdown returns a conversation as a Markdown document.
 func Markdown(t Talk) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n", cmp.Or(t.Title, string(t.Session)))
@@ -199,7 +200,7 @@ func Markdown(t Talk) string {
 	return b.String()
 }
 
-// completeSlash are the commands that begin with a text.
+// completeSlash returns the commands that begin with a text.
 func completeSlash(text string) (names []string) {
 	for _, s := range slashes() {
 		if strings.HasPrefix("/"+s.name, text) {

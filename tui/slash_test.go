@@ -11,7 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// inTalk is a screen with a conversation.
+// inTalk returns a screen with a conversation.
 func inTalk() model {
 	var s script
 	s.add(parley.SessionOpened{Owner: "local", Agent: "coder", Project: "/src/app"})
@@ -38,7 +38,7 @@ func TestCommandsHaveTheirEffects(t *testing.T) {
 		"/queue":            nil,
 		"/theme light":      nil,
 		"/plan":             nil,
-		"/halp":             nil, // nearly a command: a suggestion
+		"/halp":             nil, // almost a command: shows a suggestion
 		"/new":              {unfollow{}},
 	} {
 		if _, effects := press(inTalk(), typed, "enter"); !reflect.DeepEqual(effects, want) {
@@ -68,7 +68,7 @@ func TestCommandsHaveTheirEffects(t *testing.T) {
 func TestThemeAndPlanMode(t *testing.T) {
 	t.Parallel()
 	m := inTalk()
-	for _, grey := range []uint8{0xff, 0x10, 0xff, 0x10} { // the background of the terminal
+	for _, grey := range []uint8{0xff, 0x10, 0xff, 0x10} { // grey value of the terminal's background
 		m, _ = m.step(tea.BackgroundColorMsg{Color: color.Gray{grey}})
 		if m.painter.light != (grey == 0xff) {
 			t.Errorf("on a background of %x the screen is light: %v", grey, m.painter.light)
@@ -94,7 +94,8 @@ func TestThemeAndPlanMode(t *testing.T) {
 	}
 }
 
-// TestLists: rows are found by typing, chosen by Enter, and rows of an older search do not replace newer ones.
+// TestLists checks that typing filters the rows, that Enter chooses one, and that rows of an older search do not
+// replace newer ones.
 func TestLists(t *testing.T) {
 	t.Parallel()
 	m, _ := press(inTalk(), "/agent", "enter")
@@ -128,7 +129,7 @@ func TestLists(t *testing.T) {
 		m.talk.Session != parley.SessionID(other) {
 		t.Errorf("choosing a session: %#v", effects)
 	}
-	// Events of the session that the person left are not shown.
+	// Events of the session that the user has left are not shown.
 	var s script
 	s.ask("too late")
 	m, _ = m.step(updatesMsg{session: testSession, events: s.events})
@@ -155,7 +156,7 @@ func TestQueueIsWithdrawn(t *testing.T) {
 	}
 }
 
-// TestCompletion of commands, agents and files, and a message to another agent.
+// TestCompletion covers commands, agents, files, and a message to another agent.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	m, _ := press(inTalk(), "/ex", "tab")
@@ -201,8 +202,8 @@ func TestEditor(t *testing.T) {
 	}
 }
 
-// TestAgentsOfAnotherProject: after a change of the project, only its own agents are completed and addressed, also if
-// the answer about the earlier project arrives late.
+// TestAgentsOfAnotherProject checks that after a change of the project only its own agents are completed and addressed,
+// even if the answer for the earlier project arrives late.
 func TestAgentsOfAnotherProject(t *testing.T) {
 	t.Parallel()
 	agents := func(project string, names ...string) listedMsg {
@@ -226,7 +227,7 @@ func TestAgentsOfAnotherProject(t *testing.T) {
 	if s := effects[0].(submit); s.input.Agent != "gardener" || s.wish.Project != "/src/other" {
 		t.Errorf("sent %#v", s)
 	}
-	// A session of the first project is chosen: its agents are asked for when its log says where it is.
+	// The user chooses a session of the first project: its agents are requested when its log has shown its project.
 	m, _ = m.visit(testSession, true)
 	if m.agents != nil {
 		t.Errorf("in a session that has not been read there are the agents %v", m.agents)

@@ -7,31 +7,31 @@ import (
 	"parley"
 )
 
-// A Talk is what a person sees of a session: the conversation, and the state that the log says the session is in. It
-// is made by Fold alone. Its texts are as they stand in the log; drawing makes them visible.
+// A Talk is the user's view of a session: the conversation, and the state of the session according to its log. Only
+// Fold changes it. Its texts are as in the log; drawing removes control characters.
 type Talk struct {
 	Session parley.SessionID
-	Last    parley.Position // of the last event that was folded
+	Last    parley.Position // position of the last folded event
 	Title   string
 	Project string
 
-	Items []*Item // the conversation; an item is replaced, never changed
+	Items []*Item // the conversation; an item is replaced, never changed in place
 	Queue []Waiting
-	Cards []Card // that wait for a person, the oldest first
+	Cards []Card // waiting cards, the oldest first
 
-	Agent    string // of the last run, or that of the session
+	Agent    string // agent of the last run, or of the session
 	Model    string
-	Run      parley.RunID // the open one; zero: none
+	Run      parley.RunID // the open run; zero: none
 	Mode     parley.RunMode
-	Since    time.Time // when the open run started
-	Doing    string    // what the open run does now
+	Since    time.Time // start of the open run
+	Doing    string    // current activity of the open run
 	Retrying bool
-	unsolved int         // how many items there are with a problem that no retry has solved; zero: there is none
-	Plan     parley.Plan // the last one
+	unsolved int         // number of items up to the last problem that no retry has solved; zero: none
+	Plan     parley.Plan // the last plan
 	Context  parley.ContextSize
-	Used     parley.Usage // by runs that have ended
-	Using    parley.Usage // by turns of the open run that have ended
-	Halted   string       // why
+	Used     parley.Usage // usage of runs that have ended
+	Using    parley.Usage // usage of finished turns of the open run
+	Halted   string       // the reason; empty: not halted
 	Deleted  bool
 
 	children []childAgent
@@ -44,39 +44,39 @@ type childAgent struct {
 	depth   int
 }
 
-// A Kind says what an item is.
+// A Kind is the kind of an item.
 type Kind int
 
 const (
-	Said     Kind = iota // by a person, or by a timer in their place
+	Said     Kind = iota // message of a user, or of a timer
 	Answered             // text of the agent
-	Thought              // its thinking
-	Worked               // a group of tool calls, with those of sub-agents
+	Thought              // thinking of the agent
+	Worked               // group of tool calls, including those of sub-agents
 	Planned
 	Changed // files that a run changed
 	Noted
 	Troubled
 )
 
-// An Item is a piece of the conversation.
+// An Item is a part of the conversation.
 type Item struct {
 	Kind      Kind
-	Seq       parley.Seq         // of the event that began it
-	By        parley.PrincipalID // of Said
-	Synthetic bool               // of Said: a timer did
-	Images    int                // of Said
+	Seq       parley.Seq         // seq of its first event
+	By        parley.PrincipalID // for Said
+	Synthetic bool               // for Said: the message of a timer
+	Images    int                // for Said
 	Text      string
 	Open      bool // more may follow
-	Cut       bool // it breaks off
+	Cut       bool // the answer breaks off
 	Began     time.Time
 	Ended     time.Time
-	Calls     []Call // of Worked
+	Calls     []Call // for Worked
 	Plan      parley.Plan
 	Files     []parley.FileChange
-	Omitted   int // files that are left out
+	Omitted   int // number of files left out
 }
 
-// Total is the usage of the whole session.
+// Total returns the usage of the whole session.
 func (t Talk) Total() parley.Usage { return t.Used.Plus(t.Using) }
 
 // Waiting is an input that no run has adopted yet.
@@ -89,12 +89,12 @@ type Waiting struct {
 	Images    int
 }
 
-// Fold is the talk after some events of the session and its sub-agents.
+// Fold returns the talk after some events of the session and its sub-agents.
 func Fold(t Talk, events ...parley.Event) Talk {
 	t.Items = slices.Clone(t.Items)
 	for _, e := range events {
 		if e.Position != 0 && e.Position <= t.Last {
-			continue // a server repeats itself
+			continue // the server has sent it before
 		}
 		t.Last = max(t.Last, e.Position)
 		t = t.foldCards(e)
@@ -108,7 +108,7 @@ func Fold(t Talk, events ...parley.Event) Talk {
 	return t
 }
 
-// add appends an item, which closes the one before it.
+// add appends an item, and closes an open group of calls before it.
 func (t Talk) add(e parley.Event, i Item) Talk {
 	i.Seq, i.Began = e.Seq, e.At
 	if n := len(t.Items) - 1; n >= 0 && t.Items[n].Kind == Worked && t.Items[n].Open {
@@ -124,7 +124,7 @@ func (t Talk) trouble(e parley.Event, text string) Talk {
 	return t.add(e, Item{Kind: Troubled, Text: text})
 }
 
-// replace puts a changed copy in the place of an item. Items is a copy of this Fold, and may be changed.
+// replace replaces an item by a changed copy. It may write to t.Items, which Fold has copied.
 func (t Talk) replace(n int, change func(*Item)) Talk {
 	i := *t.Items[n]
 	change(&i)
@@ -206,7 +206,7 @@ func (t Talk) adopt(e parley.Event, input parley.InputID) Talk {
 	return t.add(e, Item{Kind: Said, Text: w.Text, By: w.By, Synthetic: w.Synthetic, Images: w.Images})
 }
 
-// foldPlan shows one plan for each run, as it is now: the steps of a plan get done one by one.
+// foldPlan shows one plan for each run, in its latest state.
 func (t Talk) foldPlan(e parley.Event, p parley.Plan) Talk {
 	t.Plan = p
 	for n := len(t.Items) - 1; n >= 0 && t.Items[n].Kind != Said; n-- {
@@ -217,7 +217,7 @@ func (t Talk) foldPlan(e parley.Event, p parley.Plan) Talk {
 	return t.add(e, Item{Kind: Planned, Plan: p})
 }
 
-// problem is trouble that does not end the run. A retry is shown once, by the status line.
+// problem shows a problem that does not end the run. A retry is shown as a note and on the status line.
 func (t Talk) problem(e parley.Event, b parley.ProblemReported) Talk {
 	if t.Retrying = b.Retry != nil && !b.Retry.GaveUp; t.Retrying {
 		t.Doing = b.Message
@@ -261,7 +261,7 @@ func (t Talk) foldRun(e parley.Event) Talk {
 			if text == "" {
 				text = "The run ended: " + string(b.Outcome) + "."
 			}
-			if n := len(t.Items); n > 0 && n == t.unsolved { // the end of the run says why
+			if n := len(t.Items); n > 0 && n == t.unsolved { // the end of the run gives the reason
 				return t.replace(n-1, func(i *Item) { i.Text = text })
 			}
 			return t.trouble(e, text)
@@ -270,7 +270,7 @@ func (t Talk) foldRun(e parley.Event) Talk {
 	return t
 }
 
-// foldOutput joins the pieces of an output. The event that finishes it has the whole.
+// foldOutput joins the chunks of an output. The event that finishes the output has the whole text.
 func (t Talk) foldOutput(e parley.Event) Talk {
 	switch b := e.Body.(type) {
 	case parley.OutputStarted:

@@ -16,7 +16,7 @@ const (
 
 var testTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// A script makes events of a session one after the other.
+// A script generates consecutive events of a session.
 type script struct {
 	events []parley.Event
 	seqs   map[parley.SessionID]parley.Seq
@@ -35,7 +35,7 @@ func (s *script) in(session parley.SessionID, body parley.EventBody) parley.Seq 
 
 func (s *script) add(body parley.EventBody) parley.Seq { return s.in(testSession, body) }
 
-// ask has a run begin about an input.
+// ask adds an input and the start of its run.
 func (s *script) ask(text string) {
 	in := s.add(parley.InputReceived{Content: text, Request: "r-" + text})
 	s.add(parley.RunStarted{Input: parley.InputID(in), Agent: parley.AgentRef{Name: "coder"}})
@@ -43,7 +43,7 @@ func (s *script) ask(text string) {
 	s.add(parley.TurnStarted{Number: 1, Model: "gpt-4.1"})
 }
 
-// say has the model say pieces.
+// say adds an output of the model in chunks.
 func (s *script) say(kind parley.OutputKind, pieces ...string) {
 	id := parley.OutputID(s.add(parley.OutputStarted{Kind: kind}))
 	whole := ""
@@ -54,7 +54,7 @@ func (s *script) say(kind parley.OutputKind, pieces ...string) {
 	s.add(parley.OutputFinished{Output: id, Kind: kind, Text: whole})
 }
 
-// outline is a talk in short, for comparison.
+// outline summarizes a talk, for comparison.
 func outline(t Talk) string {
 	var b strings.Builder
 	kinds := map[Kind]string{Said: "said", Answered: "answer", Thought: "thought", Worked: "work", Planned: "plan",
@@ -119,7 +119,8 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestFoldInPartsAndTwice: it does not matter in which portions events come, and a repeated event changes nothing.
+// TestFoldInPartsAndTwice checks that the grouping of events does not matter, and that a repeated event changes
+// nothing.
 func TestFoldInPartsAndTwice(t *testing.T) {
 	t.Parallel()
 	var s script

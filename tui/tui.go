@@ -1,9 +1,9 @@
 // Package tui is the terminal client: a conversation with an agent on a full screen.
 //
-// Events of a log become a Talk by Fold, which is pure. The state of the screen changes by model.step, which is pure,
-// too: it gets a message (a key, events, an answer of the server) and returns the next state and the effects that it
-// wants. Effects are data; the edge performs them. Drawing reads the state. Every text that is drawn passes Visible and
-// onlyStyles, so that no text of a model, a tool or another user can control the terminal.
+// Fold, which is pure, turns the events of a log into a Talk. The state of the screen changes only by model.step, which
+// is pure, too: it takes a message (a key, events, an answer of the server) and returns the next state and effects.
+// Effects are data; the edge performs them. Drawing only reads the state. All drawn text passes Visible and onlyStyles,
+// so that no text of a model, a tool or another user can control the terminal.
 package tui
 
 import (
@@ -18,16 +18,16 @@ import (
 	"parley/client"
 )
 
-// Options of Run.
+// Options are the options of Run.
 type Options struct {
-	Client  *client.Client   // patient
-	Session parley.SessionID // empty: a new one, which is opened with the first message
-	Agent   string           // empty: that of the session, or the first
-	Project string           // of a new session; empty: the first
-	// Elsewhere is the folder in which the server works, if that is not the one that the person is in.
+	Client  *client.Client   // must have the option Patient
+	Session parley.SessionID // empty: a new session, which is opened with the first message
+	Agent   string           // empty: the agent of the session, or the first agent
+	Project string           // for a new session; empty: the first project
+	// Elsewhere is the folder in which the server works, if it is not the user's current folder.
 	Elsewhere string
-	// Again finds another server with the same sessions when the connection was lost. If Again is nil or returns nil,
-	// the server comes back at its address.
+	// Again finds another server with the same sessions after the connection was lost. If Again is nil or returns nil,
+	// the client waits for the server at its old address.
 	Again func(context.Context) (*client.Client, error)
 
 	In  io.Reader
@@ -35,13 +35,13 @@ type Options struct {
 	Env []string
 }
 
-// A Visit is how a person left.
+// A Visit describes the state when the user has left.
 type Visit struct {
-	Session parley.SessionID // empty: none was opened
+	Session parley.SessionID // empty: no session was opened
 	Used    parley.Usage
 }
 
-// Run shows a session until the person leaves.
+// Run shows a session until the user leaves.
 func Run(ctx context.Context, o Options) (Visit, error) {
 	existing := o.Session != ""
 	if !existing {
@@ -70,10 +70,10 @@ func Run(ctx context.Context, o Options) (Visit, error) {
 	return v, err
 }
 
-// screen is the model for Bubble Tea: it has effects performed.
+// screen is the model for Bubble Tea. It performs the effects of model.
 type screen struct {
 	model
-	effects []effect // before the first message
+	effects []effect // effects before the first message
 	edge    *edge
 }
 

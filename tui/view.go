@@ -12,7 +12,7 @@ import (
 	"parley/client"
 )
 
-// view draws the screen. Everything on it has passed onlyStyles.
+// view draws the screen. All of it has passed onlyStyles.
 func (m model) view() tea.View {
 	v := tea.NewView("")
 	v.AltScreen, v.MouseMode = true, tea.MouseModeCellMotion
@@ -31,7 +31,7 @@ func (m model) view() tea.View {
 	draftAt := len(rows)
 	rows = append(rows, strings.Split(m.draft.View(), "\n")...)
 	rows = append(rows, footer[len(footer)-1])
-	over := max(len(rows)-m.height, 0) // a card with many options on a low screen
+	over := max(len(rows)-m.height, 0) // a card with many options on a small screen
 	rows = rows[over:]
 	if v.Cursor != nil {
 		v.Cursor.Y += draftAt - over
@@ -50,7 +50,7 @@ func (m model) tooSmall() string {
 	return strings.Join(lines[:min(len(lines), max(m.height, 1))], "\n")
 }
 
-// conversation is the part of the conversation that fits, exactly as high as its place.
+// conversation draws the visible part of the conversation, with exactly as many lines as the page.
 func (m model) conversation() []string {
 	page := m.page()
 	if m.picker != nil {
@@ -88,7 +88,7 @@ func (m model) welcome(page int) []string {
 	return lines[:min(len(lines), page)]
 }
 
-// footer is everything below the conversation but the draft. Its last line, the status, stands below the draft.
+// footer draws everything below the conversation except the draft. Its last line, the status, is below the draft.
 func (m model) footer() []string {
 	if m.painter == nil {
 		return []string{""}
@@ -126,7 +126,7 @@ func (m model) hintLine() string {
 	return p.warn.Render(oneLine(m.hint, m.width))
 }
 
-// status is the last line: what goes on, and as many facts about the session as fit.
+// status draws the last line: the current activity, and as many facts about the session as fit.
 func (m model) status() string {
 	p := m.painter.palette
 	state, render := m.state()
@@ -164,7 +164,7 @@ func (m model) status() string {
 	return xansi.Truncate(left, m.width, "…")
 }
 
-// state says what goes on, in words that also a terminal without colours shows.
+// state returns the current activity, in words, so that it is also clear without colours.
 func (m model) state() (string, func(...string) string) {
 	p := m.painter.palette
 	switch {

@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// Visible is a text that a terminal can print without obeying it. Text of models, tools, files and other users could
-// otherwise move the cursor and draw an approval card, or hide and reorder letters of a real one. Control characters
-// become their pictures, invisible and bidirectional ones their numbers, and a carriage return a line end.
+// Visible returns a text that a terminal prints without obeying it. Otherwise, text of models, tools, files and other
+// users could move the cursor and draw an approval card, or hide and reorder letters of a real one. Control characters
+// become their pictures, invisible and bidirectional characters their numbers, and carriage returns become line ends.
 func Visible(text string) string {
 	if utf8.ValidString(text) && strings.IndexFunc(text, hidden) < 0 {
 		return text
@@ -21,12 +21,12 @@ func Visible(text string) string {
 	var b strings.Builder
 	for _, r := range strings.ReplaceAll(text, "\r\n", "\n") {
 		switch {
-		case r == '\r': // a line that is drawn over and over
+		case r == '\r': // as from a progress bar, which overwrites its line
 			b.WriteByte('\n')
 		case !hidden(r):
 			b.WriteRune(r)
 		case r < 0x20:
-			b.WriteRune(0x2400 + r) // the picture of it
+			b.WriteRune(0x2400 + r) // picture of the control character
 		case r == 0x7f:
 			b.WriteRune('\u2421')
 		default:
@@ -36,23 +36,23 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// hidden reports whether a character does anything else than to be seen. Joiners are part of words in many languages,
-// and of emoji.
+// hidden reports whether a character is invisible or controls the terminal. Joiners are not hidden: they are part of
+// words in many languages, and of emoji.
 func hidden(r rune) bool {
 	switch r {
 	case '\n', '\t', '\u200c', '\u200d':
 		return false
 	case '\u2028', '\u2029', // line and paragraph separators
-		'\u034f', '\u115f', '\u1160', '\u17b4', '\u17b5', '\u3164', '\uffa0': // letters without a picture
+		'\u034f', '\u115f', '\u1160', '\u17b4', '\u17b5', '\u3164', '\uffa0': // letters without a glyph
 		return true
 	}
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r >= 0xe0100 && r <= 0xe01ef // variation selectors
 }
 
-// entity is a character reference of HTML, which Markdown replaces by its character.
+// entity matches an HTML character reference. Markdown replaces it by its character.
 var entity = regexp.MustCompile(`&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,8}|[A-Za-z][A-Za-z0-9]{1,40});`)
 
-// visibleMarkdown is Visible for Markdown: references to characters such as &#27; are made visible, too.
+// visibleMarkdown is Visible for Markdown. It also makes character references such as &#27; visible.
 func visibleMarkdown(text string) string {
 	text = Visible(text)
 	if !strings.Contains(text, "&") {
@@ -71,8 +71,8 @@ var (
 	link  = regexp.MustCompile("\x1b\\]8;[^\x07\x1b]*(?:\x07|\x1b\\\\)")
 )
 
-// onlyStyles is the last gate to the terminal: a drawn text whose only control sequences are those that set colours
-// and attributes. Links of Markdown keep their text.
+// onlyStyles is the last check before the terminal. It removes all control sequences from a drawn text except those for
+// colours and attributes. Links of Markdown keep their text.
 func onlyStyles(text string) string {
 	text = link.ReplaceAllString(text, "")
 	var b strings.Builder
@@ -86,7 +86,7 @@ func onlyStyles(text string) string {
 	return b.String()
 }
 
-// CallLine is a tool call on one line: the tool, and its most telling arguments. It is not made visible.
+// CallLine returns a tool call on one line: the tool, and its most important arguments. The result is untrusted text.
 func CallLine(tool, arguments string) string {
 	var a struct {
 		Command                       []string
@@ -119,7 +119,7 @@ func CallLine(tool, arguments string) string {
 
 var patched = regexp.MustCompile(`(?m)^\*\*\* (?:Add|Update|Delete) File: (.*)$`)
 
-// short keeps what fits on a line or two.
+// short shortens a text to one or two lines.
 func short(text string) string {
 	const most = 160
 	text = strings.Join(strings.Fields(text), " ")

@@ -9,7 +9,7 @@ import (
 	"parley"
 )
 
-// nasty are texts that would control a terminal, or deceive its user, if they were printed as they are.
+// nasty has texts that would control a terminal or deceive its user if they were printed unchanged.
 var nasty = []string{
 	"\x1b[2J\x1b[H",                        // clears the screen
 	"\x1b]0;title\x07",                     // sets the title
@@ -17,11 +17,11 @@ var nasty = []string{
 	"\x1b]8;;http://evil.example\x1b\\x",   // a link
 	"\x1b[?1049l\x1b[?1003h",               // leaves the screen, turns the mouse on
 	"\x1bP+q544e\x1b\\",                    // asks for a capability
-	"\x1b[6n\x1b[c",                        // has the terminal type an answer
+	"\x1b[6n\x1b[c",                        // makes the terminal type an answer
 	"\x1b[8mhidden\x1b[28m",                // conceals
 	"\x1b[31mred",                          // only colours
 	"\u009b2J\u009d0;x\u009c",              // controls of one character
-	"\x9b2J",                               // the same, as a byte that is no UTF-8
+	"\x9b2J",                               // the same, as a byte that is not UTF-8
 	"a\rb\x08\x08c\x7f\x0b\x0c\x0e\x0f",    // moves back
 	"\x00\x05\x07",                         // asks for the answerback, rings
 	"rm \u202egnp.x\u202c",                 // reordered
@@ -30,7 +30,7 @@ var nasty = []string{
 	"\U000e0041\U000e0042",                 // tags
 	"x\U000e0100\u3164\u115f\u034f",        // variation selector, fillers
 	"a\u2028b\u2029c",                      // other line ends
-	"&#27;[2J &#x1b;]0;x&#7; &#155;2J",     // references of HTML, which Markdown resolves
+	"&#27;[2J &#x1b;]0;x&#7; &#155;2J",     // HTML references, which Markdown resolves
 	"&ZeroWidthSpace;&rlm;&#8238;&shy;",    // by name
 	"&amp;#27;[2J",                         // twice
 	"[link](http://a/\x1b[2J)",             // in a link
@@ -44,7 +44,7 @@ var nasty = []string{
 	"\x1b", "\x1b[", "\x1b]", // cut off
 }
 
-// obeyed finds what a terminal would not print but obey, besides styles.
+// obeyed returns the first sequence that a terminal would obey instead of print, except styles.
 func obeyed(drawn string) string {
 	left := regexp.MustCompile("\x1b\\[[0-9;:]*m").ReplaceAllString(drawn, "")
 	for _, r := range left {
@@ -54,12 +54,12 @@ func obeyed(drawn string) string {
 		}
 	}
 	if !strings.HasPrefix(drawn, "\x1b") && strings.ContainsRune(drawn, unicode.ReplacementChar) {
-		return "" // a byte that is no character is shown as such
+		return "" // an invalid byte is shown as a replacement character
 	}
 	return ""
 }
 
-// TestForeignTextIsNotObeyed draws nasty texts in every place of the screen that shows text from elsewhere.
+// TestForeignTextIsNotObeyed draws nasty texts in every place of the screen that shows untrusted text.
 func TestForeignTextIsNotObeyed(t *testing.T) {
 	t.Parallel()
 	for _, text := range nasty {

@@ -7,23 +7,23 @@ import (
 	"parley"
 )
 
-// A Call is a tool call, of the session or of a sub-agent.
+// A Call is a tool call of the session or of a sub-agent.
 type Call struct {
 	Session parley.SessionID
 	ID      parley.CallID
-	Child   parley.SessionID // that it delegates to
-	Depth   int              // 0: of the session
-	Agent   string           // of a sub-agent
+	Child   parley.SessionID // the session that it delegates to
+	Depth   int              // 0: a call of the session itself
+	Agent   string           // name of the sub-agent
 	Tool    string
 	Line    string // the call on one line
 	State   CallState
-	Output  string // the end of what it has printed
+	Output  string // the end of its output so far
 	Result  string
 	Began   time.Time
 	Ended   time.Time
 }
 
-// A CallState is how far a call got.
+// A CallState is the state of a call.
 type CallState string
 
 const (
@@ -36,10 +36,10 @@ const (
 	CallLost    CallState = "lost" // its outcome is unknown
 )
 
-// keptOutput is how much of the output of a call is kept, in bytes. The log has all of it.
+// keptOutput is how many bytes of a call's output are kept. The log has all of it.
 const keptOutput = 8 << 10
 
-// foldWork shows tool calls, also of sub-agents.
+// foldWork handles the events of tool calls, including those of sub-agents.
 func (t Talk) foldWork(e parley.Event) Talk {
 	switch b := e.Body.(type) {
 	case parley.ToolCallRequested:
@@ -89,7 +89,7 @@ func afterCall(o parley.CallOutcome) CallState {
 	return CallFailed
 }
 
-// doing says on the status line which tool of the session runs.
+// doing shows on the status line which tool of the session runs.
 func (t Talk) doing(e parley.Event, id parley.CallID) Talk {
 	if e.Session != t.Session || t.Run == 0 {
 		return t
@@ -109,7 +109,7 @@ func (t Talk) child(session parley.SessionID) (agent string, depth int) {
 	return "", 0
 }
 
-// begin adds a call: to the last group, or behind the call that started the sub-agent whose call it is.
+// begin adds a call: to the last group, or after the call that started its sub-agent.
 func (t Talk) begin(e parley.Event, c Call) Talk {
 	if c.Session != t.Session {
 		for n := len(t.Items) - 1; n >= 0; n-- {
@@ -123,7 +123,7 @@ func (t Talk) begin(e parley.Event, c Call) Talk {
 			}
 			return t.replace(n, func(i *Item) { i.Calls = slices.Insert(slices.Clone(calls), at, c) })
 		}
-		return t // of a sub-agent from before the beginning
+		return t // the call of a sub-agent that started before the first event
 	}
 	if n := len(t.Items) - 1; n >= 0 && t.Items[n].Kind == Worked && t.Items[n].Open {
 		return t.replace(n, func(i *Item) { i.Calls = append(slices.Clip(i.Calls), c) })
@@ -131,7 +131,7 @@ func (t Talk) begin(e parley.Event, c Call) Talk {
 	return t.add(e, Item{Kind: Worked, Open: true, Calls: []Call{c}})
 }
 
-// find finds a call: the number of its item, and a pointer that must not be written to.
+// find returns the index of the item of a call, and a pointer to the call, which must not be changed.
 func (t Talk) find(session parley.SessionID, id parley.CallID) (int, *Call) {
 	for n := len(t.Items) - 1; n >= 0; n-- {
 		for at := range t.Items[n].Calls {

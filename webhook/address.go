@@ -11,15 +11,15 @@ import (
 	"parley"
 )
 
-// Allow is what an operator lets webhooks reach besides the public internet:
-// blocks of addresses, and hosts by name, whatever their address. What is allowed
-// need not be https.
+// Allow lists what webhooks may reach besides the public internet: blocks of
+// addresses, and hosts by name, whatever their address. An allowed target need
+// not use https.
 type Allow struct {
 	Blocks []netip.Prefix
-	Hosts  []string // in small letters
+	Hosts  []string // in lower case
 }
 
-// ParseAllow reads the list of PARLEY_WEBHOOK_ALLOW.
+// ParseAllow parses the list in PARLEY_WEBHOOK_ALLOW.
 func ParseAllow(list []string) (a Allow, err error) {
 	for _, entry := range list {
 		prefix, err := netip.ParsePrefix(entry)
@@ -60,9 +60,9 @@ func (a Allow) addr(ip netip.Addr) bool {
 	return false
 }
 
-// special are blocks within what is routed in public that lead elsewhere: to
-// this machine or network, to examples, or, in disguise, to addresses of the
-// other family.
+// special has the blocks within the publicly routed ranges that are not public:
+// blocks for this machine or network, for examples, or for embedded addresses
+// of the other family.
 var special = func() (list []netip.Prefix) {
 	for _, block := range []string{
 		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",
@@ -76,11 +76,11 @@ var special = func() (list []netip.Prefix) {
 
 var (
 	nat64   = netip.MustParsePrefix("64:ff9b::/96") // its last 32 bits are an IPv4 address
-	unicast = netip.MustParsePrefix("2000::/3")     // all that is routed of IPv6
+	unicast = netip.MustParsePrefix("2000::/3")     // all IPv6 addresses that are routed
 )
 
-// public reports whether an address is one of the public internet. Whatever is
-// not known to be is not.
+// public reports whether an address belongs to the public internet. Unknown
+// addresses do not.
 func public(ip netip.Addr) bool {
 	if ip.Zone() != "" {
 		return false
@@ -101,8 +101,8 @@ func public(ip netip.Addr) bool {
 	return true
 }
 
-// mayDial is asked about every address that is about to be connected to, after
-// names were resolved: what a name means may change between two looks.
+// mayDial checks an address immediately before a connection to it, after name
+// resolution: a name may resolve to another address the next time.
 func (a Allow) mayDial(to *url.URL, ip netip.Addr) error {
 	ip = ip.Unmap()
 	switch {
@@ -117,11 +117,12 @@ func (a Allow) mayDial(to *url.URL, ip netip.Addr) error {
 	return nil
 }
 
-// maxURL bounds a URL, in bytes.
+// maxURL is the maximum length of a URL, in bytes.
 const maxURL = 2048
 
-// Check says what is wrong with the URL of a webhook, as far as that can be said
-// without asking anybody for an address, and who is told, as host:port.
+// Check returns an error if the URL of a webhook is invalid or may not be
+// reached, as far as that is known without name resolution. target is its
+// host:port.
 func (a Allow) Check(text string) (target string, err error) {
 	u, err := parse(text)
 	if err != nil {
@@ -134,7 +135,7 @@ func (a Allow) Check(text string) (target string, err error) {
 		if err := a.mayDial(u, ip); err != nil {
 			return "", err
 		}
-	case u.Scheme != "https" && !a.host(host) && len(a.Blocks) == 0: // else its address decides, when it is known
+	case u.Scheme != "https" && !a.host(host) && len(a.Blocks) == 0: // otherwise its resolved address decides
 		return "", parley.Errorf(parley.CodeForbidden, "A webhook is told by https; write https://…, or have the "+
 			"operator allow the host by PARLEY_WEBHOOK_ALLOW.")
 	case local(host) && !a.host(host) && len(a.Blocks) == 0:
@@ -148,7 +149,7 @@ func (a Allow) Check(text string) (target string, err error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// local are names that are nobody's on the internet.
+// local reports whether a name cannot belong to a host on the internet.
 func local(host string) bool {
 	if !strings.Contains(host, ".") {
 		return true
@@ -161,8 +162,9 @@ func local(host string) bool {
 	return false
 }
 
-// parse reads a URL that means the same to everybody: parsers differ over what
-// stands before an @, over odd numbers, and over characters that are not ASCII.
+// parse parses a URL that has the same meaning for every parser. Parsers differ
+// over text before an @, over unusual numbers, and over characters that are not
+// ASCII.
 func parse(text string) (*url.URL, error) {
 	wrong := func(format string, args ...any) (*url.URL, error) {
 		return nil, parley.Errorf(parley.CodeInvalid, "The url of a webhook "+format, args...)
@@ -199,7 +201,7 @@ func parse(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// badHost says what is wrong with a host; empty: nothing.
+// badHost returns what is wrong with a host; empty: nothing.
 func badHost(host string) string {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		if ip.Zone() != "" {
@@ -221,8 +223,8 @@ func badHost(host string) string {
 			return "has a host that is none."
 		}
 	}
-	// What ends in a number is taken for an IPv4 address by some: 2130706433,
-	// 0x7f.1, 127.1 and 017700000001 are all 127.0.0.1.
+	// Some parsers take a name that ends in a number for an IPv4 address:
+	// 2130706433, 0x7f.1, 127.1 and 017700000001 are all 127.0.0.1.
 	last := labels[len(labels)-1]
 	if _, err := strconv.ParseUint(last, 0, 64); err == nil || last[0] >= '0' && last[0] <= '9' {
 		return "has an address in an unusual form; write four numbers from 0 to 255, like 192.0.2.7, or a name."

@@ -13,8 +13,8 @@ import (
 	"parley"
 )
 
-// TestPublicAddresses: what leads into the machine, its network or another in
-// disguise is not public, in whatever form it is written.
+// TestPublicAddresses checks that addresses of the machine, its network, or
+// special blocks are not public, in whatever form they are written.
 func TestPublicAddresses(t *testing.T) {
 	for _, ip := range []string{"8.8.8.8", "1.1.1.1", "93.184.216.34", "2606:4700::1111", "2a00:1450:4001::1",
 		"::ffff:8.8.8.8", "64:ff9b::8.8.8.8"} {
@@ -38,8 +38,9 @@ func TestPublicAddresses(t *testing.T) {
 	}
 }
 
-// FuzzPublic: an address is as public as what it stands for, and nothing is that
-// the standard library knows to be local.
+// FuzzPublic checks that an embedded address is as public as the address
+// itself, and that no address is public that the standard library takes for
+// local.
 func FuzzPublic(f *testing.F) {
 	for _, ip := range []string{"127.0.0.1", "8.8.8.8", "::1", "64:ff9b::7f00:1", "2002:7f00:1::", "fe80::1"} {
 		f.Add(netip.MustParseAddr(ip).AsSlice())
@@ -68,8 +69,7 @@ func FuzzPublic(f *testing.F) {
 	})
 }
 
-// TestURLs: what means different things to different readers is refused with what
-// to write instead.
+// TestURLs checks that an ambiguous URL is refused, with what to write instead.
 func TestURLs(t *testing.T) {
 	none := Allow{}
 	for text, target := range map[string]string{
@@ -157,8 +157,8 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// FuzzURLs: whatever is let through has a host that Go's own parser and the one
-// here agree on, and is not local.
+// FuzzURLs checks that Go's own parser and parse agree on the host of every
+// accepted URL, and that the host is not local.
 func FuzzURLs(f *testing.F) {
 	for _, text := range []string{"https://example.com/x", "https://example.com@127.0.0.1", "https://2130706433",
 		"https://[::1]", "https://0x7f.1/", "https://127.0.0.1.:443"} {
@@ -184,8 +184,9 @@ func FuzzURLs(f *testing.F) {
 	})
 }
 
-// TestWhatIsDialledIsLookedAt: a name that was harmless when the webhook was set
-// leads into the machine when it is told. Nobody there hears of it.
+// TestWhatIsDialledIsLookedAt covers a name that was harmless when the webhook
+// was set and resolves to a local address at the delivery. The local server
+// must get no request.
 func TestWhatIsDialledIsLookedAt(t *testing.T) {
 	var heard atomic.Int32
 	addr := receiver(t, func(http.ResponseWriter, *http.Request) { heard.Add(1) })
@@ -202,7 +203,7 @@ func TestWhatIsDialledIsLookedAt(t *testing.T) {
 			t.Errorf("%s was reached", host)
 		}
 	}
-	// Allowed by block or by name, it is.
+	// If the block or the name is allowed, the server gets the request.
 	for _, entry := range []string{"127.0.0.0/8", "localhost"} {
 		allow, err := ParseAllow([]string{entry})
 		if err != nil {

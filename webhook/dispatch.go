@@ -13,59 +13,60 @@ import (
 )
 
 const (
-	flying      = 64               // deliveries under way, of all receivers
-	perTenant   = flying / 4       // of one tenant's; per receiver, see perHost
+	flying      = 64               // concurrent deliveries to all receivers
+	perTenant   = flying / 4       // concurrent deliveries of one tenant; for receivers, see perHost
 	claimFor    = 2 * answerWithin // longer than an attempt can take
-	firstPause  = 5 * time.Second  // after the first attempt; three times as long after each
+	firstPause  = 5 * time.Second  // after the first attempt; tripled after each further one
 	maxPause    = time.Hour
-	agentRests  = 24 * time.Hour // after an agent's receiver wanted no more
+	agentRests  = 24 * time.Hour // after the receiver of an agent's webhook has answered 410
 	lookAtClock = time.Minute    // clocks are set, machines sleep, other servers die
 	retryStore  = 2 * time.Second
 )
 
-// Store is what a Dispatcher works on.
+// Store is the store of a Dispatcher.
 type Store interface {
 	port.HookStore
 	Tenant(parley.TenantID) port.TenantStore
 	Epoch() string
 }
 
-// Config is what a Dispatcher works with.
+// Config is the configuration of a Dispatcher.
 type Config struct {
 	Store  Store
 	Sealer Sealer
 	Allow  Allow
-	// Env has the secrets that files of agents name.
+	// Env looks up the secrets that the files of agents name.
 	Env     func(name string) (string, bool)
-	Public  string // what links begin with, without a slash at the end
+	Public  string // beginning of links, without a trailing slash
 	Version string
 	Log     *slog.Logger
 	Now     func() time.Time
-	// Term counts the leases of this node: another may do what was begun in an
-	// earlier one. Nil: there are no other nodes.
+	// Term returns the number of this node's lease. In a later term, another
+	// node may already have made a delivery of an earlier one. Nil: there are
+	// no other nodes.
 	Term func(context.Context) (int64, error)
-	// Told hears what came of each attempt, and, of what was told or given up,
-	// how long that took. Nil: nobody does.
+	// Told is called after each attempt, with its outcome and the age of the
+	// delivery. Nil: it is not called.
 	Told func(outcome string, waited time.Duration)
 }
 
-// A Dispatcher tells webhooks what they are owed. One goroutine looks for what
-// is due, and each delivery has one of its own.
+// A Dispatcher makes the due deliveries of webhooks. One goroutine looks for
+// due deliveries, and each delivery has its own goroutine.
 type Dispatcher struct {
 	Config
 	sender *sender
 	poked  chan struct{}
 	ended  chan landing
 	wg     sync.WaitGroup
-	trying sync.Map // tenants for which Try runs
+	trying sync.Map // tenants with a running Try
 
-	looking context.Context // ends when no more is begun
+	looking context.Context // ends when no new deliveries may begin
 	stop    context.CancelFunc
-	telling context.Context // ends when deliveries under way are cut
+	telling context.Context // ends when running deliveries are cut
 	cut     context.CancelFunc
 }
 
-// A flight is a delivery under way.
+// A flight is a running delivery.
 type flight struct {
 	tenant  parley.TenantID
 	session parley.SessionID
@@ -73,13 +74,13 @@ type flight struct {
 	target  string
 }
 
-// A landing is how a flight has ended.
+// A landing is the end of a flight.
 type landing struct {
 	flight
-	failed error // the store: it is as due as it was
+	failed error // error of the store; the delivery is still due
 }
 
-// New makes a dispatcher that delivers nothing before Start.
+// New returns a dispatcher that delivers nothing before Start.
 func New(c Config) *Dispatcher {
 	d := &Dispatcher{Config: c, sender: newSender(c.Allow, "Parley/"+c.Version), poked: make(chan struct{}, 1),
 		ended: make(chan landing, flying)}
@@ -88,11 +89,11 @@ func New(c Config) *Dispatcher {
 	return d
 }
 
-// Start begins with the deliveries that an earlier process has left. It is for
-// once.
+// Start starts the dispatcher, with the deliveries that an earlier process has
+// left. Call it once.
 func (d *Dispatcher) Start() { d.wg.Go(func() { d.look(d.looking, d.telling) }) }
 
-// Poke says that somebody may have to be told something.
+// Poke tells the dispatcher that a delivery may be due.
 func (d *Dispatcher) Poke() {
 	select {
 	case d.poked <- struct{}{}:
@@ -100,8 +101,8 @@ func (d *Dispatcher) Poke() {
 	}
 }
 
-// Close begins nothing new, and cuts deliveries that are under way when ctx ends:
-// they are made again after the next start.
+// Close begins no new deliveries, and cuts running ones when ctx ends: they are
+// made again after the next start.
 func (d *Dispatcher) Close(ctx context.Context) error {
 	d.stop()
 	defer context.AfterFunc(ctx, d.cut)()
@@ -111,16 +112,16 @@ func (d *Dispatcher) Close(ctx context.Context) error {
 	return nil
 }
 
-// look begins deliveries as they are due, and waits for the next: for its time,
-// for a poke, or for one that ends and makes room. A receiver that has as many
-// under way as it may is left out, so that it holds up nobody else; and so is a
-// tenant, whose receivers may be many. A store that
-// fails is left alone for a while: all that is due would be due again at once.
+// look begins deliveries when they are due. Then it waits for the next one, for
+// a poke, or for a delivery that ends and makes room. It skips receivers and
+// tenants at their limit of concurrent deliveries, so that they do not delay
+// others. After an error, it does not use the store for a while, because all
+// due deliveries would fail again at once.
 func (d *Dispatcher) look(ctx, telling context.Context) {
 	under, targets, tenants := map[flight]bool{}, map[string]int{}, map[parley.TenantID]int{}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var rests time.Time // the store, until then
+	var rests time.Time // do not use the store before this time
 	for {
 		var l landing
 		select {
@@ -163,7 +164,7 @@ func (d *Dispatcher) look(ctx, telling context.Context) {
 					busy.Tenants = append(busy.Tenants, tenant)
 				}
 			}
-			// What is under way may still be listed, until it is claimed.
+			// Running deliveries may be listed too, until they are claimed.
 			due, next, err := d.Store.DueHooks(ctx, now, busy, room+len(under))
 			if err != nil && ctx.Err() == nil {
 				d.Log.Error("cannot read which webhooks are due", "error", err)
@@ -176,7 +177,7 @@ func (d *Dispatcher) look(ctx, telling context.Context) {
 			for _, h := range due {
 				f := flight{h.Tenant, h.Session, h.Effect, h.Target}
 				if under[f] || targets[h.Target] >= perHost || tenants[h.Tenant] >= perTenant || len(under) >= flying {
-					continue // until one ends
+					continue // try again when a delivery ends
 				}
 				under[f] = true
 				targets[h.Target]++
@@ -185,7 +186,7 @@ func (d *Dispatcher) look(ctx, telling context.Context) {
 					failed := d.deliver(telling, h)
 					select {
 					case d.ended <- landing{f, failed}:
-					case <-ctx.Done(): // nobody looks any more
+					case <-ctx.Done(): // look has ended
 					}
 				})
 			}
@@ -194,8 +195,10 @@ func (d *Dispatcher) look(ctx, telling context.Context) {
 	}
 }
 
-// deliver makes one attempt, from the claim to what is written of it. It fails if
-// there could be no claim; one that was made puts off the next attempt by itself.
+// deliver makes one attempt: it claims the delivery, sends it and stores the
+// outcome. It returns an error if the claim failed. After a claim, the next
+// attempt can only begin when the claim has run out, so other errors are only
+// logged.
 func (d *Dispatcher) deliver(ctx context.Context, h port.HookDue) error {
 	term, err := d.term(ctx)
 	if err != nil {
@@ -211,11 +214,11 @@ func (d *Dispatcher) deliver(ctx context.Context, h port.HookDue) error {
 		return err
 	}
 	if again, err := d.term(ctx); err != nil || again != term {
-		return nil // the process was stopped meanwhile: the claim runs out
+		return nil // the process was suspended meanwhile; another attempt follows when the claim runs out
 	}
 	fate := d.attempt(ctx, h)
 	if ctx.Err() != nil {
-		return nil // cut: the claim runs out, and it is made again
+		return nil // cut; another attempt follows when the claim runs out
 	}
 	if err := d.Store.SettleHook(ctx, h, until, fate); err != nil {
 		d.Log.Error("what came of a webhook could not be kept; it is told again", "session", h.Session, "effect",
@@ -248,8 +251,8 @@ func (d *Dispatcher) term(ctx context.Context) (int64, error) {
 	return d.Term(ctx)
 }
 
-// attempt says what came of it. What cannot become any better is given up at
-// once.
+// attempt sends a delivery and returns its outcome. It gives up at once if
+// another attempt cannot succeed.
 func (d *Dispatcher) attempt(ctx context.Context, h port.HookDue) port.HookFate {
 	fate := port.HookFate{Status: port.EffectFailed, At: d.Now()}
 	if !d.Now().Before(h.Made.Add(parley.EffectLife)) {
@@ -269,7 +272,7 @@ func (d *Dispatcher) attempt(ctx context.Context, h port.HookDue) port.HookFate 
 	case errors.Is(err, errNoEvent):
 		fate.Why = err.Error()
 		return fate
-	case err != nil: // the store's trouble
+	case err != nil: // an error of the store
 		return d.again(h, fate, verdict{why: "the server could not read what to tell"})
 	}
 	v := d.sender.send(ctx, to.url, to.key, IDOf(d.Store.Epoch(), h.Tenant, h.Session, h.Effect), d.Now(), body)
@@ -288,8 +291,8 @@ func (d *Dispatcher) attempt(ctx context.Context, h port.HookDue) port.HookFate 
 	return d.again(h, fate, v)
 }
 
-// again is when it is tried next: after longer and longer, never all at the same
-// moment, and not after a day.
+// again schedules the next attempt. Pauses grow and are random. No attempt is
+// later than a day after the delivery was created.
 func (d *Dispatcher) again(h port.HookDue, fate port.HookFate, v verdict) port.HookFate {
 	pause := firstPause
 	for range min(h.Attempts, 10) {
@@ -309,14 +312,14 @@ func (d *Dispatcher) again(h port.HookDue, fate port.HookFate, v verdict) port.H
 	return fate
 }
 
-// An addressee is who is told, and what signs it.
+// An addressee is the receiver of a delivery, with the key that signs it.
 type addressee struct {
 	url   string
 	key   []byte
-	place parley.SessionID // of its row
+	place parley.SessionID // key of its row in the store
 }
 
-// givenUp: there is nobody to be told.
+// givenUp is the error for a delivery that cannot have a receiver any more.
 type givenUp struct {
 	status port.EffectStatus
 	why    string
@@ -347,7 +350,7 @@ func (d *Dispatcher) addressee(ctx context.Context, logs port.TenantStore, h por
 	return to, nil
 }
 
-// agent is the webhook of the definition that the run was started with.
+// agent returns the webhook of the agent definition of the run.
 func (d *Dispatcher) agent(ctx context.Context, logs port.TenantStore, h port.HookDue) (addressee, error) {
 	agent, err := logs.Definition(ctx, h.Agent)
 	to := addressee{place: port.AgentHook(agent.Name)}

@@ -21,9 +21,9 @@ import (
 	"parley/store/rules"
 )
 
-// TestAWebhookIsTold: what arrives is signed so that an implementation of the
-// standard that is not ours accepts it, says what happened and nothing of what
-// was said.
+// TestAWebhookIsTold checks that another implementation of the standard accepts
+// the signature, and that the message describes the event without any text of
+// the conversation.
 func TestAWebhookIsTold(t *testing.T) {
 	b := newBench(t)
 	type request struct {
@@ -79,7 +79,7 @@ func TestAWebhookIsTold(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotTakenIsTriedAgain, later and later, under the same id with the same
+// TestWhatIsNotTakenIsTriedAgain checks that a refused delivery is repeated with growing pauses, with the same id and
 // body, and given up after a day.
 func TestWhatIsNotTakenIsTriedAgain(t *testing.T) {
 	b := newBench(t)
@@ -134,7 +134,8 @@ func TestWhatIsNotTakenIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestASlowReceiverHoldsUpNobody, and has few on its hands.
+// TestASlowReceiverHoldsUpNobody checks that a slow receiver does not delay others, and that it gets few concurrent
+// deliveries.
 func TestASlowReceiverHoldsUpNobody(t *testing.T) {
 	b := newBench(t)
 	var mu sync.Mutex
@@ -182,7 +183,7 @@ func TestASlowReceiverHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// TestATenantHoldsUpNoOther, with however many receivers that are slow.
+// TestATenantHoldsUpNoOther covers a tenant with many slow receivers.
 func TestATenantHoldsUpNoOther(t *testing.T) {
 	b := newBench(t)
 	var mu sync.Mutex
@@ -200,7 +201,7 @@ func TestATenantHoldsUpNoOther(t *testing.T) {
 	}
 	for r := range flying / perHost {
 		addr := receiver(t, slow)
-		for n := range 2 * perHost { // more than are listed at once
+		for n := range 2 * perHost { // more than one query lists
 			b.session(id(1+r*2*perHost+n), "http://"+addr+"/", false)
 		}
 	}
@@ -217,8 +218,9 @@ func TestATenantHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// TestGoneIsGone: 410 turns a webhook off until it is set again; of an agent, for
-// a day, or until its file names another.
+// TestGoneIsGone checks that 410 turns a webhook off until it is set again. For
+// an agent's webhook, it does so for a day, or until its file names another
+// URL.
 func TestGoneIsGone(t *testing.T) {
 	b := newBench(t)
 	asked := make(chan string, 10)
@@ -254,8 +256,8 @@ func TestGoneIsGone(t *testing.T) {
 	}
 }
 
-// TestNobodyToTell: what cannot become any better is given up at once, and says
-// why.
+// TestNobodyToTell checks that a delivery is given up at once, with a reason,
+// if no attempt can succeed.
 func TestNobodyToTell(t *testing.T) {
 	b := newBench(t)
 	addr := receiver(t, func(http.ResponseWriter, *http.Request) { t.Error("somebody was told") })
@@ -290,8 +292,8 @@ func TestNobodyToTell(t *testing.T) {
 	}
 }
 
-// TestDeadBetweenTellingAndWritingItDown: the claim of who is dead runs out, or is
-// known to be void, and the same is told again under the same id.
+// TestDeadBetweenTellingAndWritingItDown covers a server that dies after a delivery, before it stores the outcome. Its
+// claim runs out, or is known to be void, and the same message is sent again with the same id.
 func TestDeadBetweenTellingAndWritingItDown(t *testing.T) {
 	b := newBench(t)
 	ids := make(chan string, 10)
@@ -302,7 +304,7 @@ func TestDeadBetweenTellingAndWritingItDown(t *testing.T) {
 		t.Fatal(due, err)
 	}
 	until := b.clock().Add(claimFor)
-	if ok, err := b.store.ClaimHook(t.Context(), due[0], b.clock(), until); !ok || err != nil { // and its process dies
+	if ok, err := b.store.ClaimHook(t.Context(), due[0], b.clock(), until); !ok || err != nil { // then its process dies
 		t.Fatal(ok, err)
 	}
 	if ok, err := b.store.ClaimHook(t.Context(), due[0], b.clock(), until.Add(1)); ok || err != nil {
@@ -315,7 +317,7 @@ func TestDeadBetweenTellingAndWritingItDown(t *testing.T) {
 	if got := <-ids; got != IDOf(b.store.Epoch(), acme, mine, 6) || b.effects()[0].Attempts != 2 {
 		t.Errorf("%s; %+v", got, b.effects())
 	}
-	// Whoever was thought dead comes back, and has failed: it is told all the same.
+	// The old process is alive after all and reports a failure. The delivery is still made.
 	if err := b.store.SettleHook(t.Context(), due[0], until, port.HookFate{Status: port.EffectFailed,
 		At: b.clock()}); err != nil {
 		t.Fatal(err)
@@ -325,8 +327,9 @@ func TestDeadBetweenTellingAndWritingItDown(t *testing.T) {
 	}
 }
 
-// TestAClockThatIsSetBackSilencesNobody: neither those who were to be tried again
-// by the time that it was, nor those of sessions whose log goes on from there.
+// TestAClockThatIsSetBackSilencesNobody checks that a clock that is set back
+// delays no delivery: neither a retry that was scheduled by the old time, nor a
+// delivery of a session whose events have the old time.
 func TestAClockThatIsSetBackSilencesNobody(t *testing.T) {
 	if maxPause*5/4 >= rules.HookFar {
 		t.Error("what is put off for long is due at once")
@@ -344,7 +347,7 @@ func TestAClockThatIsSetBackSilencesNobody(t *testing.T) {
 	well.Store(true)
 	b.pass(-20 * time.Hour)
 	b.expect("delivered")
-	for n, ahead := range []time.Duration{20 * time.Hour, time.Hour} { // of the clock, the events
+	for n, ahead := range []time.Duration{20 * time.Hour, time.Hour} { // of the clock and the events
 		b.pass(t0.Add(-ahead).Sub(b.clock()))
 		b.session(id(2+n), "http://"+addr+"/", false)
 		b.d.Poke()
@@ -352,7 +355,7 @@ func TestAClockThatIsSetBackSilencesNobody(t *testing.T) {
 	}
 }
 
-// A disk that is full can be read, and nothing can be claimed on it.
+// A disk is a store on a full disk: reads work, but no delivery can be claimed.
 type disk struct {
 	Store
 	full   atomic.Bool
@@ -366,8 +369,9 @@ func (d *disk) ClaimHook(ctx context.Context, due port.HookDue, now, until time.
 	return d.Store.ClaimHook(ctx, due, now, until)
 }
 
-// TestAStoreThatFailsIsLeftAlone for a while, whoever pokes, and the log says so
-// once; then everything is told.
+// TestAStoreThatFailsIsLeftAlone checks that the dispatcher pauses after an
+// error of the store, despite pokes, and logs it once. When the store works
+// again, everything is delivered.
 func TestAStoreThatFailsIsLeftAlone(t *testing.T) {
 	b := newBench(t)
 	addr := receiver(t, func(http.ResponseWriter, *http.Request) {})
@@ -381,7 +385,7 @@ func TestAStoreThatFailsIsLeftAlone(t *testing.T) {
 	for limit := time.Now().Add(30 * time.Second); said() == 0 && time.Now().Before(limit); {
 		time.Sleep(time.Millisecond)
 	}
-	for range 1000 { // rounds of the dispatcher, but for the last
+	for range 1000 { // rounds of the dispatcher
 		b.d.poked <- struct{}{}
 	}
 	if claims := store.claims.Load(); claims > perHost || said() != 1 {
@@ -393,7 +397,7 @@ func TestAStoreThatFailsIsLeftAlone(t *testing.T) {
 		select {
 		case <-b.told:
 			told++
-		case <-time.After(100 * time.Millisecond): // a late failure put it off once more
+		case <-time.After(100 * time.Millisecond): // a late failure has caused another pause
 		}
 		if b.clock().Sub(t0) > time.Hour {
 			t.Fatalf("%d were told: %+v", told, b.effects())
@@ -401,8 +405,8 @@ func TestAStoreThatFailsIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAnswersAreNotTrusted: redirects are not followed, and what is answered is
-// neither read to its end nor kept.
+// TestAnswersAreNotTrusted checks that redirects are not followed, and that an
+// answer is not read to its end and not kept.
 func TestAnswersAreNotTrusted(t *testing.T) {
 	b := newBench(t)
 	inner := receiver(t, func(http.ResponseWriter, *http.Request) { t.Error("a redirect was followed") })
@@ -437,8 +441,8 @@ func TestAnswersAreNotTrusted(t *testing.T) {
 	}
 }
 
-// TestAServerThatWakesTellsNothing: a server is stopped after it has claimed a webhook,
-// and wakes when its lease has run out. Another may have told the webhook.
+// TestAServerThatWakesTellsNothing covers a server that is suspended after it has claimed a delivery and wakes up after
+// the end of its lease. Another server may have made the delivery.
 func TestAServerThatWakesTellsNothing(t *testing.T) {
 	b := newBench(t)
 	var came, term atomic.Int64

@@ -29,7 +29,7 @@ const (
 	mine = parley.SessionID("00000000-0000-4000-8000-000000000001")
 )
 
-// receiver is a real server on a real port, until the test ends.
+// receiver starts a real server on a real port. It stops at the end of the test.
 func receiver(t *testing.T, h http.HandlerFunc) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -51,7 +51,7 @@ func receiver(t *testing.T, h http.HandlerFunc) (addr string) {
 	return l.Addr().String()
 }
 
-// A bench is a dispatcher on a real store, with a clock that the test sets.
+// A bench is a dispatcher with a real store, and a clock that the test sets.
 type bench struct {
 	t     *testing.T
 	store *sqlite.Store
@@ -65,7 +65,7 @@ type bench struct {
 	now time.Time
 }
 
-// lines is what was logged.
+// lines has the log output.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -109,7 +109,7 @@ func (b *bench) clock() time.Time {
 	return b.now
 }
 
-// pass lets time pass, and has the dispatcher look.
+// pass moves the clock, and pokes the dispatcher.
 func (b *bench) pass(d time.Duration) {
 	b.mu.Lock()
 	b.now = b.now.Add(d)
@@ -164,8 +164,7 @@ func (b *bench) effects() []port.EffectInfo {
 
 const secretOfAgent = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
-// session has a run that has ended, of which its webhook, or that of its agent, is
-// to be told.
+// session creates a session with a run that has ended, for which its webhook, or that of its agent, is due.
 func (b *bench) session(id parley.SessionID, url string, ofAgent bool) (secret string) {
 	b.t.Helper()
 	return b.sessionOf(acme, id, url, ofAgent)
@@ -211,7 +210,7 @@ func (b *bench) sessionOf(tenant parley.TenantID, id parley.SessionID, url strin
 	return secret
 }
 
-// again promises the webhook of a session the same once more.
+// again makes the same delivery of a session due once more.
 func (b *bench) again(id parley.SessionID, url string) {
 	b.t.Helper()
 	target, _ := b.allow.Check(url)

@@ -10,9 +10,9 @@ import (
 	"parley/port"
 )
 
-// A message is what a receiver is told: what happened and where to look, and
-// nothing that anybody said. It follows from the log, so that it is the same
-// every time it is sent.
+// A message is the body of a delivery: the event and where to look, but no text
+// of the conversation. It is made from the log alone, so it is the same for
+// every attempt.
 type message struct {
 	Type      parley.HookEvent `json:"type"`
 	Timestamp time.Time        `json:"timestamp"`
@@ -22,16 +22,16 @@ type message struct {
 type data struct {
 	Tenant  parley.TenantID  `json:"tenant"`
 	Session parley.SessionID `json:"session"`
-	Root    parley.SessionID `json:"root"` // the session at the top; of a sub-agent it is another
+	Root    parley.SessionID `json:"root"` // differs from Session for a sub-agent
 	Run     string           `json:"run"`
 	Agent   string           `json:"agent"`
-	Request string           `json:"request,omitempty"` // what who asked calls it
+	Request string           `json:"request,omitempty"` // the caller's name for the input
 
-	Outcome parley.Outcome `json:"outcome,omitempty"` // of a run that has ended
+	Outcome parley.Outcome `json:"outcome,omitempty"` // for a run that has ended
 	Code    parley.Code    `json:"code,omitempty"`
 	Usage   *parley.Usage  `json:"usage,omitempty"`
 
-	Kind    parley.CardKind `json:"kind,omitempty"` // of what a person is needed for
+	Kind    parley.CardKind `json:"kind,omitempty"` // for a card that waits for a person
 	ID      string          `json:"id,omitempty"`
 	Tool    string          `json:"tool,omitempty"`
 	Expires *time.Time      `json:"expires,omitempty"`
@@ -41,7 +41,7 @@ type data struct {
 
 var errNoEvent = errors.New("the log does not have what it is about")
 
-// compose reads what is to be told from the log.
+// compose makes the message of a delivery from the log.
 func compose(ctx context.Context, logs port.TenantStore, d port.HookDue, base string) ([]byte, error) {
 	about, err := event(ctx, logs, d.Session, d.About)
 	if err != nil {

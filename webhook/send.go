@@ -20,32 +20,31 @@ import (
 )
 
 const (
-	// answerWithin is how long a receiver may take, from the first packet on.
+	// answerWithin is the timeout for an attempt, from the connection to the answer.
 	answerWithin = 15 * time.Second
-	// maxAnswer is how much of an answer is read, only so that the connection
-	// can be used again.
+	// maxAnswer is the maximum number of bytes that are read of an answer.
 	maxAnswer = 16 << 10
-	// shownAnswer is how much of it Try returns. Deliveries show none of it.
+	// shownAnswer is how many bytes of the answer Try returns. Deliveries show none.
 	shownAnswer = 1 << 10
-	perHost     = 4 // connections, and deliveries under way
+	perHost     = 4 // concurrent connections and deliveries for one host
 )
 
-// A sender posts bodies to URLs that it may reach.
+// A sender posts bodies to URLs that webhooks may reach.
 type sender struct {
 	allow  Allow
 	client *http.Client
-	agent  string // as the header has it
+	agent  string // value of the header User-Agent
 }
 
-// A dialling is the URL that is being called.
+// A dialling is a call of a URL.
 type dialling struct {
 	to      *url.URL
-	private atomic.Bool // an address of it is not public: the operator permits it
+	private atomic.Bool // one of its addresses is not public; the operator may permit that
 }
 
 type dialledKey struct{}
 
-// Dial connects to an address of a URL, if webhooks may reach it. It is for other URLs that users name.
+// Dial returns a function that connects to the host of a URL, if webhooks may reach it. It is for other URLs of users.
 func (a Allow) Dial(to *url.URL) func(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := a.dialer()
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -53,11 +52,10 @@ func (a Allow) Dial(to *url.URL) func(ctx context.Context, network, address stri
 	}
 }
 
-// dialer judges each address by the dialling in its context.
+// dialer returns a dialer that checks each address against the dialling in its context.
 func (a Allow) dialer() *net.Dialer {
 	dialer := &net.Dialer{Timeout: 5 * time.Second}
-	// Called with each address that a name resolves to, when it is about to be
-	// connected to.
+	// The dialer calls it with each resolved address, before it connects.
 	dialer.ControlContext = func(ctx context.Context, _, address string, _ syscall.RawConn) error {
 		d, _ := ctx.Value(dialledKey{}).(*dialling)
 		at, err := netip.ParseAddrPort(address)
@@ -75,13 +73,13 @@ func (a Allow) dialer() *net.Dialer {
 func newSender(allow Allow, agent string) *sender {
 	return &sender{allow: allow, agent: agent, client: &http.Client{
 		Transport: &http.Transport{
-			Proxy:                 nil, // it would be dialled in place of the receiver
+			Proxy:                 nil, // a proxy would be dialled instead of the receiver
 			DialContext:           allow.dialer().DialContext,
 			TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12},
 			TLSHandshakeTimeout:   5 * time.Second,
 			ResponseHeaderTimeout: answerWithin,
-			// One connection is not shared by URLs that are allowed for
-			// different reasons: each delivery dials, and is judged.
+			// URLs that are allowed for different reasons must not share a
+			// connection, so each delivery dials and is checked.
 			DisableKeepAlives:      true,
 			MaxResponseHeaderBytes: 16 << 10,
 			MaxConnsPerHost:        perHost,
@@ -90,16 +88,16 @@ func newSender(allow Allow, agent string) *sender {
 	}}
 }
 
-// A verdict is what came of an attempt.
+// A verdict is the outcome of an attempt.
 type verdict struct {
-	done  bool          // it was taken
-	gone  bool          // the receiver wants no more
-	why   string        // it was not taken; for people
-	after time.Duration // the receiver asks to be left alone for so long
+	done  bool          // the receiver has accepted it
+	gone  bool          // the receiver has answered 410
+	why   string        // the reason why it was not accepted, for users
+	after time.Duration // pause that the receiver asks for
 
-	status  int // of the answer; zero: there was none
+	status  int // status of the answer; zero: no answer
 	answer  []byte
-	private bool // see dialling
+	private bool // see dialling.private
 }
 
 // send makes one attempt.
@@ -128,7 +126,7 @@ func (s *sender) send(ctx context.Context, to string, key []byte, id string, at 
 	}
 	defer res.Body.Close()
 	v := verdict{status: res.StatusCode, private: d.private.Load()}
-	v.answer, _ = io.ReadAll(io.LimitReader(res.Body, maxAnswer)) // as much as there is
+	v.answer, _ = io.ReadAll(io.LimitReader(res.Body, maxAnswer)) // on a read error, use the part that arrived
 	v.answer = v.answer[:min(len(v.answer), shownAnswer)]
 	switch {
 	case res.StatusCode >= 200 && res.StatusCode < 300:
@@ -148,8 +146,9 @@ func (s *sender) send(ctx context.Context, to string, key []byte, id string, at 
 	return v
 }
 
-// reason is what of an error is kept: not the URL, which may hold a secret, and
-// nothing that tells addresses apart which are not to be reached.
+// reason returns the part of an error that may be stored. It leaves out the
+// URL, which may contain a secret, and everything that would show which private
+// addresses exist.
 func reason(err error) string {
 	if e, ok := errors.AsType[*parley.Error](err); ok {
 		return parley.MessageOf(e)

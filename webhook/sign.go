@@ -18,16 +18,17 @@ import (
 	"parley"
 )
 
-// Secrets and signatures are those of Standard Webhooks: whsec_ and the bytes in
-// base64, and v1, and HMAC-SHA256 over id.timestamp.body.
+// Secrets and signatures follow Standard Webhooks. A secret is "whsec_" and its
+// bytes in base64. A signature is "v1," and the HMAC-SHA256 of
+// id.timestamp.body.
 
 const (
 	secretPrefix = "whsec_"
-	minSecret    = 24 // bytes, as the standard has it
+	minSecret    = 24 // bytes, as the standard requires
 	maxSecret    = 64
 )
 
-// key is what a secret stands for.
+// key returns the bytes of a secret.
 func key(secret string) ([]byte, error) {
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, secretPrefix))
 	if !strings.HasPrefix(secret, secretPrefix) || err != nil || len(raw) < minSecret || len(raw) > maxSecret {
@@ -37,14 +38,14 @@ func key(secret string) ([]byte, error) {
 	return raw, nil
 }
 
-// NewSecret makes one.
+// NewSecret returns a new random secret.
 func NewSecret() string {
 	raw := make([]byte, 32)
-	_, _ = rand.Read(raw) // does not fail
+	_, _ = rand.Read(raw) // cannot fail
 	return secretPrefix + base64.StdEncoding.EncodeToString(raw)
 }
 
-// sign is the value of the header webhook-signature.
+// sign returns the value of the header webhook-signature.
 func sign(key []byte, id string, at time.Time, body []byte) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(id + "." + strconv.FormatInt(at.Unix(), 10) + "."))
@@ -52,19 +53,20 @@ func sign(key []byte, id string, at time.Time, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// IDOf names a delivery: the same however often it is made. The epoch is in it
-// because a store that was restored may have another event under the same
-// number, which a receiver must not take for the one it had.
+// IDOf returns the id of a delivery, which is the same for all attempts. It
+// includes the epoch, because a restored store may have another event under the
+// same number. The receiver must not take that for the event that it already
+// has.
 func IDOf(epoch string, tenant parley.TenantID, session parley.SessionID, effect parley.Seq) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s\n%d", epoch, tenant, session, effect))
 	return "msg_" + hex.EncodeToString(sum[:16])
 }
 
-// A Sealer keeps secrets so that who reads the database, or a backup of it, does
-// not have them.
+// A Sealer encrypts secrets, so that they cannot be read from the database or a
+// backup.
 type Sealer struct{ aead cipher.AEAD }
 
-// NewSealer seals by a key that follows from the server's.
+// NewSealer returns a sealer with a key that is derived from the server's key.
 func NewSealer(server []byte) (Sealer, error) {
 	raw, err := hkdf.Key(sha256.New, server, nil, "parley webhook secrets", 32)
 	if err != nil {
@@ -78,13 +80,13 @@ func NewSealer(server []byte) (Sealer, error) {
 	return Sealer{aead}, err
 }
 
-// place binds what is sealed to where it stands: it cannot be moved to another
+// place binds a sealed secret to its session: it cannot be opened for another
 // session.
 func place(tenant parley.TenantID, session parley.SessionID) []byte {
 	return []byte(string(tenant) + "\n" + string(session))
 }
 
-// Seal checks a secret, or makes one if it is empty, and seals it.
+// Seal checks and seals a secret. If the secret is empty, Seal creates one.
 func (s Sealer) Seal(tenant parley.TenantID, session parley.SessionID, secret string) (plain string, sealed []byte,
 	err error) {
 	if secret == "" {
@@ -107,7 +109,7 @@ func (s Sealer) open(tenant parley.TenantID, session parley.SessionID, sealed []
 	return raw, nil
 }
 
-// CheckSecret says what is wrong with one.
+// CheckSecret returns an error if a secret is invalid.
 func CheckSecret(secret string) error {
 	_, err := key(secret)
 	return err

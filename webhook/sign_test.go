@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestSignatures by a vector of the standard itself.
+// TestSignatures uses a test vector of the standard.
 func TestSignatures(t *testing.T) {
 	raw, err := key(secretOfAgent)
 	if err != nil {
@@ -28,8 +28,8 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestSealedSecretsStayWhereTheyAre: of another session, tenant or server key they
-// cannot be opened, and who reads the database does not see them.
+// TestSealedSecretsStayWhereTheyAre checks that a sealed secret cannot be opened for another session, tenant or server
+// key, and that it does not contain the secret in clear.
 func TestSealedSecretsStayWhereTheyAre(t *testing.T) {
 	s, err := NewSealer([]byte("a server key of thirty-two bytes"))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // sampleType is the type of the message that Try sends.
 const sampleType parley.HookEvent = "test"
 
-// Try sends a sample to the webhook of a session, once, as deliveries are sent: signed with its secret, to the addresses
-// that webhooks may reach. A tenant tries one webhook at a time.
+// Try sends a sample to the webhook of a session once, like a delivery: signed with its secret, and only to addresses
+// that webhooks may reach. A tenant can try one webhook at a time.
 func (d *Dispatcher) Try(ctx context.Context, tenant parley.TenantID, session parley.SessionID,
 	hook port.StoredWebhook) (port.WebhookTrial, error) {
 	if _, busy := d.trying.LoadOrStore(tenant, true); busy {

@@ -10,8 +10,8 @@ import (
 	"parley/port"
 )
 
-// TestTry: a sample is signed like a delivery, goes nowhere that a delivery may not go, and the first kilobyte of the
-// answer is returned. A tenant tries one webhook at a time.
+// TestTry checks that a sample is signed like a delivery, cannot reach more than a delivery, and that Try returns the
+// first kilobyte of the answer. A tenant can try one webhook at a time.
 func TestTry(t *testing.T) {
 	b := newBench(t)
 	var header http.Header
