@@ -59,32 +59,32 @@ func (c *acpCommand) Run(p *program) error {
 }
 
 const (
-	acpLine     = 32 << 20 // bytes of one message from an editor
-	acpUnsent   = 64 << 20 // bytes of messages that an editor has not read
-	acpRequests = 64       // of an editor that are under way, prompts aside
+	acpLine     = 32 << 20 // maximum bytes of one message from an editor
+	acpUnsent   = 64 << 20 // maximum bytes of messages that an editor has not read
+	acpRequests = 64       // maximum open requests of an editor, not counting prompts
 	acpPatience = time.Minute
-	acpLinger   = time.Minute // for each line to an editor that has closed its end
+	acpLinger   = time.Minute // for each line to an editor that has closed its end of the pipe
 )
 
-// An editor is the other end of the pipes. Its goroutines are one for the
-// connection, one for each request that asks the server, and one for each session
-// that it has open; serve waits for all of them.
+// An editor is the connection to the editor at the other end of the pipes. It has
+// one goroutine for the connection, one for each request to the server, and one for
+// each open session. serve waits for all of them.
 type editor struct {
 	agent   string
-	server  *client.Client // says at once that the server is not there
-	patient *client.Client // waits for it
+	server  *client.Client // fails at once if the server cannot be reached
+	patient *client.Client // waits until the server can be reached
 	log     *slog.Logger
 	conn    *jsonrpc.Conn
 	ctx     context.Context
 	wg      sync.WaitGroup
 
-	mu       sync.Mutex // guards the following; leaf
+	mu       sync.Mutex // guards the fields below; leaf
 	sessions map[parley.SessionID]*acpSession
 	requests int
 }
 
-// serve speaks with the editor until it closes its pipe, and answers what it asked
-// before.
+// serve handles messages until the editor closes its pipe, and answers the requests
+// that came before.
 func (e *editor) serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	e.ctx = ctx
@@ -95,7 +95,7 @@ func (e *editor) serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	var err error
 	select {
 	case err = <-served:
-	case <-ctx.Done(): // reading from a pipe cannot be ended; the process ends now
+	case <-ctx.Done(): // a read from a pipe cannot be interrupted; the process ends now
 		e.conn.Close()
 	}
 	cancel()
@@ -118,13 +118,14 @@ func (e *editor) Notification(method string, params json.RawMessage) {
 	var p struct {
 		Session parley.SessionID `json:"sessionId"`
 	}
-	_ = json.Unmarshal(params, &p) // then there is no such session
+	_ = json.Unmarshal(params, &p) // without an id no session is found
 	if s := e.session(p.Session); s != nil {
 		e.wg.Go(s.cancel)
 	}
 }
 
-// Request answers what the editor asks. Whatever asks the server has a goroutine.
+// Request answers a request of the editor. Each request that needs the server runs
+// in its own goroutine.
 func (e *editor) Request(method string, params json.RawMessage, answer jsonrpc.Answer) {
 	handle := map[string]func(json.RawMessage) (any, *acp.Error){
 		"initialize":       e.initialize,
@@ -164,7 +165,7 @@ func (e *editor) Request(method string, params json.RawMessage, answer jsonrpc.A
 	})
 }
 
-// asRPC is an error as JSON-RPC carries it.
+// asRPC converts an error to an error of JSON-RPC.
 func asRPC(err *acp.Error) *jsonrpc.Error {
 	if err == nil {
 		return nil
@@ -176,7 +177,8 @@ func asRPC(err *acp.Error) *jsonrpc.Error {
 	return e
 }
 
-// toEditor is what an editor is told of an error of the server, or of its absence.
+// toEditor converts an error of the server, or a failed connection, to an error for
+// the editor.
 func toEditor(err error) *acp.Error {
 	if no, ok := errors.AsType[*client.Error](err); ok {
 		code := no.Code
@@ -203,7 +205,8 @@ func (e *editor) initialize(raw json.RawMessage) (any, *acp.Error) {
 				"delete": object{}}}}, nil
 }
 
-// project is the one that a folder of the editor is in; empty: the server's first.
+// project returns the project that contains a folder of the editor. An empty result
+// means the server's first project.
 func (e *editor) project(folder string) (string, error) {
 	projects, err := e.server.Projects(e.ctx)
 	if err != nil || len(projects) == 0 {
@@ -251,8 +254,8 @@ func (e *editor) newSession(raw json.RawMessage) (any, *acp.Error) {
 	return map[string]any{"sessionId": opened.ID, "modes": s.modes()}, nil
 }
 
-// loadSession opens a session that goes on, and shows what was said in it, if it is
-// to.
+// loadSession opens an existing session. If show is true, the editor also gets the
+// earlier messages.
 func (e *editor) loadSession(raw json.RawMessage, show bool) (any, *acp.Error) {
 	id, bad := sessionIn(raw)
 	if bad != nil {
@@ -271,7 +274,7 @@ func (e *editor) loadSession(raw json.RawMessage, show bool) (any, *acp.Error) {
 	return map[string]any{"modes": s.modes()}, nil
 }
 
-// sessionIn is the session that parameters name.
+// sessionIn returns the session id in the parameters of a request.
 func sessionIn(raw json.RawMessage) (parley.SessionID, *acp.Error) {
 	var p struct {
 		Session parley.SessionID `json:"sessionId"`
@@ -366,7 +369,8 @@ func notOpen(id parley.SessionID) *acp.Error {
 	return acp.Refused(parley.CodeNotFound, fmt.Sprintf("The session %.80q is not open here; load it first.", id))
 }
 
-// prompt sends a message. It is answered when the log says so.
+// prompt sends a message. The answer follows when the log contains the end of the
+// run.
 func (e *editor) prompt(raw json.RawMessage, answer jsonrpc.Answer) {
 	var p struct {
 		Session parley.SessionID `json:"sessionId"`

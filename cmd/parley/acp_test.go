@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestAnEditorThatClosesItsEnd right after asking is answered all the same.
+// TestAnEditorThatClosesItsEnd checks that an editor that closes its end right
+// after a request still gets the answer.
 func TestAnEditorThatClosesItsEnd(t *testing.T) {
 	var out strings.Builder
 	p := &program{ctx: t.Context(), stdout: &out, stderr: io.Discard, stdin: strings.NewReader(
@@ -25,8 +26,8 @@ func TestAnEditorThatClosesItsEnd(t *testing.T) {
 	}
 }
 
-// TestAnEditorThatIsStopped: parley acp ends when it is told to, although its editor
-// has not closed the pipe; and when the editor has.
+// TestAnEditorThatIsStopped checks that parley acp ends on a signal, although the
+// editor has not closed the pipe, and ends when the editor closes it.
 func TestAnEditorThatIsStopped(t *testing.T) {
 	for _, how := range []string{"by a signal", "by the end of its input"} {
 		t.Run(how, func(t *testing.T) {

@@ -16,30 +16,30 @@ import (
 	"parley/transport/jsonrpc"
 )
 
-// modeAct is how an editor calls runs that do more than plan.
+// modeAct is the editor's name of the mode in which runs do more than plan.
 const modeAct = "act"
 
 // An acpSession is a session that an editor has open. One goroutine follows its log.
 type acpSession struct {
 	*editor
 	id     parley.SessionID
-	own    string // begins the requests of its prompts
+	own    string // prefix of the request ids of its prompts
 	head   parley.Seq
-	show   bool // also what was said before
+	show   bool // also show the earlier messages
 	ctx    context.Context
 	stop   context.CancelFunc
 	caught chan struct{} // closed when everything up to head was shown
-	gone   chan struct{} // closed when it is not followed any more
+	gone   chan struct{} // closed when run has stopped following the log
 
-	mu      sync.Mutex // guards the following; leaf
+	mu      sync.Mutex // guards the fields below; leaf
 	mode    string
-	prompts map[string]jsonrpc.Answer     // that wait for the end of a run
+	prompts map[string]jsonrpc.Answer     // prompts that wait for the end of a run
 	asked   map[string]context.CancelFunc // cards that the editor shows
-	err     *acp.Error                    // why it is not followed any more
+	err     *acp.Error                    // why run stopped following the log
 }
 
-// follow opens a session for the editor, from the beginning of its log on. One that
-// is open already is replaced.
+// follow opens a session for the editor and follows its log from the beginning. If
+// the session is already open, it is replaced.
 func (e *editor) follow(about port.Summary, show bool) *acpSession {
 	s := &acpSession{editor: e, id: about.ID, own: "acp-" + uuid.NewString() + "-", head: about.Head, show: show,
 		caught: make(chan struct{}), gone: make(chan struct{}), mode: modeAct, prompts: map[string]jsonrpc.Answer{},
@@ -77,8 +77,8 @@ func (s *acpSession) failed() *acp.Error {
 	return s.err
 }
 
-// run follows the log until the session is closed. A server that is away is waited
-// for.
+// run follows the log until the session is closed. If the server cannot be reached,
+// run waits for it.
 func (s *acpSession) run() {
 	defer s.leave()
 	f := &acpFollower{acpSession: s, view: s.newView(), open: map[string]acp.Ask{}}
@@ -94,7 +94,7 @@ func (s *acpSession) run() {
 			return
 		case u.Lost != nil:
 			s.log.Warn("the server is away", "session", s.id, "reason", u.Lost)
-		case u.Resync != nil: // everything comes again, and the editor has seen it
+		case u.Resync != nil: // every event comes again; the editor has already seen them
 			s.log.Warn("the log of the session begins anew", "session", s.id, "reason", u.Resync.Message)
 			about, err := s.patient.Session(s.ctx, s.id)
 			if err != nil {
@@ -120,9 +120,9 @@ func (s *acpSession) newView() acp.View {
 type acpFollower struct {
 	*acpSession
 	view  acp.View
-	live  bool               // what comes is news
+	live  bool               // the events are new, not from before the session was opened
 	open  map[string]acp.Ask // cards that were open when the session was loaded
-	again parley.Seq         // up to here everything comes once more
+	again parley.Seq         // after a resync, events up to here come a second time
 }
 
 // take shows an event, and reports whether the session is over.
@@ -151,7 +151,8 @@ func (f *acpFollower) take(e parley.Event) (over bool) {
 	return false
 }
 
-// catchUp: what was there is shown. What still waits for a person is asked now.
+// catchUp marks the end of the earlier events, and asks the cards that are still
+// open.
 func (f *acpFollower) catchUp() {
 	f.live = true
 	close(f.caught)
@@ -192,7 +193,8 @@ func (f *acpFollower) showFrame(body any) error {
 	return nil
 }
 
-// expect notes a prompt that is to be answered; false: there are too many.
+// expect registers a prompt that waits for its answer. It returns false if too many
+// prompts are open.
 func (s *acpSession) expect(request string, answer jsonrpc.Answer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +205,7 @@ func (s *acpSession) expect(request string, answer jsonrpc.Answer) bool {
 	return true
 }
 
-// answer answers a prompt, if it is one of this editor.
+// answer answers a prompt, if this editor sent it.
 func (s *acpSession) answer(request string, result *acp.Result, err *acp.Error) {
 	s.mu.Lock()
 	answer := s.prompts[request]
@@ -214,7 +216,8 @@ func (s *acpSession) answer(request string, result *acp.Result, err *acp.Error) 
 	}
 }
 
-// ask has the editor show a card. Whoever answers it first decides it.
+// ask asks the editor to show a card. The first answer counts, from the editor or
+// from another client.
 func (s *acpSession) ask(a acp.Ask) {
 	if a.Ask == nil {
 		return
@@ -229,7 +232,7 @@ func (s *acpSession) ask(a acp.Ask) {
 		s.mu.Lock()
 		delete(s.asked, a.ID)
 		s.mu.Unlock()
-		if errors.Is(err, io.EOF) { // the editor has closed its end and answers nothing any more
+		if errors.Is(err, io.EOF) { // the editor has closed its end and sends no more answers
 			s.answerAll(acp.Refused(parley.CodeUnavailable, "The run waits for an approval or an answer, and the "+
 				"editor has closed its end of the pipe. Answer in the console: "+s.server.Address()))
 		}
@@ -273,7 +276,8 @@ func (s *acpSession) decide(ctx context.Context, a acp.Ask) error {
 	return err
 }
 
-// cancel ends the prompts of the editor, or, if it has none, the run that it watches.
+// cancel cancels the open prompts of the editor. If there are none, it cancels the
+// current run of the session.
 func (s *acpSession) cancel() {
 	s.mu.Lock()
 	var requests []string
@@ -296,14 +300,14 @@ func (s *acpSession) cancel() {
 	}
 }
 
-// fail says why the session is not followed any more.
+// fail records why run stopped following the log.
 func (s *acpSession) fail(why *acp.Error) {
 	s.mu.Lock()
 	s.err = why
 	s.mu.Unlock()
 }
 
-// leave ends the session on this side.
+// leave closes the session in this process. The server's session stays.
 func (s *acpSession) leave() {
 	s.stop()
 	s.editor.mu.Lock()
@@ -315,7 +319,7 @@ func (s *acpSession) leave() {
 	close(s.gone)
 }
 
-// answerAll answers every prompt that is open.
+// answerAll answers every open prompt with an error.
 func (s *acpSession) answerAll(why *acp.Error) {
 	s.mu.Lock()
 	prompts := s.prompts

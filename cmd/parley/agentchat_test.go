@@ -16,15 +16,15 @@ import (
 	"parley/port"
 )
 
-// A chatter is a socket of agent chat.
+// A chatter is a WebSocket client of agent chat.
 type chatter struct {
 	t   *testing.T
 	ctx context.Context
 	c   *websocket.Conn
-	all strings.Builder // that it was shown
+	all strings.Builder // every frame that it received
 }
 
-// chatter connects; nil: that is forbidden.
+// chatter connects to agent chat. It returns nil if the server answers 403.
 func (w *world) chatter(user parley.PrincipalID, role string) *chatter {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -39,7 +39,7 @@ func (w *world) chatter(user parley.PrincipalID, role string) *chatter {
 	}
 	w.t.Cleanup(func() { c.CloseNow() })
 	ch := &chatter{t: w.t, ctx: ctx, c: c}
-	// What it sends is read once it follows.
+	// The server reads this frame only after the socket follows the events.
 	ch.send(`{"type":"fence"}`)
 	ch.until("fence")
 	return ch
@@ -52,7 +52,7 @@ func (c *chatter) send(message string) {
 	}
 }
 
-// until reads up to a frame that has some words, and returns it.
+// until reads frames until one contains any of the words, and returns that frame.
 func (c *chatter) until(words ...string) string {
 	c.t.Helper()
 	for {
@@ -67,7 +67,7 @@ func (c *chatter) until(words ...string) string {
 	}
 }
 
-// head is how long a session's log is, as who owns it is told.
+// head returns the length of a session's log, as its owner sees it.
 func (w *world) head(whose, id string) (head int) {
 	w.t.Helper()
 	tenant, owner := parley.TenantID("acme"), parley.PrincipalID("ann")
@@ -94,8 +94,8 @@ func (w *world) head(whose, id string) (head int) {
 	return int(m.Head)
 }
 
-// agentChat sends every kind of frame as every role, about one's own, another's
-// and another tenant's.
+// agentChat sends every kind of frame as every role, about the user's own
+// sessions, another user's and another tenant's.
 func (w *world) agentChat() {
 	for _, bad := range []string{"", "Bearer x", "Bearer " + token(w.t, "acme", "ann", time.Minute, "org_admin") +
 		"x"} {
@@ -124,7 +124,8 @@ func (w *world) agentChat() {
 				!said && !strings.Contains(got, "You may not do this") {
 				w.t.Errorf("agent chat: chat as %s on %s: %s", role, whose, got)
 			}
-			// Who may not use the session has one of that name, and does not know.
+			// A user without access to the session gets a new session of the same
+			// name instead, and cannot tell the difference.
 			if grown := w.head(whose, id) > before; grown != (talks && mine) {
 				w.t.Errorf("agent chat: chat as %s on %s: the session has grown is %v", role, whose, grown)
 			}
@@ -132,7 +133,7 @@ func (w *world) agentChat() {
 			for _, frame := range []string{`"type":"approval_response","decision":"allow"`,
 				`"type":"question_response","answers":[]`, `"type":"tool_call_resolution","resolution":"rerun"`} {
 				c.send(`{` + frame + `,"id":"` + id + `.1"}`)
-				want := "This was already answered" // also of another tenant's id: she has just opened one of hers
+				want := "This was already answered" // also on another tenant's id: ann now has a session of that id
 				switch {
 				case !talks:
 					want = "You may not do this"
@@ -151,7 +152,8 @@ func (w *world) agentChat() {
 	}
 }
 
-// broadcast: everybody is shown what they may read and nothing else.
+// broadcast checks that every user sees the messages that the user may read, and no
+// others.
 func (w *world) broadcast() {
 	watchers := map[string]*chatter{}
 	for role := range permissions {
@@ -169,7 +171,7 @@ func (w *world) broadcast() {
 		c.until(`{"type":"agent_message","message":"` + said.text)
 	}
 	for role, c := range watchers {
-		// Events come in their order, so what was to be shown was.
+		// Events arrive in order, so bob's message would have come before ann's.
 		c.until(`{"type":"agent_message","message":"` + last)
 		if saw := strings.Contains(c.all.String(), bobs); saw != (role == "org_admin") {
 			w.t.Errorf("agent chat: %s was shown what bob says: %v", role, saw)

@@ -12,7 +12,7 @@ import (
 	"parley"
 )
 
-// looper connects to the agent loop, or says with which status it was refused.
+// looper connects to the agent loop. It also returns the status of the answer.
 func (w *world) looper(path, query, role string) (*chatter, int) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -30,8 +30,8 @@ func (w *world) looper(path, query, role string) (*chatter, int) {
 	return &chatter{t: w.t, ctx: ctx, c: c}, res.StatusCode
 }
 
-// agentLoop has every role connect, resume sessions of anybody, and say something,
-// at both places where it is served.
+// agentLoop has every role connect, resume sessions of every owner, and send a
+// message, at both addresses of the agent loop.
 func (w *world) agentLoop() {
 	const marker = "looped"
 	for _, path := range []string{"/", "/api/agentloop/ws"} {

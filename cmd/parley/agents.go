@@ -54,7 +54,7 @@ func (c *agentsList) Run(p *program) error {
 	}.show(p, c.listFlags)
 }
 
-// agentFlags name an agent.
+// agentFlags are the flags that select an agent.
 type agentFlags struct {
 	serverFlags
 	projectFlag
@@ -92,7 +92,7 @@ func (c *agentFlags) set(p *program, running bool) error {
 	})
 }
 
-// within connects to the server, with the project of the agent.
+// within connects to the server, and calls do with the project of the agent.
 func (c *agentFlags) within(p *program, do func(to *connection, project string) error) error {
 	return p.with(c.serverFlags, func(to *connection) error {
 		project, _, err := to.projectHere(p.ctx, c.Project)

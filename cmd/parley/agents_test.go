@@ -78,8 +78,9 @@ func TestAgentsMadeByAPI(t *testing.T) {
 	}
 }
 
-// TestFilesTakeEffectWhenTheyChange: an agent's file is read when it is written,
-// what is wrong in it is told and costs nothing, and everybody hears of it.
+// TestFilesTakeEffectWhenTheyChange checks that the server reads an agent's file
+// again when it is written, and notifies clients. A mistake in the file is reported
+// and keeps the agent as it was.
 func TestFilesTakeEffectWhenTheyChange(t *testing.T) {
 	t.Parallel()
 	workspace := t.TempDir()
@@ -111,8 +112,8 @@ func TestFilesTakeEffectWhenTheyChange(t *testing.T) {
 	}
 	write("---\ndescription: two\n---\nCode.\n")
 	changed(3)
-	// A broken file keeps what it last said. Nothing has changed, so nobody is told;
-	// the list says what is wrong.
+	// A broken file keeps its last valid definition. Nothing has changed, so no
+	// client is notified; the list contains the error.
 	write("---\ndescription: three\ntools: [hammer]\n---\nCode.\n")
 	want := `"description":"two","model":"demo","status":"running","problem":"coder.md:3: agent coder: there is no tool \"hammer\"`
 	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(get(t, addr+"/api/v1/agents"), want); {

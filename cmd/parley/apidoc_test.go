@@ -15,7 +15,7 @@ import (
 	"parley/dialect/openai"
 )
 
-// TestAnswersMatchTheDocument: what the server answers is what the OpenAPI document says that it answers.
+// TestAnswersMatchTheDocument checks that the server's answers match the OpenAPI document.
 func TestAnswersMatchTheDocument(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds["sqlite"](t))

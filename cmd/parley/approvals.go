@@ -52,7 +52,7 @@ func (c *approvalsList) Run(p *program) error {
 	}.show(p, c.listFlags)
 }
 
-// withCard connects to the server of a command about a card that waits, for the time of do.
+// withCard connects to the server of a command about an open card, and calls do with the connection and the card.
 func (p *program) withCard(f serverFlags, id string, do func(to *connection, card client.Card) error) error {
 	return p.with(f, func(to *connection) error {
 		card, err := cardNamed(p, to.Client, id)
@@ -63,7 +63,7 @@ func (p *program) withCard(f serverFlags, id string, do func(to *connection, car
 	})
 }
 
-// cards are all that wait, the longest waiting first.
+// cards returns all open cards, oldest first.
 func cards(p *program, c *client.Client, q client.CardQuery) ([]client.Card, error) {
 	q.Limit = 200
 	approvals, err1 := c.Approvals(p.ctx, q)
@@ -79,7 +79,7 @@ func cards(p *program, c *client.Client, q client.CardQuery) ([]client.Card, err
 	return list, nil
 }
 
-// aboutCard is a card on one line.
+// aboutCard describes a card on one line.
 func aboutCard(card client.Card) string {
 	if len(card.Questions) > 0 {
 		return card.Questions[0].Question
@@ -121,7 +121,7 @@ func showCard(t *terminal, card client.Card) {
 	}
 }
 
-// cardNamed finds a card that waits.
+// cardNamed finds an open card.
 func cardNamed(p *program, c *client.Client, id string) (card client.Card, err error) {
 	session, _, ok := parley.ParseRef(id)
 	if !ok {
@@ -171,7 +171,7 @@ func (c *approvalsDeny) Run(p *program) error {
 	return p.decide(c.serverFlags, c.Card, a, "Denied.")
 }
 
-// decide decides the call that the card has now: a call that changed meanwhile is refused.
+// decide decides the call that the card shows. The server refuses the decision if the call changed meanwhile.
 func (p *program) decide(f serverFlags, id string, a client.Approval, done string) error {
 	return p.withCard(f, id, func(to *connection, card client.Card) error {
 		if card.Kind != parley.CardApproval {

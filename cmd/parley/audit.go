@@ -26,8 +26,9 @@ type auditVerifyCommand struct {
 	Expect []string `placeholder:"TENANT:NO:HASH" help:"Row that an earlier audit verify printed. It must still be there; this finds a log whose end was cut off."`
 }
 
-// Run reads every chain from its beginning. It prints the last row of each, to be
-// kept elsewhere: a chain shows every change but the cutting off of its end.
+// Run reads every chain from its beginning and prints the last row of each.
+// Operators keep these rows elsewhere: a chain shows every change except a
+// truncation at its end.
 func (c *auditVerifyCommand) Run(p *program) (err error) {
 	if err := c.Check(); err != nil {
 		return err
@@ -97,10 +98,10 @@ func (c *auditVerifyCommand) Run(p *program) (err error) {
 	return err
 }
 
-// An auditSum adds up chains that are whole.
+// An auditSum adds up the numbers of intact chains.
 type auditSum struct {
 	rows, unkeyed int64
-	since         time.Time // of the oldest row under the key
+	since         time.Time // time of the oldest row under the key
 }
 
 func (a *auditSum) add(c *rules.ChainCheck) {
@@ -123,7 +124,7 @@ func (a auditSum) String() string {
 		a.rows, a.since.Format(time.RFC3339), older)
 }
 
-// expected is what must be in which row.
+// expected parses --expect: the hash that a row must have, by tenant and row number.
 func (c *auditVerifyCommand) expected() (map[parley.TenantID]map[int64]string, error) {
 	all := map[parley.TenantID]map[int64]string{}
 	for _, e := range c.Expect {
@@ -144,7 +145,7 @@ func (c *auditVerifyCommand) expected() (map[parley.TenantID]map[int64]string, e
 	return all, nil
 }
 
-// verifyChain says in words what is wrong with a chain; nothing if it is whole.
+// verifyChain describes what is wrong with a chain. The text is empty if the chain is intact.
 func verifyChain(ctx context.Context, logs port.TenantStore, key rules.AuditKey, expected map[int64]string) (
 	*rules.ChainCheck, string, error) {
 	for {
@@ -157,14 +158,14 @@ func verifyChain(ctx context.Context, logs port.TenantStore, key rules.AuditKey,
 		if err != nil || wrong == "" {
 			return check, wrong, err
 		}
-		// A server may have cut the chain while it was read.
+		// A server may have cut the chain during the read.
 		if now, err := lastCut(ctx, logs); err != nil || now == cut {
 			return check, wrong, err
 		}
 	}
 }
 
-// lastCut is where the chain was cut, as its latest record of a cut says. readChain verifies that record.
+// lastCut returns where the chain was cut, according to its latest record of a cut. readChain verifies that record.
 func lastCut(ctx context.Context, logs port.TenantStore) (port.AuditCut, error) {
 	rows, err := logs.Audited(ctx, port.AuditQuery{Action: port.AuditTrimmed, Limit: 1})
 	return rules.LastCut(rows), err
@@ -216,16 +217,16 @@ func readChain(ctx context.Context, logs port.TenantStore, check *rules.ChainChe
 	return "", nil
 }
 
-// sealAudit puts a row under the key at the end of every chain that has none,
-// which an earlier release wrote. So it shows up if rows without a key are added
-// or changed later.
+// sealAudit seals every chain that ends with a row without the key, as earlier
+// releases wrote them: it appends a row under the key. Later additions or changes
+// of rows without a key are then detected.
 func sealAudit(ctx context.Context, store store, key rules.AuditKey, log *slog.Logger) error {
 	tenants, err := store.Tenants(ctx)
 	if err != nil {
 		return err
 	}
 	for _, tenant := range tenants {
-		rows, err := store.Tenant(tenant).Audited(ctx, port.AuditQuery{Limit: 2}) // the newest first
+		rows, err := store.Tenant(tenant).Audited(ctx, port.AuditQuery{Limit: 2}) // newest first
 		if err != nil {
 			return err
 		}
@@ -233,7 +234,7 @@ func sealAudit(ctx context.Context, store store, key rules.AuditKey, log *slog.L
 		if len(rows) == 2 {
 			before = rows[1].Hash
 		} else if len(rows) == 1 {
-			before = rows[0].Cut().Hash // if retention has left nothing else
+			before = rows[0].Cut().Hash // retention has deleted all earlier rows
 		}
 		switch {
 		case len(rows) == 0 || rules.Sum(key, rows[0], before) == rows[0].Hash:

@@ -17,8 +17,8 @@ import (
 	"parley/store/rules"
 )
 
-// audited is a store with so many records of two tenants, written under a key or
-// not.
+// audited fills a store with rows audit records for each of two tenants, written
+// with or without a key.
 func audited(t *testing.T, store []string, keyed bool, rows int) {
 	t.Helper()
 	auditedAt(t, store, keyed, rows, time.Now())
@@ -42,7 +42,7 @@ func auditedAt(t *testing.T, store []string, keyed bool, rows int, at time.Time)
 	}
 }
 
-// openedForAudit is a store that is open for writing, under its key.
+// openedForAudit opens a store for writing, under its key.
 func openedForAudit(t *testing.T, flags []string) store {
 	t.Helper()
 	s := &config.Store{DatabasePool: 2, DefaultTenant: "default", Data: flags[1]}
@@ -56,8 +56,8 @@ func openedForAudit(t *testing.T, flags []string) store {
 	return opened
 }
 
-// rehash changes a row of the default tenant and makes the rows after it fit
-// again, as far as that can be done without the key.
+// rehash changes a row of the default tenant and recomputes the hashes of the
+// rows after it, as far as an attacker without the key can.
 func rehash(t *testing.T, dir string, no int64) {
 	t.Helper()
 	s := reading(t, []string{"--data", dir})
@@ -90,7 +90,7 @@ func rehash(t *testing.T, dir string, no int64) {
 	}
 }
 
-// TestAForgedAuditIsFound: a changed row with the rest hashed again, anywhere.
+// TestAForgedAuditIsFound checks that a changed row is found anywhere in the chain, although the rest is hashed again.
 func TestAForgedAuditIsFound(t *testing.T) {
 	t.Parallel()
 	for _, no := range []int64{1, 2, 5} {
@@ -109,8 +109,8 @@ func TestAForgedAuditIsFound(t *testing.T) {
 	}
 }
 
-// TestAWholeAuditIsSaidToBe in one last line: how many rows, and since when they
-// are under the key.
+// TestAWholeAuditIsSaidToBe checks the last line of the output for intact chains:
+// the number of rows, and since when they are under the key.
 func TestAWholeAuditIsSaidToBe(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -133,8 +133,8 @@ func TestAWholeAuditIsSaidToBe(t *testing.T) {
 	}
 }
 
-// TestTheAuditNeedsItsKey, which verify finds like the server does, and never
-// makes.
+// TestTheAuditNeedsItsKey checks that verify finds the key in the same places
+// as the server, and never creates one.
 func TestTheAuditNeedsItsKey(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -163,8 +163,9 @@ func TestTheAuditNeedsItsKey(t *testing.T) {
 	mustRun(t, "", "audit", "verify", "--data", dir)
 }
 
-// TestAnAuditWithoutAKeyIsSealed by the first server that has one. What was
-// written before is verified as what it is; nothing without a key may follow.
+// TestAnAuditWithoutAKeyIsSealed checks that the first server with a key seals
+// the audit. Earlier rows are verified without a key; no row without a key may
+// follow.
 func TestAnAuditWithoutAKeyIsSealed(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, store []string) {
@@ -195,8 +196,8 @@ func TestAnAuditWithoutAKeyIsSealed(t *testing.T) {
 	})
 }
 
-// TestTheAuditIsKeptByARule: old records go, unless there is a legal hold; the rest verifies, and the record says what
-// went.
+// TestTheAuditIsKeptByARule checks that retention deletes old records, unless there is a legal hold. The remaining
+// chain verifies, and a record states what was deleted.
 func TestTheAuditIsKeptByARule(t *testing.T) {
 	t.Parallel()
 	for kind, fresh := range kinds {
@@ -237,12 +238,12 @@ func TestTheAuditIsKeptByARule(t *testing.T) {
 			}
 			refused(t, "tampered with", "", with(store, "audit", "verify", "--expect",
 				"default:40:"+strings.Repeat("0", 64))...)
-			served(t, store, func(string, string) {}) // it goes on
+			served(t, store, func(string, string) {}) // the server still appends to the chain
 			rows, err := reading(t, store).Tenant("default").AuditChain(t.Context(), 0, 1000)
 			if err != nil || rows[0].No != 41 {
 				t.Fatalf("%+v, %v", rows, err)
 			}
-			if kind == "sqlite" { // one more is gone than the record says
+			if kind == "sqlite" { // one more row is missing than the record states
 				db, err := sql.Open("sqlite", filepath.Join(store[1], "parley.db"))
 				if err != nil {
 					t.Fatal(err)
@@ -257,8 +258,8 @@ func TestTheAuditIsKeptByARule(t *testing.T) {
 	}
 }
 
-// TestAForgedCutIsFound: without the key, an attacker deletes the beginning of the audit and writes a record that says
-// retention has done it, anywhere in the table. An anchor in the deleted rows is not dropped.
+// TestAForgedCutIsFound: without the key, an attacker deletes the beginning of the audit and writes a record that
+// retention did it, anywhere in the table. An expected row among the deleted ones is still required.
 func TestAForgedCutIsFound(t *testing.T) {
 	t.Parallel()
 	for kind, fresh := range kinds {
@@ -296,7 +297,7 @@ func TestAForgedCutIsFound(t *testing.T) {
 					'system', '{"no":30,"hash":"%s","rows":30,"from":"2026-01-01T00:00:00Z","to":"2026-02-01T00:00:00Z"}', '%s'
 					FROM audit WHERE tenant = 'default' AND no = 31`, no, rows[29].Hash, zero))
 				found("a record with the number " + no)
-				s := openedForAudit(t, store) // nor does the server vouch for it with a record of its own
+				s := openedForAudit(t, store) // the server itself must not confirm the forged cut, either
 				n, _, err := s.TrimAudit(t.Context(), "default", time.Now().Add(-time.Hour), "", time.Now())
 				if parley.CodeOf(err) != parley.CodeCorrupt || n != 0 {
 					t.Errorf("with the number %s, the server cut %d rows: %v", no, n, err)

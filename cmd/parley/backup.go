@@ -29,7 +29,7 @@ type backupCommand struct {
 	Keep  int           `placeholder:"N" help:"With --to: once a new file is verified, delete all but the newest N."`
 }
 
-// shortestBackup is between two backups: each reads the whole database.
+// shortestBackup is the shortest interval between two backups: each backup reads the whole database.
 const shortestBackup = time.Minute
 
 func (c *backupCommand) Help() string {
@@ -44,7 +44,7 @@ Example:
   $ parley backup --to /backups --every 1h --keep 24`
 }
 
-// wrong says what is wrong with the flags.
+// wrong describes a mistake in the flags. It is empty if there is none.
 func (c *backupCommand) wrong() string {
 	switch {
 	case c.File == "" && c.To == "":
@@ -79,7 +79,7 @@ func (c *backupCommand) Run(p *program) error {
 		began := time.Now()
 		err := c.writeInto(ctx, p, began)
 		if c.Every > 0 && ctx.Err() != nil {
-			return nil // it was asked to stop
+			return nil // the command was stopped
 		}
 		if err != nil || c.Every == 0 {
 			return err
@@ -92,10 +92,10 @@ func (c *backupCommand) Run(p *program) error {
 	}
 }
 
-// A backupName is that of a file that this command wrote into a folder, or began to.
+// backupName matches the names of complete and unfinished files that this command writes into a folder.
 var backupName = regexp.MustCompile(`^parley-\d{8}T\d{6}\.\d{3}Z\.(db|dump)(\.part)?$`)
 
-// writeInto writes one backup into the folder. If it is good, old ones go.
+// writeInto writes one backup into the folder. If it succeeds, old backups are deleted.
 func (c *backupCommand) writeInto(ctx context.Context, p *program, at time.Time) error {
 	if info, err := os.Stat(c.To); err != nil || !info.IsDir() {
 		return &parley.Error{Code: parley.CodeInvalid, Err: err, Message: "--to " + c.To + " is no folder. Nothing was " +
@@ -113,9 +113,9 @@ func (c *backupCommand) writeInto(ctx context.Context, p *program, at time.Time)
 	return errors.Join(err, c.report(at, err))
 }
 
-// prune deletes all but the newest backups, and what backups that were cut off have left.
+// prune deletes all but the newest backups, and unfinished files of interrupted backups.
 func (c *backupCommand) prune() error {
-	entries, err := os.ReadDir(c.To) // by name, which is by time
+	entries, err := os.ReadDir(c.To) // sorted by name, which is by time
 	if err != nil {
 		return err
 	}
@@ -140,14 +140,14 @@ func (c *backupCommand) prune() error {
 	return nil
 }
 
-// report writes how the last backup went, as a file for the textfile collector of Prometheus' node exporter.
+// report writes the result of the last backup to a file for the textfile collector of Prometheus' node exporter.
 func (c *backupCommand) report(at time.Time, failed error) error {
 	file := filepath.Join(c.To, "parley-backup.prom")
 	const success = "parley_backup_last_success_timestamp_seconds "
 	last, good := "", 1
 	if failed == nil {
 		last = fmt.Sprintf("%s%d\n", success, at.Unix())
-	} else if before, err := os.ReadFile(file); err == nil { // the last good one stays
+	} else if before, err := os.ReadFile(file); err == nil { // keep the time of the last good backup
 		good = 0
 		lines := strings.SplitAfter(string(before), "\n")
 		if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, success) }); i >= 0 {
@@ -165,7 +165,7 @@ func (c *backupCommand) report(at time.Time, failed error) error {
 	return os.Rename(part, file)
 }
 
-// write writes one backup and verifies it. A file under its own name is a good backup.
+// write writes one backup and verifies it. A file gets its final name only after it was verified.
 func (c *backupCommand) write(ctx context.Context, p *program, file string) error {
 	copied, verified := c.sqlite, sqlite.VerifyBackup
 	if c.DatabaseURL != "" {
@@ -203,7 +203,7 @@ func (c *backupCommand) sqlite(ctx context.Context, part string) error {
 func (c *backupCommand) postgres(ctx context.Context, part string) error {
 	address, err := url.Parse(string(c.DatabaseURL))
 	if err != nil {
-		return err // Check has found it good
+		return err // Check has already found the address valid
 	}
 	password, _ := address.User.Password()
 	query := address.Query()
@@ -228,12 +228,12 @@ func (c *backupCommand) postgres(ctx context.Context, part string) error {
 	return failedProgram(cmd, "use a role that row-level security does not bind; see docs/operating.md")
 }
 
-// readDump has pg_restore read the whole of a dump.
+// readDump has pg_restore read a whole dump.
 func readDump(ctx context.Context, part string) error {
 	return failedProgram(exec.CommandContext(ctx, "pg_restore", "--file="+os.DevNull, part), "")
 }
 
-// failedProgram runs a program of PostgreSQL and says how it failed.
+// failedProgram runs a program of PostgreSQL and describes how it failed.
 func failedProgram(cmd *exec.Cmd, hint string) error {
 	out, err := cmd.CombinedOutput()
 	name := filepath.Base(cmd.Args[0])
@@ -249,7 +249,7 @@ func failedProgram(cmd *exec.Cmd, hint string) error {
 	return nil
 }
 
-// size is a number of bytes for people.
+// size formats a number of bytes.
 func size(n uint64) string {
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
 	f, unit := float64(n), 0

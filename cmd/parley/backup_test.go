@@ -18,13 +18,13 @@ import (
 	"parley/store/storetest"
 )
 
-// TestRestoreDrill: backups are made while agents answer. The last one is restored into an empty store, where every log
-// is sound and the beginning of what the server had in the end.
+// TestRestoreDrill makes backups while agents answer, and restores the last one into an empty store. Every restored log
+// must be sound and a prefix of the server's final log.
 func TestRestoreDrill(t *testing.T) {
 	for kind, empty := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			if kind == "postgres" { // no test minds that all of them find its programs
+			if kind == "postgres" { // PATH changes for all tests, which does not affect them
 				bin := filepath.Dir(pgtest.Program(t, "pg_dump"))
 				if err := os.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
 					t.Fatal(err)
@@ -65,7 +65,7 @@ func restoreDrill(t *testing.T, kind string, store, other []string) {
 		backups[1]).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for { // the copy has a server that was alive, which is forgotten after 10 s
+	for { // the copy still lists its server as alive, for up to 10 s
 		_, err := run(t, "", with(other, "migrate", "--restored")...)
 		if err == nil {
 			break
@@ -95,7 +95,7 @@ func restoreDrill(t *testing.T, kind string, store, other []string) {
 	}
 }
 
-// logsOf reads every log of a store.
+// logsOf returns every log of a store.
 func logsOf(t *testing.T, store []string) map[parley.SessionID][]parley.Event {
 	t.Helper()
 	r := reading(t, store)
@@ -120,7 +120,7 @@ func logsOf(t *testing.T, store []string) map[parley.SessionID][]parley.Event {
 	return all
 }
 
-// backupsIn lists the backups in a folder, oldest first.
+// backupsIn returns the backups in a folder, oldest first.
 func backupsIn(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -147,8 +147,8 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// TestABackupThatFails: it exits with an error and says so in the file for Prometheus. The last good backup and the
-// files of others stay; what a backup that was cut off has left goes with the next good one.
+// TestABackupThatFails checks that a failed backup exits with an error and reports it in the file for Prometheus. The
+// last good backup and unrelated files stay. The next good backup deletes what an interrupted backup left.
 func TestABackupThatFails(t *testing.T) {
 	t.Parallel()
 	store, dir := kinds["sqlite"](t), storetest.Dir(t)
@@ -186,7 +186,7 @@ func TestABackupThatFails(t *testing.T) {
 	}
 }
 
-// TestBackupEvery: the first backup is made at once, and stopping is no failure.
+// TestBackupEvery checks that the first backup is made at once, and that stopping the command is no failure.
 func TestBackupEvery(t *testing.T) {
 	t.Parallel()
 	store, dir := kinds["sqlite"](t), storetest.Dir(t)

@@ -15,7 +15,7 @@ import (
 
 // A banner tells the person who started a server in a terminal what to do next.
 type banner struct {
-	address string // to open in a browser on this machine
+	address string // URL to open in a browser on this machine
 	model   string
 	agents  []string
 	data    string
@@ -62,8 +62,9 @@ Ctrl-C stops the server.
 `, b.address, chat, b.model, strings.Join(b.agents, ", "), b.data, warning)
 }
 
-// browse opens an address in the browser of the person who started the server. It
-// has ended when the channel is closed: soon after ctx ends, at the latest.
+// browse opens an address in the browser of the person who started the server. The
+// returned channel is closed when the browser program has ended, soon after ctx
+// ends at the latest.
 func browse(ctx context.Context, address string, log *slog.Logger) chan struct{} {
 	command := []string{"xdg-open", address}
 	switch runtime.GOOS {

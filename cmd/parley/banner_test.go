@@ -16,7 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newTerminal is a terminal: what is written to screen is read from lines.
+// newTerminal returns a terminal: text that is written to screen is read from
+// lines.
 func newTerminal(t *testing.T) (screen *os.File, lines *bufio.Reader) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -42,7 +43,8 @@ func newTerminal(t *testing.T) (screen *os.File, lines *bufio.Reader) {
 	return screen, bufio.NewReader(master)
 }
 
-// A logWatch keeps a log, and closes a channel when a text is first logged.
+// A logWatch keeps a log, and closes a channel when the log first contains a given
+// text.
 type logWatch struct {
 	bytes.Buffer
 	text   string
@@ -59,7 +61,8 @@ func (w *logWatch) Write(line []byte) (int, error) {
 	return w.Buffer.Write(line)
 }
 
-// servedTo runs a server whose stdout is given, until stop. The log may be read then.
+// servedTo runs a server with the given stdout until stop is called. The log may be
+// read after stop.
 func servedTo(t *testing.T, stdout io.Writer, log *logWatch, args ...string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -76,7 +79,8 @@ func servedTo(t *testing.T, stdout io.Writer, log *logWatch, args ...string) (st
 	return stop
 }
 
-// TestABannerOnATerminal has what a person needs first. The log stays as it is.
+// TestABannerOnATerminal checks that the banner shows the first steps, and that the
+// log does not change.
 func TestABannerOnATerminal(t *testing.T) {
 	t.Parallel()
 	screen, lines := newTerminal(t)
@@ -109,7 +113,8 @@ func TestABannerOnATerminal(t *testing.T) {
 	}
 }
 
-// TestNoBannerInAPipe: programs that start a server read its log alone.
+// TestNoBannerInAPipe checks that programs that start a server get its log and no
+// banner.
 func TestNoBannerInAPipe(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
@@ -126,8 +131,9 @@ func TestNoBannerInAPipe(t *testing.T) {
 	}
 }
 
-// TestOpenOpensABrowser: the program that opens addresses gets the server's; if it
-// fails, the log says so and the server goes on.
+// TestOpenOpensABrowser checks that the program for opening addresses gets the
+// server's address. If that program fails, the log says so and the server keeps
+// running.
 func TestOpenOpensABrowser(t *testing.T) { // not in parallel: it changes PATH
 	if runtime.GOOS != "linux" {
 		t.Skip("the program has another name here")
@@ -144,7 +150,7 @@ func TestOpenOpensABrowser(t *testing.T) { // not in parallel: it changes PATH
 	}
 	log := watchFor("no browser was opened")
 	stop := servedTo(t, io.Discard, log, "--open", "--data", t.TempDir())
-	opened, err := os.ReadFile(told) // waits for the script
+	opened, err := os.ReadFile(told) // wait for the script
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,8 +42,8 @@ type benchRunCommand struct {
 	Folder      string   `type:"path" placeholder:"DIR" help:"Folder for the data of the servers, on the disk to be measured (default: the folder for temporary files)."`
 }
 
-// Run measures until everything was measured or a signal ends it, and then prints
-// what there is. It fails if a scenario did.
+// Run measures all scenarios, or stops at a signal, and prints the results so far.
+// It fails if a scenario failed.
 func (c *benchRunCommand) Run(p *program) error {
 	ctx, stop := signal.NotifyContext(p.ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -91,7 +91,8 @@ func (c *benchRunCommand) options(p *program) (o bench.Options, err error) {
 		Progress: p.stderr}, nil
 }
 
-// openBenchStore opens the store of a data folder, or of a database if there is one.
+// openBenchStore opens the store of a data folder, or of a database if one is
+// named.
 func openBenchStore(ctx context.Context, data, database string) (port.Store, error) {
 	opened, _, err := openStore(ctx, &config.Store{Data: data, DatabaseURL: config.SecretURL(database),
 		DatabasePool:  16,
@@ -128,8 +129,8 @@ type benchCheckCommand struct {
 	File string `arg:"" type:"path" help:"Report that parley bench run --json wrote."`
 }
 
-// Run fails if something was lost, doubled or out of order. A goal that is not met
-// is no failure: it depends on the machine.
+// Run fails if events were lost, duplicated or out of order. A missed goal is no
+// failure, because it depends on the machine.
 func (c *benchCheckCommand) Run(p *program) error {
 	report, err := bench.ReadReport(c.File)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-// TestBenchSmoke runs every scenario with small numbers, for exactness and not for
-// speed, and the reports that follow from it.
+// TestBenchSmoke runs every scenario with small numbers and makes the reports. It
+// checks correctness, not speed.
 func TestBenchSmoke(t *testing.T) {
 	t.Parallel()
 	if racing {
@@ -68,8 +68,8 @@ func smoke(t *testing.T, scenario, transport string) {
 	}
 }
 
-// TestBenchOnPostgres: each scenario has a database of its own, which is gone
-// afterwards.
+// TestBenchOnPostgres checks that each scenario has its own database, which is
+// deleted afterwards.
 func TestBenchOnPostgres(t *testing.T) {
 	t.Parallel()
 	if racing {
@@ -99,8 +99,8 @@ func TestBenchOnPostgres(t *testing.T) {
 	}
 }
 
-// TestBenchAgainstARunningServer: the server asks the mock model of the bench, and
-// scenarios that need a server of their own say so.
+// TestBenchAgainstARunningServer checks that the server calls the mock model of the
+// bench, and that scenarios that need their own server say so.
 func TestBenchAgainstARunningServer(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -129,7 +129,8 @@ func TestBenchAgainstARunningServer(t *testing.T) {
 	}
 }
 
-// TestBenchRefusesMistakes: mistakes are told before anything is measured.
+// TestBenchRefusesMistakes checks that mistakes are reported before the first
+// measurement.
 func TestBenchRefusesMistakes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -22,17 +22,17 @@ import (
 	"parley/store/rules"
 )
 
-// The parts of a server in the order of their start. They are closed in reverse:
-// first nothing new begins and runs reach a boundary or are cut; then clients and
-// webhooks get the last of it, and clients are told to come back; then the store
-// is closed.
+// The parts of a server in the order of their start. They are closed in reverse
+// order. First no new work begins, and runs reach a boundary or are cut. Then
+// clients and webhooks get the last events, and clients are told to reconnect. The
+// store is closed last.
 var (
 	baseParts = []string{"models", "model check", "listener", "profiles", "metrics", "sandbox", "store", "entrance", "setups",
 		"remote agents", "nodes", "connections", "http", "mcp clients", "webhooks", "feed", "traces", "mcp servers"}
 	workParts = []string{"engine", "files", "memory", "readiness"}
 )
 
-// A host is a server that is whole. Nothing of it runs before start.
+// A host is a complete server. None of its background work runs before start.
 type host struct {
 	base, work parts
 	failed     <-chan error // receives an error if the server can no longer serve
@@ -43,14 +43,15 @@ type host struct {
 	log        *slog.Logger
 }
 
-// inAdvance begins something, and returns a function that waits for it.
+// inAdvance starts do in a goroutine, and returns a function that waits for its end.
 func inAdvance(do func()) (wait func()) {
 	var begun sync.WaitGroup
 	begun.Go(do)
 	return begun.Wait
 }
 
-// openChecked opens the store as a part, with the key that it was first served with, and continues its audit.
+// openChecked opens the store as a part, checks that the server's key is the one that the store was first served with,
+// and continues the audit.
 func openChecked(ctx context.Context, c *config.Settings, at net.Addr, made *parts, log *slog.Logger) (store, []byte,
 	error) {
 	s, key, err := openServed(ctx, c, at, log)
@@ -70,7 +71,7 @@ func openChecked(ctx context.Context, c *config.Settings, at net.Addr, made *par
 	})
 }
 
-// guarded is the store of all sessions, with the parts that decide who may use it and what may enter it.
+// guarded is the store of all sessions, with the parts that control access and screen content.
 type guarded struct {
 	store    store
 	key      []byte
@@ -96,7 +97,7 @@ func openSessions(ctx context.Context, c *config.Settings, at net.Addr, rule hoo
 }
 
 // build makes every part of a server, and is the only place that knows all of them.
-// If it fails, it closes those that it has made.
+// If it fails, it closes the parts that it has made.
 func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog.Logger) (_ *host, err error) {
 	var made parts
 	defer func() {
@@ -131,7 +132,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	}
 	made.add("setups", setups)
 
-	// What agents reach outside, and what is told outside.
+	// The connections of agents to the outside, and the webhooks.
 	outside, err := equip(c, projects, sentinel, rule.Dial, log, ports.all...)
 	if err != nil {
 		return nil, err
@@ -190,7 +191,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	web := newWeb(c, ports.main, r, guard, store, cluster, meter, log)
 	made.add("http", web)
 	made.add("mcp clients", r.mcp)
-	// From the same moment on nothing new begins, and everybody is told.
+	// From here on no new work begins, and all clients are told.
 	made.add("readiness", onClose(func() { door.Drain(); web.Drain() }))
 	base, work := made.ordered()
 	return &host{base: base, work: work, failed: web.Failed(), conns: conns, drain: c.Drain, log: log,
@@ -198,7 +199,7 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		banner: newBanner(c, at, projects, models)}, nil
 }
 
-// newDialects makes every wire protocol, and the routes that serve them.
+// newDialects makes every wire protocol, and their routes.
 func newDialects(c *config.Settings, s shared, projects []*project, models *provider.Models, at net.Addr,
 	cluster *nodes, setups *setups, rule hookRules) routes {
 	bus := newEventBus(c, s, models.Provider, at)

@@ -88,7 +88,7 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-// replaceCapture replaces the block behind the mark of a capture.
+// replaceCapture replaces the block that follows the mark of a capture.
 func replaceCapture(t *testing.T, page, name, text string) string {
 	mark := "<!-- capture " + name + " -->\n"
 	before, after, ok := strings.Cut(page, mark)
@@ -105,7 +105,7 @@ func replaceCapture(t *testing.T, page, name, text string) string {
 	return before + mark + "```text\n" + strings.Join(lines, "\n") + "\n```\n" + after
 }
 
-// A still is a screen with its control sequences, and how long it is shown.
+// A still is a screen with its control sequences, and the time for which it is shown.
 type still struct {
 	screen  string
 	seconds float64
@@ -126,7 +126,7 @@ var (
 		"#000000"}}
 )
 
-// colour is one of the 256 colours of a terminal.
+// colour returns one of the 256 colours of a terminal.
 func (s colourScheme) colour(n int) string {
 	switch {
 	case n < 16:
@@ -147,7 +147,7 @@ func (s colourScheme) colour(n int) string {
 
 const cellWidth, cellHeight = 8.43, 18.0
 
-// drawing is an SVG of screens that follow each other for ever.
+// drawing returns an SVG that shows the given screens in an endless loop.
 func drawing(width, height int, s colourScheme, frames ...still) string {
 	total := 0.0
 	for _, f := range frames {
@@ -161,12 +161,12 @@ func drawing(width, height int, s colourScheme, frames ...still) string {
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" rx="8" fill="%s"/>`+"\n", s.back)
 	at := 0.0
 	for i, f := range frames {
-		if i < len(frames)-1 { // viewers that do not animate show the last one
+		if i < len(frames)-1 { // viewers without animation show the last one
 			b.WriteString(`<g display="none">`)
 		} else {
 			b.WriteString("<g>")
 		}
-		if len(frames) > 1 { // it is shown from its time on until the next
+		if len(frames) > 1 { // visible from its own time until the next frame
 			from, to := at/total, (at+f.seconds)/total
 			fmt.Fprintf(&b, `<animate attributeName="display" values="none;inline;none" keyTimes="0;%.4f;%.4f" `+
 				`dur="%.1fs" calcMode="discrete" repeatCount="indefinite"/>`, from, min(to, 1), total)
@@ -184,7 +184,7 @@ func drawing(width, height int, s colourScheme, frames ...still) string {
 
 var sgr = regexp.MustCompile("\x1b\\[([0-9;]*)m")
 
-// line draws the parts of a line, each at its column.
+// line draws each part of a line at its column.
 func (s colourScheme) line(b *strings.Builder, x, y float64, line string) {
 	front, bold, dim := s.front, false, false
 	column := 0

@@ -10,20 +10,20 @@ import (
 	"parley"
 )
 
-// A carrier is a client with which a person goes on with a conversation. say sends a message to the session and returns
-// what the person sees of the answer.
+// A carrier is a client in which a person continues a conversation. say sends a message to the session and returns the
+// answer as the person sees it.
 type carrier struct {
 	name string
 	say  func(c *conversation, runs int, text string) (seen string)
 }
 
-// inConsole sends and follows as the console does: by the native protocol.
+// inConsole sends and follows with the native protocol, as the console does.
 var inConsole = carrier{"console", func(c *conversation, runs int, text string) (seen string) {
 	c.say(text)
 	return answerOf(c, runs)
 }}
 
-// answerOf is the answer of a run.
+// answerOf returns the answer of a run.
 func answerOf(c *conversation, runs int) string {
 	c.until("RunFinished", runs)
 	b, ok := c.until("OutputFinished", runs).Body.(parley.OutputFinished)
@@ -33,20 +33,20 @@ func answerOf(c *conversation, runs int) string {
 	return b.Text
 }
 
-// inRun is parley run, as a script uses it.
+// inRun uses parley run, as a script does.
 var inRun = carrier{"run", func(c *conversation, _ int, text string) string {
 	return inProcess(c.t, "", "run", "--server", c.addr, "--session", c.session, text)
 }}
 
-// inChat is the line mode of parley chat.
+// inChat uses the line mode of parley chat.
 var inChat = carrier{"chat", func(c *conversation, _ int, text string) string {
 	return inProcess(c.t, text+"\n", "chat", "--server", c.addr, "--thread", c.session)
 }}
 
-// inScreen is the full screen of parley chat, which stays open while other clients go on with the conversation. It is nil
-// where no screen can be driven.
+// inScreen uses the full screen of parley chat, which stays open while other clients continue the conversation. It
+// returns nil if tmux is missing or the tests are short.
 func inScreen(t *testing.T, addr, session string) *carrier {
-	if _, err := exec.LookPath("tmux"); err != nil || testing.Short() { // another process does the work
+	if _, err := exec.LookPath("tmux"); err != nil || testing.Short() { // most of the work happens in another process
 		return nil
 	}
 	u := newScreen(t, 90, 60, nil, "--server", addr, "--thread", session)
@@ -59,7 +59,7 @@ func inScreen(t *testing.T, addr, session string) *carrier {
 	}}
 }
 
-// inProcess runs a command in this process, and returns its standard output.
+// inProcess runs a command in this process and returns its standard output.
 func inProcess(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	var out, progress strings.Builder
@@ -70,8 +70,9 @@ func inProcess(t *testing.T, stdin string, args ...string) string {
 	return out.String()
 }
 
-// TestAConversationIsCarried: a person begins in the console, goes on with the full screen, parley run and the line mode
-// of parley chat, and comes back. Every client has the whole conversation, and the console has seen all of it.
+// TestAConversationIsCarried: a person begins in the console, continues with the full screen, parley run and the line
+// mode of parley chat, and returns to the console. Every client shows the whole conversation, and the console has
+// received all of it.
 func TestAConversationIsCarried(t *testing.T) {
 	t.Parallel()
 	served(t, kinds["sqlite"](t), func(addr, _ string) {

@@ -10,8 +10,8 @@ import (
 	"parley"
 )
 
-// TestChangesAreReported: what an agent did to a project is told at the end of its
-// run, whatever the server went through meanwhile.
+// TestChangesAreReported checks that the end of a run reports the agent's changes
+// to the project, even if the server was restarted meanwhile.
 func TestChangesAreReported(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -24,7 +24,7 @@ func TestChangesAreReported(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(workspace, "mine.txt"), []byte("mine\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// The server's data is in the workspace, and no business of anybody.
+	// The server's data is in the workspace and must not be reported.
 	args := []string{"--listen", "127.0.0.1:0", "--data", filepath.Join(workspace, "var"), "--workspace", workspace,
 		"--drain", "1ms"}
 	if err := os.MkdirAll(filepath.Join(workspace, "var"), 0o700); err != nil {

@@ -21,10 +21,10 @@ import (
 	"parley/client"
 )
 
-// chatCommand is a session in a terminal: a line in, and everything the agent
-// does about it out. It follows the session's log by its cursor, so it comes back
-// by itself when the server goes away, and prints nothing twice; what the server
-// may not have got it sends again, under the same id.
+// chatCommand is a session in a terminal: it reads a line and prints everything
+// that the agent does in response. It follows the session's log with a cursor, so
+// it reconnects by itself and prints nothing twice. Inputs that may not have
+// reached the server are sent again under the same id.
 type chatCommand struct {
 	Server  string `placeholder:"URL" help:"Address of the server (default: $PARLEY_SERVER, or the server of this folder, or http://127.0.0.1:8080, or a server that the chat starts for itself)."`
 	Thread  string `placeholder:"ID" aliases:"session" help:"Thread to continue, by its id or the beginning of it (default: a new thread)."`
@@ -98,15 +98,15 @@ func (c chatCommand) Run(p *program) error {
 		again += " --server " + c.Server
 	}
 	fmt.Fprintf(p.stdout, "\nGo on with: %s\n", again)
-	if err == nil && t.patient && t.failure != "" { // a script asks for the exit code
+	if err == nil && t.patient && t.failure != "" { // a script reads the exit code
 		err = fmt.Errorf("the last message was not answered: %s", t.failure)
 	}
 	return err
 }
 
-// thread finds the session of the chat, and sets the project of a new one, as in the full screen. in says in which
-// project it is, if the server has several. elsewhere is as in projectHere. If the server does not say which projects it
-// has, the chat fails later, or goes on without one.
+// thread finds the session of the chat, and sets the project of a new one, as in the full screen. If the server has
+// several projects, in is a text that names the project. elsewhere is as in projectHere. If the server does not list
+// its projects, the chat continues without one or fails later.
 func (c *chatCommand) thread(p *program) (session parley.SessionID, in, elsewhere string, err error) {
 	to, err := p.newClient(c.Server, serverFlags{Token: c.Token})
 	if err != nil {
@@ -118,7 +118,7 @@ func (c *chatCommand) thread(p *program) (session parley.SessionID, in, elsewher
 		session = parley.SessionID(uuid.NewString())
 	} else if session, err = sessionNamed(p.ctx, to, c.Thread); err != nil {
 		return "", "", "", err
-	} else if s, err := to.Session(p.ctx, session); err == nil { // an earlier thread has its project
+	} else if s, err := to.Session(p.ctx, session); err == nil { // an existing thread has a project
 		project = s.Project
 	}
 	if c.Thread == "" || c.Project != "" {
@@ -132,13 +132,13 @@ func (c *chatCommand) thread(p *program) (session parley.SessionID, in, elsewher
 	return session, in, elsewhere, nil
 }
 
-// isTerminal reports whether a person sits at a stream. Other devices, such as /dev/null, are no terminals.
+// isTerminal reports whether a stream is a terminal. Other devices, such as /dev/null, are no terminals.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(f.Fd())
 }
 
-// readLines ends with the program: nothing interrupts reading a terminal.
+// readLines stops delivering lines when the program ends. A read from a terminal cannot be interrupted.
 func readLines(ctx context.Context, r io.Reader) <-chan string {
 	lines := make(chan string)
 	go func() {
@@ -160,24 +160,24 @@ func readLines(ctx context.Context, r io.Reader) <-chan string {
 	return lines
 }
 
-// A chat is one person at one session.
+// A chat is the conversation of one person in one session.
 type chat struct {
 	terminal
 	chatCommand
-	in         string // says in which project; empty: the server has only one
+	in         string // text that names the project; empty if the server has only one
 	server     *serverClient
-	lines      <-chan string // nil when the person has nothing more to say
+	lines      <-chan string // nil after the end of the input
 	interrupts <-chan os.Signal
-	patient    bool // nobody watches: a line is for when what came before it has ended
+	patient    bool // not interactive: each line waits until the previous inputs have ended
 	sent       []*input
-	reached    bool   // the server, once
-	failure    string // why the last message was not answered; empty: it was, or the person stopped it
+	reached    bool   // the server was reached once
+	failure    string // why the last message was not answered; empty if it was answered or the person stopped it
 }
 
-// An input that has not ended.
+// An input is a message whose run has not ended.
 type input struct {
 	id, content string
-	taken       bool // the server has it
+	taken       bool // the server has accepted it
 }
 
 var errLeft = errors.New("the person left")
@@ -235,7 +235,7 @@ func (t *chat) connected(ctx context.Context) (entered bool, err error) {
 	return true, t.talk(ctx, stream)
 }
 
-// unlessInterrupted has Ctrl-C end what takes long.
+// unlessInterrupted runs do until it ends or the person presses Ctrl-C.
 func (t *chat) unlessInterrupted(cancel func(), do func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
@@ -249,16 +249,16 @@ func (t *chat) unlessInterrupted(cancel func(), do func() error) error {
 	}
 }
 
-// talk goes on until the person leaves or the connection is lost.
+// talk handles events and lines until the person leaves or the connection is lost.
 func (t *chat) talk(ctx context.Context, stream *eventStream) error {
 	defer stream.close()
 	for _, in := range slices.Clone(t.sent) {
-		if err := t.ask(ctx, in); err != nil { // if the server has it, this changes nothing
+		if err := t.ask(ctx, in); err != nil { // if the server has the input already, this changes nothing
 			return err
 		}
 	}
 	t.ready()
-	stopping := false // Ctrl-C was pressed, and nothing has happened since
+	stopping := false // Ctrl-C was pressed, and no event or line has come since
 	for {
 		lines := t.lines
 		if t.patient && len(t.sent) > 0 && t.card() == nil {
@@ -297,14 +297,14 @@ func (t *chat) talk(ctx context.Context, stream *eventStream) error {
 	}
 }
 
-// ready shows that it is the person's turn, if it is.
+// ready shows the prompt if no input, run or card is open.
 func (t *chat) ready() {
 	if len(t.sent) == 0 && t.open == 0 && t.card() == nil {
 		t.prompt()
 	}
 }
 
-// heard shows an event, and forgets inputs that have ended.
+// heard shows an event, and removes inputs that have ended.
 func (t *chat) heard(e parley.Event) {
 	if in, ok := e.Body.(parley.InputReceived); ok && e.Session == t.session && !t.mine(in.Request) {
 		t.line()
@@ -332,8 +332,8 @@ func (t *chat) heard(e parley.Event) {
 	}
 }
 
-// answeredOrStopped are the outcomes of a run that did not fail: the agent or the
-// person ended it.
+// answeredOrStopped are the outcomes of runs that did not fail: the agent finished,
+// or the person stopped it.
 var answeredOrStopped = map[parley.Outcome]bool{parley.Completed: true, parley.Cancelled: true, parley.Denied: true}
 
 func (t *chat) mine(request string) bool {
@@ -344,7 +344,7 @@ func (t *chat) forget(requests ...string) {
 	t.sent = slices.DeleteFunc(t.sent, func(in *input) bool { return slices.Contains(requests, in.id) })
 }
 
-// ask sends an input until the server has taken it. What it refuses has ended.
+// ask sends an input unless the server has accepted it. An input that the server refuses is removed.
 func (t *chat) ask(ctx context.Context, in *input) error {
 	if in.taken {
 		return nil
@@ -365,8 +365,8 @@ func (t *chat) ask(ctx context.Context, in *input) error {
 	return err
 }
 
-// enter sends what the person typed: an answer to the card that waits, or
-// something new.
+// enter sends a line that the person typed: an answer to the open card, or a
+// new message.
 func (t *chat) enter(ctx context.Context, line string) error {
 	t.typed()
 	card := t.card()
@@ -382,11 +382,11 @@ func (t *chat) enter(ctx context.Context, line string) error {
 	asked := *card
 	body := t.answer(line)
 	if body == nil {
-		return nil // it needs more
+		return nil // the card needs more answers
 	}
 	err := t.server.post(ctx, asked.path(), "", body)
 	if r, is := errors.AsType[*refusal](err); is {
-		// Answered elsewhere meanwhile: the log says how.
+		// Another client has answered the card; the log shows the answer.
 		t.say("(" + r.Error() + ")\n")
 		return nil
 	}
@@ -396,7 +396,7 @@ func (t *chat) enter(ctx context.Context, line string) error {
 	return err
 }
 
-// interrupt stops what is going on; if nothing is, it says how to leave.
+// interrupt cancels the current run or the oldest input. If there is none, it prints how to leave.
 func (t *chat) interrupt(ctx context.Context) error {
 	body := map[string]any{}
 	switch {
@@ -411,7 +411,7 @@ func (t *chat) interrupt(ctx context.Context) error {
 	}
 	err := t.server.post(ctx, "/sessions/"+t.Thread+"/cancel", "", body)
 	if _, is := errors.AsType[*refusal](err); is {
-		return nil // it has just ended
+		return nil // the run has just ended
 	}
 	return err
 }

@@ -19,17 +19,17 @@ import (
 	"parley/port"
 )
 
-// A fakeLog is a server with one session, whose events a test makes.
+// A fakeLog is a server with one session, whose events the test appends.
 type fakeLog struct {
 	*httptest.Server
 	mu     sync.Mutex
 	events []parley.Event
-	deaf   int           // posts of inputs that get no answer
-	posted chan string   // path, key and body
-	more   chan struct{} // closed and replaced when there is an event
+	deaf   int           // how many more inputs the server leaves unanswered
+	posted chan string   // path, key and body of each request
+	more   chan struct{} // closed and replaced when an event is appended
 }
 
-// call is an event that asks for a call of a tool.
+// call appends a request for a tool call.
 func (f *fakeLog) call(session, tool, arguments string) parley.CallID {
 	return parley.CallID(f.event(session, parley.ToolCallRequested{Name: tool, Arguments: arguments}))
 }
@@ -52,7 +52,7 @@ func newFakeLog(t *testing.T, session string) *fakeLog {
 					string(raw)
 			}
 			if deaf {
-				panic(http.ErrAbortHandler) // it dies with what it was told
+				panic(http.ErrAbortHandler) // the connection breaks after the input has arrived
 			}
 			w.WriteHeader(http.StatusAccepted)
 		case strings.HasSuffix(r.URL.Path, "/log") && r.Header.Get("Accept") == "text/event-stream":
@@ -73,7 +73,7 @@ func (f *fakeLog) all() []parley.Event {
 	return f.events[:len(f.events):len(f.events)]
 }
 
-// event appends one.
+// event appends an event.
 func (f *fakeLog) event(session string, body parley.EventBody) parley.Seq {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -105,7 +105,7 @@ func (f *fakeLog) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// begin has a run answer what was posted last.
+// begin appends the start of a run that answers the last posted input.
 func (f *fakeLog) begin(session, posted string) {
 	var in struct{ Content, Request string }
 	_, body, _ := strings.Cut(posted, "{")
@@ -118,8 +118,8 @@ func (f *fakeLog) begin(session, posted string) {
 
 const thread = "3f0c1a52-0a1e-4c6e-9f5e-2b7d7a3c9e10"
 
-// TestChatAsksAgain: a server that dies with what it was just told gets it again,
-// under the same id, when it is back.
+// TestChatAsksAgain checks that the chat sends an input again, under the same id,
+// if the server dies before it has answered.
 func TestChatAsksAgain(t *testing.T) {
 	t.Parallel()
 	f := newFakeLog(t, thread)
@@ -142,8 +142,8 @@ func TestChatAsksAgain(t *testing.T) {
 	c.leave()
 }
 
-// TestChatShowsTheWork: calls, live output, cards and costs, also of an agent
-// below; and what is asked is answered to the letter.
+// TestChatShowsTheWork checks that the chat shows calls, live output, cards and
+// costs, also of a sub-agent, and sends the answers to cards exactly as typed.
 func TestChatShowsTheWork(t *testing.T) {
 	t.Parallel()
 	f := newFakeLog(t, thread)
@@ -169,7 +169,7 @@ func TestChatShowsTheWork(t *testing.T) {
 		"[e]xplain, [s]top: ")
 	c.enter("yes please")
 	seesNext(t, c, "Answer y, a, n, e or s: ")
-	c.enter("l") // no rule was offered
+	c.enter("l") // the card offers no rule for similar calls
 	seesNext(t, c, "Answer y, a, n, e or s: ")
 	c.enter("e")
 	if got := <-f.posted; got != fmt.Sprintf(`/approvals/%s.%d  {"decision":"explain"}`, thread, card) {
@@ -207,7 +207,8 @@ func TestChatShowsTheWork(t *testing.T) {
 	id = f.call(thread, "delegate", `{"agent_id":"tester","task":"test it"}`)
 	showsAChild(t, f, c, id)
 
-	// Settled by somebody else, a card is taken away and the next one asked.
+	// If another client settles a card, the chat withdraws it and shows the next
+	// one.
 	first, second := f.call(thread, "write_file", `{}`), f.call(thread, "write_file", `{}`)
 	one := f.event(thread, parley.ApprovalRequested{Call: first, Name: "write_file", Show: "first"})
 	f.event(thread, parley.ApprovalRequested{Call: second, Name: "write_file", Show: "second"})
@@ -263,8 +264,9 @@ func seesNext(t *testing.T, c *person, want string) {
 	}
 }
 
-// TestChatIsStopped: Ctrl-C cancels what is going on, and twice leaves.
-func TestChatIsStopped(t *testing.T) { // not in parallel: every server of the process gets the signals
+// TestChatIsStopped checks that Ctrl-C cancels the run, and that a second Ctrl-C
+// leaves the chat.
+func TestChatIsStopped(t *testing.T) { // not in parallel: every server in this process gets the signals
 	f := newFakeLog(t, thread)
 	c := newPerson(t, "--server", f.URL, "--thread", thread)
 	c.see("> ")
@@ -298,8 +300,8 @@ func TestChatIsStopped(t *testing.T) { // not in parallel: every server of the p
 	}
 }
 
-// TestChatFromAPipe: a script of answers is taken one by one, each when it is
-// asked for.
+// TestChatFromAPipe checks that the lines of a script are read one by one, each
+// when the chat waits for it.
 func TestChatFromAPipe(t *testing.T) {
 	t.Parallel()
 	workspace := t.TempDir()
@@ -324,7 +326,8 @@ func TestChatFromAPipe(t *testing.T) {
 	}
 }
 
-// TestChatFromAPipeFails if its last message was not answered, and only then.
+// TestChatFromAPipeFails checks that the command fails if and only if its last
+// message was not answered.
 func TestChatFromAPipeFails(t *testing.T) {
 	t.Parallel()
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir())
@@ -341,7 +344,8 @@ func TestChatFromAPipeFails(t *testing.T) {
 	}
 }
 
-// TestChatWithAStoppedAgent: the server is there, and says what to do.
+// TestChatWithAStoppedAgent checks that the chat prints the server's refusal and
+// how to start the agent.
 func TestChatWithAStoppedAgent(t *testing.T) {
 	t.Parallel()
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir())
@@ -355,8 +359,8 @@ func TestChatWithAStoppedAgent(t *testing.T) {
 	}
 }
 
-// TestChatGoesOnWithAThread that is in the middle of something: from its start,
-// with its card, and without what was before.
+// TestChatGoesOnWithAThread checks that a chat that joins a running session
+// shows the current run from its start, with its card, and no earlier runs.
 func TestChatGoesOnWithAThread(t *testing.T) {
 	t.Parallel()
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir())

@@ -14,7 +14,7 @@ import (
 	"parley/client"
 )
 
-// tinyModel is a model server like OpenAI's with the model tiny, which answers "from tiny".
+// tinyModel is a model server like OpenAI's with the model tiny, which always answers "from tiny".
 func tinyModel(t *testing.T) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
@@ -31,8 +31,8 @@ func tinyModel(t *testing.T) *httptest.Server {
 	return s
 }
 
-// TestScreenCommands: /model, /export, /compact, /fork, /project, the editor and a pasted image change what they say
-// they change, on a real server.
+// TestScreenCommands checks on a real server that /model, /export, /compact, /fork, /project, the editor and a pasted
+// image have their effects.
 func TestScreenCommands(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -79,7 +79,7 @@ func TestScreenCommands(t *testing.T) {
 	}
 
 	first := onlySession(t, c, project)
-	long := &conversation{t, addr, string(first)} // a short conversation has no shorter summary
+	long := &conversation{t, addr, string(first)} // a short conversation cannot be compacted
 	long.say(strings.Repeat("much ", 400))
 	long.until("RunFinished", 3)
 	u.see("You said:", "✓ ready")
@@ -115,7 +115,7 @@ func TestScreenCommands(t *testing.T) {
 	}
 }
 
-// eventsOf are the events of a type in the log of a session.
+// eventsOf returns the events of a type in the log of a session.
 func eventsOf[B parley.EventBody](t *testing.T, c *client.Client, id parley.SessionID) (found []B) {
 	t.Helper()
 	for u, err := range c.Read(t.Context(), id, 0) {
@@ -129,7 +129,7 @@ func eventsOf[B parley.EventBody](t *testing.T, c *client.Client, id parley.Sess
 	return found
 }
 
-// onlySession is the session of a project that has one.
+// onlySession returns the session of a project that has exactly one.
 func onlySession(t *testing.T, c *client.Client, project string) parley.SessionID {
 	t.Helper()
 	list, err := c.Sessions(t.Context(), client.SessionQuery{Project: project})

@@ -13,13 +13,13 @@ import (
 	"parley/tui"
 )
 
-// hasScreen reports whether a person sits at a terminal that can show more than lines.
+// hasScreen reports whether input and output are a terminal that supports the full screen.
 func (p *program) hasScreen() bool {
 	kind, _ := p.env("TERM")
 	return isTerminal(p.stdin) && isTerminal(p.stdout) && kind != "dumb"
 }
 
-// fullScreen is the chat on the whole screen. c.Server is empty if the person named no server.
+// fullScreen runs the chat on the whole screen. c.Server is empty if the person named no server.
 func (c chatCommand) fullScreen(p *program) error {
 	if err := checkThread(c.Thread); err != nil {
 		return err
@@ -28,7 +28,7 @@ func (c chatCommand) fullScreen(p *program) error {
 	defer cancel()
 	errs := &heldBack{}
 	quiet := *p
-	quiet.stderr = errs // a server of the chat's own must not write across the screen
+	quiet.stderr = errs // the log of a server in this process must not overwrite the screen
 	defer func() { _, _ = p.stderr.Write(errs.bytes()) }()
 	found := &foundServer{program: &quiet, flags: serverFlags{Server: c.Server, Token: c.Token}}
 	defer found.close()
@@ -36,7 +36,7 @@ func (c chatCommand) fullScreen(p *program) error {
 	if err != nil {
 		return err
 	}
-	var session parley.SessionID // empty: a new one
+	var session parley.SessionID // empty: a new session
 	if c.Thread != "" {
 		if session, err = sessionNamed(ctx, first, c.Thread); err != nil {
 			return err
@@ -65,7 +65,7 @@ func (c chatCommand) fullScreen(p *program) error {
 	return err
 }
 
-// A foundServer is the server of a chat, which may change while the chat goes on.
+// A foundServer is the server of a chat, which may change during the chat.
 type foundServer struct {
 	program *program
 	flags   serverFlags
@@ -82,15 +82,15 @@ func (f *foundServer) find(ctx context.Context) (*client.Client, error) {
 	}
 	f.to = to
 	token := f.flags.Token
-	if to.own != nil { // which needs none
+	if to.own != nil { // a server in this process needs no token
 		token = ""
 	}
 	f.patient, err = client.New(to.Address(), client.Options{Token: token, Patient: true})
 	return f.patient, err
 }
 
-// again finds another server when the connection to one that ends with a command was lost. It is nil for a server that
-// parley serve started, which comes back at its address.
+// again finds another server after the loss of a server that ends with a command. For a server that parley serve
+// started it returns nil, because that server comes back at its address.
 func (f *foundServer) again(ctx context.Context) (*client.Client, error) {
 	if !f.to.brief {
 		return nil, nil
@@ -110,7 +110,7 @@ func (f *foundServer) close() {
 
 var threadPattern = regexp.MustCompile(`^[0-9a-fA-F][0-9a-fA-F-]{3,35}$`)
 
-// checkThread checks what --thread names, before a server is looked for.
+// checkThread checks the value of --thread before a server is looked for.
 func checkThread(given string) error {
 	if given != "" && !threadPattern.MatchString(given) {
 		return fmt.Errorf("--thread %s is not the id of a thread; parley sessions lists them, and the first 4 "+
@@ -119,7 +119,7 @@ func checkThread(given string) error {
 	return nil
 }
 
-// heldBack keeps the end of what is written to it.
+// heldBack keeps the last mostHeldBack bytes that are written to it.
 type heldBack struct {
 	mu   sync.Mutex
 	kept bytes.Buffer

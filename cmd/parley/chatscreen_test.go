@@ -17,26 +17,26 @@ import (
 	"parley/client"
 )
 
-// A screenUser sits at a terminal of tmux in which the program runs.
+// A screenUser is a person at a terminal of tmux in which the program runs.
 type screenUser struct {
 	t      *testing.T
-	socket string // of the tmux server, which is its own
-	bin    string // the program
+	socket string // of a tmux server for this terminal alone
+	bin    string // path of the program
 }
 
-// newScreen starts the chat in a terminal. Each variable is a text like NAME=value.
+// newScreen starts the chat in a terminal. Each variable has the form NAME=value.
 func newScreen(t *testing.T, width, height int, variables []string, args ...string) *screenUser {
 	t.Helper()
 	return newScreenOn(t, "default", width, height, variables, args...)
 }
 
-// newScreenOn is newScreen for a terminal with a background, which it tells programs that ask.
+// newScreenOn is newScreen for a terminal with a background colour, which the terminal reports to programs.
 func newScreenOn(t *testing.T, background string, width, height int, variables []string, args ...string) *screenUser {
 	t.Helper()
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip(err)
 	}
-	folder, err := os.MkdirTemp("", "screen") // names of sockets must be short
+	folder, err := os.MkdirTemp("", "screen") // socket names must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,14 +49,14 @@ func newScreenOn(t *testing.T, background string, width, height int, variables [
 		"PARLEY_SERVER="}, variables...) {
 		command = append(command, "-e", v)
 	}
-	// The shell stays, so that the screen after the end can be seen.
+	// The shell stays, so that the test can read the screen after the program has ended.
 	command = append(command, "sh", "-c", `"$0" chat "$@"; echo "ended with $?"; exec cat`, u.bin)
 	u.tmux(append(command, args...)...)
 	t.Cleanup(func() { _ = exec.Command("tmux", "-S", u.socket, "kill-server").Run() })
 	return u
 }
 
-// programLink is a path under which the test binary is the program.
+// programLink returns a path under which the test binary runs as the program.
 func programLink(t *testing.T) string {
 	program, err := os.Executable()
 	if err != nil {
@@ -80,13 +80,13 @@ func (u *screenUser) tmux(args ...string) string {
 	return string(out)
 }
 
-// screen is what the terminal shows.
+// screen returns the contents of the terminal.
 func (u *screenUser) screen(flags ...string) string {
 	u.t.Helper()
 	return u.tmux(append([]string{"capture-pane", "-p"}, flags...)...)
 }
 
-// see waits until the terminal shows all texts at once. Line ends and rows of spaces count as one space.
+// see waits until the terminal shows all texts at the same time. Line ends and rows of spaces count as one space.
 func (u *screenUser) see(texts ...string) string {
 	u.t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -126,7 +126,7 @@ func (u *screenUser) resize(width, height int) {
 	u.tmux("resize-window", "-x", strconv.Itoa(width), "-y", strconv.Itoa(height))
 }
 
-// screenProject is a folder with two agents.
+// screenProject makes a folder with two agents.
 func screenProject(t *testing.T) string {
 	folder := t.TempDir()
 	for name, text := range map[string]string{
@@ -150,7 +150,7 @@ func screenProject(t *testing.T) string {
 func TestScreen(t *testing.T) {
 	t.Parallel()
 	project := screenProject(t)
-	if _, err := exec.LookPath("git"); err != nil { // which finds the changed files
+	if _, err := exec.LookPath("git"); err != nil { // git finds the changed files
 		t.Skip(err)
 	}
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", project)
@@ -163,7 +163,7 @@ func TestScreen(t *testing.T) {
 		t.Error("the screen has no colours")
 	}
 
-	u.enter("count slowly to 500") // the answer arrives in pieces, and can be steered and stopped
+	u.enter("count slowly to 500") // the answer is streamed, so it can be steered and stopped
 	u.see("1 2 3", "● writing")
 	u.enter("say steered")
 	u.see("⏳ say steered")
@@ -208,7 +208,7 @@ func TestScreen(t *testing.T) {
 	u.see("› say by another by another", "✓ ready", "explorer · demo")
 }
 
-// TestScreenSizes: the screen follows its terminal, and works in 40 columns.
+// TestScreenSizes checks that the screen follows the size of its terminal and works in 40 columns.
 func TestScreenSizes(t *testing.T) {
 	t.Parallel()
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", screenProject(t))
@@ -239,7 +239,7 @@ func TestScreenSizes(t *testing.T) {
 	u.see("Go on with: parley chat --thread", "ended with 0")
 }
 
-// TestScreenBackground: the greys are those for the background that the terminal tells.
+// TestScreenBackground checks that the greys match the background colour that the terminal reports.
 func TestScreenBackground(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -266,7 +266,7 @@ func TestScreenBackground(t *testing.T) {
 	}
 }
 
-// carryOn has the conversation on the screen go on by a request as the console makes it, and by parley run. The screen
+// carryOn continues the conversation on the screen with a request like the console's and with parley run. The screen
 // shows both.
 func carryOn(t *testing.T, addr string, u *screenUser) {
 	c, err := client.New(addr, client.Options{})
@@ -294,11 +294,11 @@ func carryOn(t *testing.T, addr string, u *screenUser) {
 	u.see("› say by parley run by parley run", "✓ ready")
 }
 
-// coloured is a control sequence that sets a colour.
+// coloured matches a control sequence that sets a colour.
 var coloured = regexp.MustCompile("\x1b\\[(?:[0-9]+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]")
 
-// TestScreenComesBack: a server that is killed in the middle of an answer and started again goes on in the same
-// screen, and no line is lost or doubled.
+// TestScreenComesBack: the server is killed in the middle of an answer and started again. The same screen continues,
+// and no line is lost or duplicated.
 func TestScreenComesBack(t *testing.T) {
 	t.Parallel()
 	project, data := screenProject(t), t.TempDir()
@@ -316,7 +316,7 @@ func TestScreenComesBack(t *testing.T) {
 	u.see("23 24 25", "✓ ready")
 	kill()
 	u.see("✗ no connection")
-	u.enter("say after") // it is sent when the server is back
+	u.enter("say after") // sent when the server is back
 	u.see("… say after")
 	serverProcess(t, bin, strings.TrimPrefix(addr, "http://"), data, project)
 	screen := u.see("› say after after", "✓ ready")
@@ -328,8 +328,8 @@ func TestScreenComesBack(t *testing.T) {
 	}
 }
 
-// TestScreensOfOneFolder: a chat without a server starts one, a second chat in the folder uses it, and goes on with a
-// server of its own when the first chat leaves.
+// TestScreensOfOneFolder: a chat without a server starts one, and a second chat in the folder uses it. When the first
+// chat leaves, the second one starts a server itself.
 func TestScreensOfOneFolder(t *testing.T) {
 	t.Parallel()
 	variables := []string{"PARLEY_DATA=" + t.TempDir(), "PARLEY_WORKSPACE=" + screenProject(t)}
@@ -353,7 +353,7 @@ func TestScreensOfOneFolder(t *testing.T) {
 	}
 }
 
-// serverProcess starts a server as a process of its own. kill kills it with SIGKILL and waits until it is gone.
+// serverProcess starts a server in its own process. kill kills it with SIGKILL and waits until it is gone.
 func serverProcess(t *testing.T, bin, listen, data, project string) (addr string, kill func()) {
 	t.Helper()
 	cmd := exec.Command(bin, "serve", "--listen", listen, "--data", data, "--workspace", project)

@@ -17,20 +17,20 @@ import (
 	"parley/port"
 )
 
-// serverClient is a client of the native protocol, for one session.
+// serverClient is a client of the native protocol for one session.
 type serverClient struct {
 	address string
 	token   string
 	session parley.SessionID
-	project string // where the session is opened; empty: in the first
-	cursor  string // of the last event that was heard
+	project string // project of a new session; empty: the server's first
+	cursor  string // of the last event that was delivered
 	http    http.Client
 }
 
-// errAway: there is no server, or not any more, or not yet.
+// errAway means that the server cannot be reached.
 var errAway = errors.New("no answer")
 
-// A refusal of a request that was understood.
+// A refusal is an error that the server returned to a request.
 type refusal struct {
 	status  int
 	message string
@@ -40,7 +40,7 @@ func (r *refusal) Error() string { return r.message }
 
 func (s *serverClient) close() { s.http.CloseIdleConnections() }
 
-// away is what became of a connection.
+// away returns the error of a lost connection. Every error but errHistory becomes an errAway.
 func (s *serverClient) away(err error) error {
 	if errors.Is(err, errHistory) {
 		return err
@@ -48,10 +48,10 @@ func (s *serverClient) away(err error) error {
 	return fmt.Errorf("%w: %w", errAway, err)
 }
 
-// requestWithin is how long a request may take. A server that stops says so at once.
+// requestWithin is how long a request may take. A server that is stopping answers at once.
 const requestWithin = 15 * time.Second
 
-// request asks, and leaves the body of a good answer to the caller.
+// request sends a request. On success the caller reads and closes the body of the answer.
 func (s *serverClient) request(ctx context.Context, method, path string, header http.Header, body []byte) (
 	*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, s.address+"/api/v1"+path, bytes.NewReader(body))
@@ -88,10 +88,10 @@ func (s *serverClient) request(ctx context.Context, method, path string, header 
 	return nil, &refusal{response.StatusCode, said}
 }
 
-// refusalIn is the reason that an answer gives, in one sentence, and its code, if it has one.
+// refusalIn returns the reason in an answer, in one sentence, and its error code if it has one.
 func refusalIn(res *http.Response) (code parley.Code, message string) {
 	var said struct{ Error json.RawMessage }
-	raw, _ := io.ReadAll(io.LimitReader(res.Body, 4096)) // what there is of it
+	raw, _ := io.ReadAll(io.LimitReader(res.Body, 4096)) // the part that could be read
 	message = res.Status
 	if json.Unmarshal(raw, &said) == nil {
 		var reason string
@@ -107,13 +107,13 @@ func refusalIn(res *http.Response) (code parley.Code, message string) {
 		}
 	}
 	if wait := res.Header.Get("Retry-After"); wait != "" {
-		message, _, _ = strings.Cut(message, "; come back ") // later, or in a moment
+		message, _, _ = strings.Cut(message, "; come back ") // "later" or "in a moment"
 		message = strings.TrimSuffix(message, ".") + "; come back in " + wait + " s."
 	}
 	return code, message
 }
 
-// unauthorized says what is wrong with the token.
+// unauthorized describes what is wrong with the token.
 func (s *serverClient) unauthorized(reason string) string {
 	const get = "Give one with --token, or in the variable PARLEY_TOKEN; " +
 		"parley token, on the machine of the server, makes one."
@@ -123,7 +123,7 @@ func (s *serverClient) unauthorized(reason string) string {
 	return fmt.Sprintf("The server at %s does not accept the token. %s %s", s.address, reason, get)
 }
 
-// post asks for something to be done. Under the same key it is done once.
+// post sends a command. Commands with the same key take effect once.
 func (s *serverClient) post(ctx context.Context, path, key string, body map[string]any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestWithin)
 	defer cancel()
@@ -142,8 +142,9 @@ func (s *serverClient) post(ctx context.Context, path, key string, body map[stri
 	return response.Body.Close()
 }
 
-// enter opens the session, if there is none, and follows it with all that it
-// delegates: from where it was, or else from the start of what is going on.
+// enter opens the session if it does not exist. It follows the session and its
+// child sessions from the cursor; without a cursor it begins at the start of
+// the current run.
 func (s *serverClient) enter(ctx context.Context, agent string) (*eventStream, error) {
 	body := map[string]any{"id": s.session}
 	if agent != "" {
@@ -163,7 +164,7 @@ func (s *serverClient) enter(ctx context.Context, agent string) (*eventStream, e
 	return s.follow(ctx)
 }
 
-// find finds where to begin.
+// find sets the cursor to the start of the current run, or to the end of the log if no run is open.
 func (s *serverClient) find(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestWithin)
 	defer cancel()
@@ -187,8 +188,8 @@ func (s *serverClient) find(ctx context.Context) error {
 		})
 }
 
-// hint is a sentence for the operator about a server whose demo answers; empty:
-// there is nothing to say, or the server did not tell.
+// hint returns the server's sentence for an operator who gets the demo by
+// mistake. It is empty if there is none, or if the server did not answer.
 func (s *serverClient) hint(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, requestWithin)
 	defer cancel()
@@ -213,21 +214,21 @@ func (s *serverClient) get(ctx context.Context, path string, read func(io.Reader
 	return read(response.Body)
 }
 
-// An eventStream is a connection to a log. Its events end when it does.
+// An eventStream is a connection to a log. Its channel of events is closed when the connection ends.
 type eventStream struct {
 	events chan parley.Event
-	err    error // why they ended
+	err    error // why the stream ended
 	cancel context.CancelFunc
 }
 
-// close ends the stream, and waits until it has.
+// close ends the stream and waits until it has ended.
 func (s *eventStream) close() {
 	s.cancel()
 	for range s.events {
 	}
 }
 
-// A server that has nothing to say says so every 15 seconds.
+// silence is how long a stream may be silent. An idle server sends a keep-alive every 15 seconds.
 const silence = 45 * time.Second
 
 func (s *serverClient) follow(ctx context.Context) (*eventStream, error) {
@@ -250,8 +251,8 @@ func (s *serverClient) follow(ctx context.Context) (*eventStream, error) {
 var errHistory = errors.New("the server has another history than before: it was restored, or is another one; begin a " +
 	"new chat")
 
-// read hands on events until the stream breaks off. The cursor is that of the
-// last one that was taken.
+// read delivers events until the stream breaks off. The cursor is that of the
+// last event that the chat received.
 func (s *serverClient) read(ctx context.Context, cancel func(), body io.Reader, events chan<- parley.Event) error {
 	watch := time.AfterFunc(silence, cancel)
 	defer watch.Stop()
@@ -274,7 +275,7 @@ func (s *serverClient) read(ctx context.Context, cancel func(), body io.Reader, 
 			}
 			var e parley.Event
 			if json.Unmarshal([]byte(value), &e) != nil {
-				continue // of a newer server, of a type we do not know
+				continue // a type of event of a newer server
 			}
 			select {
 			case events <- e:

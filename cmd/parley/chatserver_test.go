@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestRefusalsAreOneSentence, with the seconds that the server names.
+// TestRefusalsAreOneSentence checks that refusals are one sentence with the server's Retry-After in seconds.
 func TestRefusalsAreOneSentence(t *testing.T) {
 	for _, test := range []struct{ message, wait, want string }{
 		{"That is too often; come back later.", "4", "That is too often; come back in 4 s."},
@@ -31,8 +31,8 @@ func TestRefusalsAreOneSentence(t *testing.T) {
 	}
 }
 
-// TestChatAsksForAToken: without a token, and with a bad one, the chat says what the
-// server wants and how to get it, and prints no greeting.
+// TestChatAsksForAToken: without a token or with a bad one, the chat says what the
+// server requires and how to get a token, and prints no greeting.
 func TestChatAsksForAToken(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
@@ -55,8 +55,8 @@ func TestChatAsksForAToken(t *testing.T) {
 	}
 }
 
-// TestAddressesCanBeOpened: the log shows an address that a browser on this machine
-// can open, also where the server listens on all of them.
+// TestAddressesCanBeOpened checks that the log shows an address that a browser on
+// this machine can open, even if the server listens on all addresses.
 func TestAddressesCanBeOpened(t *testing.T) {
 	for at, want := range map[string]string{
 		"127.0.0.1:8080": "http://127.0.0.1:8080",
@@ -89,7 +89,7 @@ func TestAddressesCanBeOpened(t *testing.T) {
 	}
 }
 
-// TestTerminals: /dev/null and a pipe are no terminals.
+// TestTerminals checks that /dev/null and a pipe are no terminals.
 func TestTerminals(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{os.DevNull: false, "/dev/ptmx": true} {
@@ -107,8 +107,8 @@ func TestTerminals(t *testing.T) {
 	}
 }
 
-// TestServersOfCommands: a chat waits for a server of parley serve at any address, and replaces only a server that
-// another command started for itself.
+// TestServersOfCommands checks that a chat waits for a server of parley serve at any address. It replaces only a server
+// that another command started for itself.
 func TestServersOfCommands(t *testing.T) {
 	t.Parallel()
 	data, project := t.TempDir(), t.TempDir()

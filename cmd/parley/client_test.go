@@ -16,8 +16,8 @@ import (
 	"parley/client"
 )
 
-// A cuttingProxy passes bytes on to a server, and cuts each connection after a random number of bytes in either
-// direction. The seed says where.
+// A cuttingProxy forwards bytes to a server, and cuts each connection after a random number of bytes in either
+// direction. The seed determines the numbers.
 type cuttingProxy struct {
 	net.Listener
 	server string
@@ -51,7 +51,7 @@ func newCuttingProxy(t *testing.T, server string, seed uint64) *cuttingProxy {
 	return p
 }
 
-// budget is a number of bytes: often few, sometimes many.
+// budget returns a number of bytes: often small, sometimes large.
 func (p *cuttingProxy) budget() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +74,7 @@ func (p *cuttingProxy) pass(in *net.TCPConn) {
 				p.mu.Lock()
 				p.cuts++
 				p.mu.Unlock()
-				_ = in.SetLinger(0) // as a network does that fails
+				_ = in.SetLinger(0) // reset the connection, like a failing network
 			}
 			in.Close()
 			out.Close()
@@ -93,8 +93,8 @@ func newClient(t *testing.T, address string) *client.Client {
 	return c
 }
 
-// TestAClientLosesNothing: through a network that cuts connections anywhere, followers get every event once and in
-// order, and inputs take effect once.
+// TestAClientLosesNothing: although the network cuts connections at random places, followers get every event once and
+// in order, and inputs take effect once.
 func TestAClientLosesNothing(t *testing.T) {
 	t.Parallel()
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir())

@@ -49,18 +49,18 @@ fi
 `,
 }
 
-// Run prints a script that has the shell ask parley complete.
+// Run prints a script that makes the shell run parley complete.
 func (c *completionCommand) Run(p *program) error {
 	_, err := fmt.Fprint(p.stdout, completionScripts[c.Shell])
 	return err
 }
 
-// completeCommand is asked by shells.
+// completeCommand lists completions; shells run it.
 type completeCommand struct {
 	Words []string `arg:"" optional:"" passthrough:"" help:"Words of the command line, the last one unfinished."`
 }
 
-// completeWithin is how long a person may have to wait for names from the server.
+// completeWithin is how long a completion may wait for names from the server.
 const completeWithin = time.Second
 
 func (c *completeCommand) Run(p *program) error {
@@ -84,10 +84,10 @@ func (c *completeCommand) Run(p *program) error {
 	return nil
 }
 
-// complete lists the words that can stand in the place of the last one.
+// complete lists the possible values of the last word.
 func (p *program) complete(node *kong.Node, words []string) (names []string) {
 	last := words[len(words)-1]
-	var waits *kong.Flag // for its value
+	var waits *kong.Flag // the flag that the next word is a value of
 	arguments := 0
 	for _, word := range words[:len(words)-1] {
 		child := childOf(node, word)
@@ -134,8 +134,8 @@ func childOf(node *kong.Node, name string) *kong.Node {
 	return nil
 }
 
-// flagsOf are the flags that may follow a command: its own, those of the commands above it, and those of the command
-// that it stands for by default.
+// flagsOf returns the flags that may follow a command: its own, those of its parent commands, and those of its default
+// sub-command.
 func flagsOf(node *kong.Node) (list []*kong.Flag) {
 	for _, group := range node.AllFlags(true) {
 		list = append(list, group...)
@@ -163,7 +163,8 @@ func argumentsOf(node *kong.Node) []*kong.Positional {
 	return node.Positional
 }
 
-// values are those of a flag or an argument, by its name. Without a server there are none.
+// values returns the possible values of a flag or argument with this name. Names from the server are missing if no
+// server runs.
 func (p *program) values(name, enum string) (names []string) {
 	if enum != "" {
 		return strings.Split(enum, ",")
@@ -177,7 +178,7 @@ func (p *program) values(name, enum string) (names []string) {
 	defer to.close()
 	switch name {
 	case "session", "sessions", "thread":
-		list, _ := to.Sessions(ctx, client.SessionQuery{Limit: 100}) // no names without a server
+		list, _ := to.Sessions(ctx, client.SessionQuery{Limit: 100}) // without a server there are no names
 		for _, s := range list {
 			names = append(names, string(s.ID))
 		}

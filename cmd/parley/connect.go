@@ -20,24 +20,24 @@ import (
 	"parley/port"
 )
 
-// serverFlags name the server that a command talks to.
+// serverFlags select the server of a command.
 type serverFlags struct {
 	Server string `placeholder:"URL" help:"Address of the server (default: $PARLEY_SERVER, or the server of this folder, or http://127.0.0.1:8080)."`
 	Token  string `placeholder:"TEXT" help:"Access token, for a server with --auth jwt; parley token prints one. Prefer the variable: other users of the machine can see flags. ($PARLEY_TOKEN)"`
 }
 
-// A connection is a client of a server that was named, or found, or started in this process.
+// A connection is a client of a server that a flag or variable names, that was found, or that this process started.
 type connection struct {
 	*client.Client
 	program *program
 	flags   serverFlags
-	lock    string // data folder whose lock names the server; empty: it was found otherwise
-	brief   bool   // another command started the server for itself, and ends it
-	own     *host  // nil: the server is another process
+	lock    string // data folder whose lock gave the address; empty if it came from elsewhere
+	brief   bool   // another command started the server for itself and will stop it
+	own     *host  // nil if the server is another process
 	logs    *logLimiter
 }
 
-// newClient is a client of the server at an address. An empty address is the default one.
+// newClient returns a client of the server at an address. An empty address is the default one.
 func (p *program) newClient(address string, f serverFlags) (*client.Client, error) {
 	token := f.Token
 	if token == "" {
@@ -46,8 +46,8 @@ func (p *program) newClient(address string, f serverFlags) (*client.Client, erro
 	return client.New(address, client.Options{Token: token})
 }
 
-// connect finds the server of a command: the one that is named, else the one that uses the data of this folder, else
-// the one at the usual address. It does not start one.
+// connect selects the server of a command: the server that a flag or variable names, else the server that uses this
+// folder's data, else the server at the default address. It does not start a server.
 func (p *program) connect(f serverFlags) (*connection, error) {
 	c := &connection{program: p, flags: f}
 	address, _ := p.env("PARLEY_SERVER")
@@ -65,7 +65,7 @@ func (p *program) connect(f serverFlags) (*connection, error) {
 	return c, err
 }
 
-// with connects to the server of a command for the time of do.
+// with connects to the server of a command and passes the connection to do.
 func (p *program) with(f serverFlags, do func(to *connection) error) error {
 	to, err := p.connect(f)
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *connection) maybeSession(given string) (parley.SessionID, error) {
 	return sessionNamed(c.program.ctx, c.Client, given)
 }
 
-// withSession is with, for a command about a session that is given by its id or the beginning of it.
+// withSession is like with, for commands about a session. The session is given by its id or the beginning of it.
 func (p *program) withSession(f serverFlags, given string, do func(to *connection, id parley.SessionID) error) error {
 	return p.with(f, func(to *connection) error {
 		id, err := sessionNamed(p.ctx, to.Client, given)
@@ -94,8 +94,7 @@ func (p *program) withSession(f serverFlags, given string, do func(to *connectio
 	})
 }
 
-// connectOrStart is connect for commands that work without a server: if none runs, it starts one in this process, on
-// this folder.
+// connectOrStart is like connect. If no server runs, it starts one in this process, for this folder.
 func (p *program) connectOrStart(ctx context.Context, f serverFlags, settings ...string) (*connection, error) {
 	for begun := time.Now(); ; {
 		c, err := p.connect(f)
@@ -114,7 +113,7 @@ func (p *program) connectOrStart(ctx context.Context, f serverFlags, settings ..
 			c.close()
 			return p.start(ctx, f, settings...)
 		}
-		// A server that has the lock and does not answer is about to start or to stop.
+		// A server that holds the lock and does not answer is starting or stopping.
 		c.close()
 		if time.Since(begun) > lockedWithin {
 			return nil, err
@@ -132,7 +131,7 @@ const (
 	lockedPause  = 100 * time.Millisecond
 )
 
-// start starts a server in this process. Its log has warnings and errors only.
+// start starts a server in this process. The server logs only warnings and errors.
 func (p *program) start(ctx context.Context, f serverFlags, settings ...string) (*connection, error) {
 	if c, err := p.serveSettings(settings...); err == nil && c.Auth != "local" {
 		return nil, errors.New("the server of this folder is not running. Its settings want tokens (PARLEY_AUTH=" +
@@ -149,7 +148,7 @@ func (p *program) start(ctx context.Context, f serverFlags, settings ...string) 
 	h, err := build(ctx, c, p.env, slog.New(logs))
 	if err != nil {
 		logs.Close()
-		if _, at := serverOn(c.Data); at != "" { // another process was faster
+		if _, at := serverOn(c.Data); at != "" { // another process was faster and holds the lock
 			return p.connectOrStart(ctx, f, settings...)
 		}
 		return nil, err
@@ -160,7 +159,7 @@ func (p *program) start(ctx context.Context, f serverFlags, settings ...string) 
 	return own, err
 }
 
-// close ends what the connection has, and the server if it is its own.
+// close closes the client, and stops the server if this process started it.
 func (c *connection) close() {
 	c.Client.Close()
 	if c.own != nil {
@@ -169,7 +168,7 @@ func (c *connection) close() {
 	}
 }
 
-// serveSettings are those that parley serve would have in this folder, with flags that override them.
+// serveSettings returns the settings that parley serve would have in this folder. The given flags override them.
 func (p *program) serveSettings(args ...string) (*config.Settings, error) {
 	var cli commands
 	k, err := p.parser(&cli)
@@ -180,7 +179,7 @@ func (p *program) serveSettings(args ...string) (*config.Settings, error) {
 	return &cli.Serve.Settings, err
 }
 
-// openAtText is openAt for an address that is given as a text.
+// openAtText is openAt for an address in text form.
 func openAtText(address string) string {
 	at, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
@@ -189,12 +188,12 @@ func openAtText(address string) string {
 	return openAt(at)
 }
 
-// projectHere is the project that a command means: the given one, or, on this machine, the one of the folder that the
-// command is in; empty: the server's first. elsewhere is the folder in which a local server works if that is not this
-// one.
+// projectHere returns the project of a command: the given one or, on this machine, the one that contains the current
+// folder. An empty project means the server's first. elsewhere is the folder in which a local server works, if that is
+// not the current one.
 func (c *connection) projectHere(ctx context.Context, given string) (project, elsewhere string, err error) {
 	if given != "" {
-		if info, err := os.Stat(given); err == nil && info.IsDir() { // else it is an id, or a folder elsewhere
+		if info, err := os.Stat(given); err == nil && info.IsDir() { // else: an id, or a folder elsewhere
 			given, err = filepath.Abs(given)
 			return given, "", err
 		}
@@ -219,7 +218,7 @@ func (c *connection) projectHere(ctx context.Context, given string) (project, el
 	return "", projects[0].Root, nil
 }
 
-// worksElsewhere says in which folder a local server works, as projectHere found it.
+// worksElsewhere describes the folder in which a local server works, as projectHere found it.
 func worksElsewhere(address, folder string) string {
 	return fmt.Sprintf("(the server at %s works in %s, not in this folder)", address, folder)
 }
@@ -233,7 +232,7 @@ func isLoopback(address string) bool {
 	return err == nil && ip.IsLoopback() || u.Hostname() == "localhost"
 }
 
-// sessionNamed is the session that a person means: a whole id, or the beginning of the id of a recent session.
+// sessionNamed returns the session for a whole id, or for the beginning of the id of a recent session.
 func sessionNamed(ctx context.Context, c *client.Client, given string) (parley.SessionID, error) {
 	id := parley.SessionID(strings.ToLower(given))
 	if id.Valid() {

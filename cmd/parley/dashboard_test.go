@@ -14,8 +14,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// An expression of the dashboard or of an alert, with the labels that the words
-// beside it name.
+// An expression is one of the dashboard or of an alert. named are the labels
+// that the texts beside it use.
 type expression struct {
 	where, text string
 	named       []string
@@ -29,11 +29,11 @@ type expression struct {
 	grouped []string
 }
 
-// outside are metrics of Prometheus and of node_exporter, with labels that are
-// always there.
+// outside are metrics of Prometheus and of node_exporter, with the labels that
+// they always have.
 var outside = map[string][]string{"up": nil, "node_filesystem_avail_bytes": {"fstype", "mountpoint"}}
 
-// variables of Grafana stand for these when an expression is parsed.
+// grafana replaces Grafana's variables, so that an expression can be parsed.
 var grafana = strings.NewReplacer("$__rate_interval", "5m", "$job", "parley", "$instance", ".*")
 
 // dashboard reads the expressions of deploy/grafana/parley.json.
@@ -118,8 +118,8 @@ func labelsIn(pattern, text string) (names []string) {
 	return names
 }
 
-// parse has the parser of Prometheus, which is in the module of the tools, read
-// all expressions.
+// parse parses all expressions with the parser of Prometheus, which is in the
+// module of the tools.
 func parse(t *testing.T, list []expression) {
 	t.Helper()
 	var texts []string
@@ -152,8 +152,8 @@ func parse(t *testing.T, list []expression) {
 	}
 }
 
-// TestDashboardAndAlerts: every metric, label and value in the dashboard and in the
-// alerts is one that the server has, and the docs explain every alert.
+// TestDashboardAndAlerts checks that the server has every metric, label and value
+// in the dashboard and in the alerts, and that the docs explain every alert.
 func TestDashboardAndAlerts(t *testing.T) {
 	t.Parallel()
 	list := dashboard(t)
@@ -182,7 +182,7 @@ func TestDashboardAndAlerts(t *testing.T) {
 		"1ms")
 	defer stop()
 	c := open(t, addr)
-	c.say("write some text to note.txt") // for metrics of models and tools
+	c.say("write some text to note.txt") // creates metrics of models and tools
 	c.until("ApprovalRequested", 1)
 	c.approve(1)
 	c.until("RunFinished", 1)
@@ -208,7 +208,7 @@ func (e expression) check(t *testing.T, served map[string]*dto.MetricFamily, tab
 		_, extern := outside[name]
 		row := regexp.MustCompile("(?m)^\\| `" + name + "` \\| ([^|]*) \\| (.*)$").FindStringSubmatch(table)
 		switch {
-		case extern, served[name] != nil && row == nil: // of Go or of the process
+		case extern, served[name] != nil && row == nil: // a metric of Go or of the process
 		case row == nil || served[name] == nil && !sometimes[name]:
 			t.Errorf("%s: there is no metric %s", e.where, s.Metric)
 			continue

@@ -29,8 +29,8 @@ import (
 // operatorPages are the pages whose commands TestOperatorPages runs.
 var operatorPages = []string{"deploy", "observe", "secrets", "troubleshooting", "upgrade"}
 
-// notRun are the commands that a page may name and a test cannot run, and why. Files of the repository in them must
-// exist, and commands of parley in them must be right.
+// notRun are commands that a page may contain but a test cannot run, with the reason. Files of the repository in them
+// must exist, and commands of parley in them must parse.
 var notRun = []struct {
 	form   *regexp.Regexp
 	reason string
@@ -48,7 +48,8 @@ var notRun = []struct {
 	{regexp.MustCompile(`^systemctl status parley$`), "the test's server is no service of the machine"},
 }
 
-// commandsOf are the commands of a page: indented lines that begin with a dollar sign, each with its continuations.
+// commandsOf returns the commands of a page: indented lines that begin with a dollar sign, each with its continuation
+// lines.
 func commandsOf(page string) (list []string) {
 	more := false
 	for line := range strings.Lines(page) {
@@ -66,7 +67,7 @@ func commandsOf(page string) (list []string) {
 		more = strings.HasSuffix(text, `\`)
 	}
 	for i, c := range list {
-		c, _, _ = strings.Cut(c, "     #") // a remark
+		c, _, _ = strings.Cut(c, "     #") // strip the remark
 		list[i] = strings.Join(strings.Fields(c), " ")
 	}
 	return list
@@ -79,11 +80,11 @@ type operator struct {
 	work, data, backups, project string
 	addr, session                string
 	stop                         func()
-	done                         map[string]bool // since the server was started; a page repeats some commands
+	done                         map[string]bool // since the server's start; a page repeats some commands
 	postgres, role               string          // a database of PostgreSQL, and a role without rights
 }
 
-// TestOperatorPages runs every command in the pages for operators, in order, beside a server.
+// TestOperatorPages runs every command in the pages for operators, in order, next to a server.
 func TestOperatorPages(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -155,14 +156,14 @@ func (o *operator) systemctl(verb string) {
 		o.addr, o.stop = serve(o.t, "--listen", "127.0.0.1:0", "--data", o.data, "--workspace", o.project, "--drain",
 			"1ms")
 		o.done = map[string]bool{}
-		c := open(o.t, o.addr) // so that lists and metrics have something to show
+		c := open(o.t, o.addr) // gives lists and metrics something to show
 		c.say("say hello")
 		c.until("RunFinished", 1)
 		o.session = cmp.Or(o.session, c.session)
 	}
 }
 
-// types does what a command of a page says.
+// types carries out a command of a page.
 func (o *operator) types(command string) {
 	o.t.Helper()
 	if verb, ok := strings.CutPrefix(command, "systemctl "); ok {
@@ -194,7 +195,7 @@ func (o *operator) types(command string) {
 	}
 }
 
-// parses checks a command of parley without running it: values in capitals are to be replaced by the reader.
+// parses checks a command of parley without running it. Readers are to replace values in capitals.
 func (o *operator) parses(command string) {
 	o.t.Helper()
 	p := &program{ctx: o.t.Context(), env: noEnv, stdout: &bytes.Buffer{}, stderr: &bytes.Buffer{}}
@@ -209,10 +210,10 @@ func (o *operator) parses(command string) {
 	}
 }
 
-// addresses is a database of PostgreSQL in a page.
+// addresses matches the address of a PostgreSQL database in a page.
 var addresses = regexp.MustCompile(`postgres://\w+@db/parley`)
 
-// sh runs a command in a shell. A command that does not end is stopped once it has said that it works.
+// sh runs a command in a shell. A command that does not end by itself is stopped once it has printed that it works.
 func (o *operator) sh(command string) (out string, err error) {
 	o.t.Helper()
 	host := strings.TrimPrefix(o.addr, "http://")
@@ -220,7 +221,7 @@ func (o *operator) sh(command string) (out string, err error) {
 		"/backups", o.backups, "3f0c8a52-6d1e-4b7a-9c40-2f5e8d7b1a63", o.session).Replace(command)
 	command = addresses.ReplaceAllLiteralString(command, "'"+o.postgres+"'")
 	command = strings.ReplaceAll(command, "--grant parley_server", "--grant "+o.role)
-	ends := "" // what a command says that would not end by itself
+	ends := "" // text that a command prints that does not end by itself
 	data, listen := o.data, host
 	switch {
 	case strings.Contains(command, "parley serve"):
@@ -236,7 +237,7 @@ func (o *operator) sh(command string) (out string, err error) {
 	cmd.Env = []string{"PATH=" + filepath.Join(o.work, ".bin") + ":" + os.Getenv("PATH"), "HOME=" + o.work,
 		"PARLEY_DATA=" + data, "PARLEY_LISTEN=" + listen, "PARLEY_SERVER=" + o.addr, "PARLEY_WORKSPACE=" + o.project,
 		"PARLEY_DRAIN=1ms"}
-	if strings.HasPrefix(command, "parley token") && o.page != "troubleshooting" { // which puts it into .env
+	if strings.HasPrefix(command, "parley token") && o.page != "troubleshooting" { // that page sets it in .env
 		cmd.Env = append(cmd.Env, "PARLEY_JWT_SECRET=0123456789abcdef0123456789abcdef")
 	}
 	said := &untilSaid{until: ends, stop: func() { _ = cmd.Process.Signal(syscall.SIGTERM) }}
@@ -248,7 +249,7 @@ func (o *operator) sh(command string) (out string, err error) {
 	return said.String(), err
 }
 
-// An untilSaid keeps what a command says, and stops it when it has said something.
+// An untilSaid keeps the output of a command, and stops the command when the output contains a text.
 type untilSaid struct {
 	mu    sync.Mutex
 	all   bytes.Buffer
@@ -270,7 +271,7 @@ func (l *untilSaid) Write(p []byte) (int, error) {
 
 func (l *untilSaid) String() string { return l.all.String() }
 
-// TestSymptomsAreReal: the program says each message that a heading of the troubleshooting page quotes.
+// TestSymptomsAreReal checks that the program contains each message that a heading of the troubleshooting page quotes.
 func TestSymptomsAreReal(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/troubleshooting.md")
@@ -294,7 +295,7 @@ func TestSymptomsAreReal(t *testing.T) {
 	}
 }
 
-// literals are the texts in the source of the program. The parts of a sum are one text.
+// literals returns the string literals in the source of the program. Concatenated literals are one text.
 func literals(t *testing.T, root string) (list []string) {
 	t.Helper()
 	var textOf func(e ast.Expr) string

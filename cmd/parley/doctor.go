@@ -18,7 +18,7 @@ type doctorCommand struct {
 	JSON bool `name:"json" help:"Print JSON."`
 }
 
-// A finding is what one check has to say.
+// A finding is the result of one check.
 type finding struct {
 	Name    string `json:"name"`
 	Status  status `json:"status"`
@@ -44,7 +44,7 @@ Example:
   $ parley doctor`
 }
 
-// Run looks at everything a server needs, whether one is running or not, and
+// Run checks everything that a server needs, whether or not one is running, and
 // changes nothing.
 func (c *doctorCommand) Run(p *program, env config.Lookup) error {
 	d := &doctor{Settings: &c.Settings, ctx: p.ctx, env: env}
@@ -77,24 +77,24 @@ func (c *doctorCommand) Run(p *program, env config.Lookup) error {
 	return nil
 }
 
-// A doctor's checks are in the order in which things depend on each other. One
-// that cannot be made because an earlier one failed is left out.
+// A doctor runs its checks in the order in which they depend on each other. A
+// check that needs an earlier one to succeed is skipped if that one failed.
 type doctor struct {
 	*config.Settings
 	ctx   context.Context
 	env   config.Lookup
 	found []finding
 
-	answers bool // a Parley does, on --listen
+	answers bool // a Parley answers on --listen
 
-	// The projects, and the sandbox of the first one's commands, as parley serve
-	// would have them.
+	// The folders of the projects, and the sandbox for the first project's
+	// commands, as parley serve would set them up.
 	folders []folder
 	box     *sandbox.Sandbox
 	noBox   error // why there is no sandbox
 }
 
-// A folder of a project as the doctor found it.
+// A folder is a project as the doctor found it.
 type folder struct {
 	config.Project
 	files   *workspace.Workspace
@@ -133,7 +133,7 @@ func (d *doctor) say(name string, s status, do, format string, args ...any) {
 		"."), Do: do})
 }
 
-// fail says what an error says.
+// fail reports an error as a problem.
 func (d *doctor) fail(name string, err error, do string) {
 	if e, ok := err.(*parley.Error); ok {
 		cause := ""

@@ -17,7 +17,7 @@ import (
 	"parley/machine"
 )
 
-// The machine a server runs on, and what an operator has put there.
+// Checks of the machine that a server runs on, and of its settings and files.
 
 const (
 	littleRoom  = 1 << 30
@@ -60,7 +60,7 @@ func (d *doctor) dataFolder() {
 	}
 	d.room()
 	switch {
-	case d.DatabaseURL != "": // nothing waits for this disk
+	case d.DatabaseURL != "": // with PostgreSQL no answer waits for this disk
 	case sync > slowSync:
 		d.say("disk", warning, "use a faster disk: every answer waits for it", "a durable write takes %v", sync)
 	default:
@@ -68,7 +68,8 @@ func (d *doctor) dataFolder() {
 	}
 }
 
-// timeSync is how long a small write takes to be durable: the median of a few.
+// timeSync measures how long a small durable write takes. It returns the median of
+// five.
 func timeSync(dir string) (_ time.Duration, err error) {
 	f, err := os.CreateTemp(dir, ".doctor-*")
 	if err != nil {
@@ -110,7 +111,7 @@ func (d *doctor) port() {
 	const name = "port"
 	l, err := net.Listen("tcp", d.Listen)
 	if err == nil {
-		_ = l.Close() // nobody has connected
+		_ = l.Close() // no client has connected
 		d.say(name, fine, "", "%s is free: no server is running there", d.Listen)
 		return
 	}
@@ -125,13 +126,13 @@ func (d *doctor) port() {
 	}
 }
 
-// answers reports whether it is a Parley that listens there. If it does not answer
-// within a time, it is none.
+// answers reports whether a Parley listens at an address. A server that does not
+// answer in time counts as none.
 func answers(addr string, within time.Duration) bool {
 	ends := time.Now().Add(within)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for path, want := range map[string]string{"/healthz": `"ok"`, "/": "Parley"} {
-		client.Timeout = max(time.Until(ends), 1) // zero would be no limit
+		client.Timeout = max(time.Until(ends), 1) // zero would mean no limit
 		res, err := client.Get("http://" + addr + path)
 		if err != nil {
 			return false
@@ -170,11 +171,12 @@ func (d *doctor) agents(f folder) {
 	d.say(name, fine, "", "%s (%s)", strings.Join(names, ", "), where)
 }
 
-// sandbox tells what the sandbox can do, which was tried when it was made.
+// sandbox reports the abilities of the sandbox. They were tested when it was
+// created.
 func (d *doctor) sandbox() {
 	const name = "sandbox"
 	switch box := d.box; {
-	case d.box == nil && d.noBox == nil: // the agents say so
+	case d.box == nil && d.noBox == nil: // agents reports why
 	case d.noBox != nil:
 		d.say(name, problem, "move the folder that the message names, or choose another with --workspace",
 			"%v", d.noBox)

@@ -9,29 +9,30 @@ import (
 	"parley/provider"
 )
 
-// models says which models are wanted, whether they can be called, and what the
-// vendors that can be reached have. It names variables, never what is in them.
+// models reports which models the agents need, whether they can be called, and
+// which models the reachable vendors list. It prints the names of variables,
+// never their values.
 func (d *doctor) models() {
 	const name = "models"
 	if d.CheckModels() != nil {
-		return // the settings say so
+		return // settings reports why
 	}
 	models := newModels(d.Settings)
 	defer models.Close()
 	var agents []parley.Agent
 	for _, f := range d.folders {
 		if f.noFiles != nil {
-			return // the agents say so
+			return // agents reports why
 		}
 		list, err := config.LoadAgents(f.files, f.Agents, f.Tenant, nil)
 		if err != nil {
-			return // likewise
+			return // agents reports why
 		}
 		agents = append(agents, list.List(f.Tenant)...)
 	}
 	wanted := modelsOf(agents, models.Default(), d.Classifier)
 	reached := models.Reached()
-	doubtful := map[string]bool{} // a warning says why
+	doubtful := map[string]bool{} // models with a warning, which explains why
 	doubt := func(names ...string) {
 		for _, model := range names {
 			doubtful[model] = true
@@ -77,14 +78,15 @@ func (d *doctor) models() {
 	}
 }
 
-// listed: vendors list snapshots of models, and take shorter names.
+// listed reports whether a listed model satisfies the wanted name. Vendors list
+// snapshots of models and accept shorter names.
 func listed(there, wanted string) bool {
 	there = strings.TrimPrefix(there, "models/")
 	return there == wanted || strings.HasPrefix(there, strings.TrimSuffix(wanted, "-latest")+"-") ||
 		there == wanted+":latest"
 }
 
-// reason is what an error tells an operator.
+// reason is the message of an error with its cause, for an operator.
 func reason(err error) string {
 	message := parley.MessageOf(err)
 	if e, ok := err.(*parley.Error); ok && e.Err != nil {

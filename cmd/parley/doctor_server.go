@@ -12,8 +12,8 @@ import (
 	"parley/port"
 )
 
-// server compares the settings of this command with those of a server that runs: it may have flags and variables that
-// this terminal does not have.
+// server compares the settings of this command with those of the running server, which may have been started with flags
+// and variables that this terminal does not have.
 func (d *doctor) server() {
 	const name = "server"
 	address := ""
@@ -23,7 +23,7 @@ func (d *doctor) server() {
 		address = "http://" + d.Listen
 	}
 	if address == "" || d.Check() != nil {
-		return // the port and the settings say so
+		return // port or settings reports why
 	}
 	token, _ := d.env("PARLEY_TOKEN")
 	c, err := client.New(address, client.Options{Token: token})
@@ -54,7 +54,7 @@ func (d *doctor) server() {
 	if projects, err := c.Projects(ctx); err == nil && slices.ContainsFunc(projects, func(p port.Project) bool {
 		return p.Root == project
 	}) {
-		me.Project = project // one of several, not the first
+		me.Project = project // the server has several projects, and this one is not the first
 	}
 	var differs []string
 	for _, one := range []struct{ what, there, here string }{{"version", me.Version, version},

@@ -14,27 +14,28 @@ import (
 	"parley/store/sqlite"
 )
 
-// What sessions are kept in, and whether they can be read.
+// Checks of the database and of the stored sessions.
 
 const (
-	lookAtSessions = 50              // the most recent ones
-	lookAtEvents   = 100_000         // of all of them
-	integrityTakes = time.Minute     // at most
-	clocksDiffer   = 5 * time.Second // too much
+	lookAtSessions = 50              // number of sessions to check, most recent first
+	lookAtEvents   = 100_000         // in all checked sessions together
+	integrityTakes = time.Minute     // the longest time for the integrity check
+	clocksDiffer   = 5 * time.Second // a larger difference is a warning
 	late           = time.Minute
 )
 
-// database reports whether there is one to ask, or none yet.
+// database reports whether later checks can use the database. It also returns true
+// if there is none yet.
 func (d *doctor) database() bool {
 	const name = "database"
 	if err := d.Store.Check(); err != nil {
-		return false // said among the settings
+		return false // settings reports why
 	}
 	if d.DatabaseURL != "" {
 		return d.postgres(name)
 	}
 	d.clock(0)
-	if err := sqlite.CheckLog(d.Data); err != nil { // before SQLite reads the two as one database
+	if err := sqlite.CheckLog(d.Data); err != nil { // must run before SQLite reads the file and the log as one database
 		d.fail(name, err, "")
 		return false
 	}
@@ -43,7 +44,7 @@ func (d *doctor) database() bool {
 			d.fail(name, err, "")
 			return false
 		}
-		return true // said among the migrations
+		return true // migrations reports this
 	}
 	ctx, cancel := d.within(integrityTakes)
 	defer cancel()
@@ -88,8 +89,8 @@ func (d *doctor) postgres(name string) bool {
 	return true
 }
 
-// clock compares this machine's clock with the database's, where it has one of
-// its own, and with the calendar.
+// clock compares this machine's clock with the calendar and, for PostgreSQL,
+// with the clock of the database.
 func (d *doctor) clock(ahead time.Duration) {
 	const name = "clock"
 	switch now := time.Now(); {
@@ -107,14 +108,15 @@ func (d *doctor) clock(ahead time.Duration) {
 	}
 }
 
-// masterKey says whether the master keys are given that stored secrets need.
+// masterKey reports whether the settings contain the master keys that stored
+// secrets need.
 func (d *doctor) masterKey() {
 	const name = "master key"
 	ctx, cancel := d.within(patience)
 	defer cancel()
 	vault, err := vaultOf(&d.Store)
 	if err != nil {
-		return // said among the settings
+		return // settings reports why
 	}
 	needed, err := neededKeys(ctx, &d.Store)
 	if err != nil {
@@ -137,7 +139,7 @@ func (d *doctor) masterKey() {
 	}
 }
 
-// migrations reports whether sessions can be looked at.
+// migrations reports whether later checks can read sessions.
 func (d *doctor) migrations() bool {
 	const name = "migrations"
 	ctx, cancel := d.within(patience)
@@ -180,7 +182,7 @@ func (d *doctor) sessions() {
 	}
 }
 
-// nodes says which servers share the database, and whether they are alike.
+// nodes reports which servers share the database, and how they differ.
 func (d *doctor) nodes(ctx context.Context, alive func(context.Context) ([]port.Node, error)) {
 	const name = "nodes"
 	list, err := alive(ctx)
@@ -203,7 +205,7 @@ func (d *doctor) nodes(ctx context.Context, alive func(context.Context) ([]port.
 	}
 }
 
-// logs reads the most recent sessions as a server would.
+// logs reads the most recent sessions, as a server would.
 func (d *doctor) logs(ctx context.Context, logs port.TenantStore) {
 	const name = "sessions"
 	list, err := logs.Sessions(ctx, port.SessionQuery{Transient: true, Limit: lookAtSessions})
@@ -243,7 +245,7 @@ func (d *doctor) logs(ctx context.Context, logs port.TenantStore) {
 	}
 }
 
-// erasures reports those that have begun and not ended.
+// erasures reports erasures that have begun and not ended.
 func (d *doctor) erasures(ctx context.Context, store reader) {
 	if err := eachBegunErasure(ctx, store, func(tenant parley.TenantID, b port.BegunErasure) {
 		d.say("erasure of "+string(b.User), warning, "run parley erase --user "+string(b.User),

@@ -15,7 +15,7 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-// examined runs the doctor, and finds the status of each check by its name.
+// examined runs the doctor and returns the findings by the name of the check.
 func examined(t *testing.T, args ...string) (map[string]finding, error) {
 	t.Helper()
 	if !slices.Contains(args, "--listen") {
@@ -49,11 +49,11 @@ func examined(t *testing.T, args ...string) (map[string]finding, error) {
 	return found, err
 }
 
-// ofTheMachine are checks that may warn about where the tests run: little room,
-// a slow disk, few files, no sandbox.
+// ofTheMachine are checks that may warn because of the machine that runs the
+// tests: little space, a slow disk, few files, no sandbox.
 var ofTheMachine = []string{"room", "database", "open files", "sandbox"}
 
-// TestDoctorFindsNothing on a sound store, whether a server runs on it or not.
+// TestDoctorFindsNothing checks that the doctor finds no problem with a sound store, with and without a running server.
 func TestDoctorFindsNothing(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, store []string) {
@@ -91,7 +91,7 @@ func TestDoctorFindsNothing(t *testing.T) {
 	})
 }
 
-// soundStore is a store with one conversation.
+// soundStore creates a store with one conversation.
 func soundStore(t *testing.T) []string {
 	store := kinds["sqlite"](t)
 	served(t, store, func(addr, _ string) {
@@ -102,23 +102,22 @@ func soundStore(t *testing.T) []string {
 	return store
 }
 
-// agentFile is a folder with one agent.
+// agentFile creates a folder with one agent.
 func agentFile(t *testing.T, text string) []string {
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "a.md"), text)
 	return []string{"--data", t.TempDir(), "--agents", dir}
 }
 
-// listeningOn is a port that something else than a Parley has.
+// listeningOn returns flags whose port is used by a program that is not a Parley.
 func listeningOn(t *testing.T, h http.Handler) []string {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	return []string{"--data", t.TempDir(), "--listen", s.Listener.Addr().String()}
 }
 
-// TestDoctorFindsProblems: each is planted, found under its name, and comes with
-// something to do.
-// plantedProblems are settings that parley doctor must complain about.
+// plantedProblems are settings that parley doctor must complain about: under the
+// name of the check, with advice.
 var plantedProblems = map[string]struct {
 	plant func(t *testing.T) []string
 	check string
@@ -135,7 +134,7 @@ var plantedProblems = map[string]struct {
 		put(t, file, "")
 		return []string{"--data", file}
 	}, "data folder", problem, "not a folder"},
-	// /proc, because nobody can write there, not even root.
+	// /proc, because no user can write there, not even root.
 	"a folder that is read-only": {func(*testing.T) []string { return []string{"--data", "/proc"} }, "data folder",
 		problem, "cannot be written"},
 	"a folder for everybody": {func(t *testing.T) []string {
@@ -161,7 +160,7 @@ var plantedProblems = map[string]struct {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for at := int64(8192); at < info.Size(); at += 4096 { // the header and the schema stay
+		for at := int64(8192); at < info.Size(); at += 4096 { // keep the header and the schema
 			if _, err := f.WriteAt([]byte("damage"), at); err != nil {
 				t.Fatal(err)
 			}
@@ -231,8 +230,9 @@ func TestDoctorFindsProblems(t *testing.T) {
 	}
 }
 
-// TestDoctorNamesKeys and never shows them, asks who can be reached for their
-// models, and finds those that are misspelt.
+// TestDoctorNamesKeys checks that the doctor names the variables of keys and
+// never prints the keys. It asks the reachable vendors for their models, and
+// reports misspelt names.
 func TestDoctorNamesKeys(t *testing.T) {
 	t.Parallel()
 	vendor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -264,7 +264,7 @@ func TestDoctorNamesKeys(t *testing.T) {
 	for _, c := range []struct {
 		env    map[string]string
 		want   []string
-		called bool // the doctor says that a model can be called
+		called bool // the doctor reports that a model can be called
 	}{
 		{map[string]string{"OPENAI_API_KEY": "sk-secret-secret", "MODEL": "gpt-9"},
 			[]string{"openai answers, and has 2 models", "gpt-9 can be called"}, true},
@@ -293,7 +293,7 @@ func TestDoctorNamesKeys(t *testing.T) {
 	}
 }
 
-// Servers of tools are named, with what they miss, and none is started.
+// TestDoctorNamesToolServers checks that MCP servers are listed with their missing settings, and that none is started.
 func TestDoctorNamesToolServers(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "p.yaml")
@@ -318,8 +318,8 @@ func TestDoctorNamesToolServers(t *testing.T) {
 	}
 }
 
-// TestDoctorNamesALinkedFolderOnce: a folder of agents that is a link inside the
-// workspace is one problem.
+// TestDoctorNamesALinkedFolderOnce checks that an agents folder that is a symbolic
+// link is reported as one problem, not as several.
 func TestDoctorNamesALinkedFolderOnce(t *testing.T) {
 	workspace := t.TempDir()
 	if err := os.Symlink(t.TempDir(), filepath.Join(workspace, "agents")); err != nil {
@@ -331,7 +331,8 @@ func TestDoctorNamesALinkedFolderOnce(t *testing.T) {
 	}
 }
 
-// TestDoctorAsksTheServer which settings it has: a terminal need not have the variables of the server.
+// TestDoctorAsksTheServer checks that the doctor asks the server for its settings: a terminal need not have the
+// server's variables.
 func TestDoctorAsksTheServer(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -7,7 +7,8 @@ import (
 	"parley/port"
 )
 
-// readPDFs makes a reader of documents that each user has one place of.
+// readPDFs returns a function that reads PDF documents. Each user can have one
+// document read at a time.
 func readPDFs() func(context.Context, port.Principal, []byte) (string, int, error) {
 	reader := pdf.NewReader()
 	return func(ctx context.Context, who port.Principal, document []byte) (string, int, error) {

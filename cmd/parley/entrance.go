@@ -16,18 +16,18 @@ import (
 	"parley/store/postgres"
 )
 
-// An entrance decides which requests are let in, as the settings say. From Start to
-// Close it keeps revocations, counts of refusals and the records that commands
-// leave up to date.
+// An entrance decides which requests are admitted, according to the settings. From
+// Start to Close it updates revocations, and writes the counts of refusals and the
+// records of commands to the audit.
 type entrance struct {
 	*access.Entrance
-	signIn  *access.SignIn  // nil: nobody signs in at a provider
+	signIn  *access.SignIn  // nil: there is no sign-in with a provider
 	cookies *access.Cookies // nil in local mode
-	inbox   string          // folder of the records that commands leave
+	inbox   string          // folder of the audit records that commands leave
 	store   store
 	log     *slog.Logger
 
-	ctx  context.Context // of the background work
+	ctx  context.Context // context of the background work
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 }
@@ -51,7 +51,7 @@ func newEntrance(ctx context.Context, c *config.Settings, store store, key []byt
 		return nil, err
 	}
 	connections, messages, reconnections := c.Limits()
-	each := 0 // in local mode everybody is the same principal
+	each := 0 // in local mode all requests have the same principal
 	if c.Auth == "jwt" {
 		each = max(c.MaxConnections/20, 1)
 	}
@@ -95,22 +95,22 @@ func newEntrance(ctx context.Context, c *config.Settings, store store, key []byt
 	return e, nil
 }
 
-// Start begins the background work. It is for once.
+// Start begins the background work. It must be called at most once.
 func (e *entrance) Start() {
 	e.wg.Go(func() { e.Revocations.Keep(e.ctx, time.Second, e.log) })
 	e.wg.Go(func() { e.Record.Keep(e.ctx) })
 	e.wg.Go(func() { keepRecords(e.ctx, e.inbox, e.store, e.log) })
 }
 
-// Close records the refusals that were counted last.
+// Close ends the background work and records the last counts of refusals.
 func (e *entrance) Close(context.Context) error {
 	e.stop()
 	e.wg.Wait()
 	return nil
 }
 
-// admit is asked before anything else, and answers if the request goes no
-// further.
+// admit checks a request before any other handler. If it refuses the request,
+// it writes the answer and returns false.
 func (e *entrance) admit(w http.ResponseWriter, r *http.Request) bool {
 	err := e.Admit(r)
 	if err != nil {

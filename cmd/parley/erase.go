@@ -11,7 +11,7 @@ import (
 	"parley/tool"
 )
 
-// removeArtifacts deletes artifacts of a tenant in every project.
+// removeArtifacts returns a function that deletes artifacts of a tenant in every project.
 func removeArtifacts(c *config.Settings, projects []*project) func(parley.TenantID, map[string]bool) (int, error) {
 	return func(tenant parley.TenantID, names map[string]bool) (removed int, err error) {
 		for _, p := range projects {
@@ -22,7 +22,7 @@ func removeArtifacts(c *config.Settings, projects []*project) func(parley.Tenant
 	}
 }
 
-// eachBegunErasure passes on the erasures that have not ended.
+// eachBegunErasure calls do for every erasure that has begun and not ended.
 func eachBegunErasure(ctx context.Context, s tenantStores, do func(parley.TenantID, port.BegunErasure)) error {
 	tenants, err := s.Tenants(ctx)
 	if err != nil {
@@ -40,7 +40,7 @@ func eachBegunErasure(ctx context.Context, s tenantStores, do func(parley.Tenant
 	return nil
 }
 
-// tenantStores are what a store and a reader have in common here.
+// tenantStores are the methods that eachBegunErasure needs; a store and a reader have both.
 type tenantStores interface {
 	Tenants(context.Context) ([]parley.TenantID, error)
 	Tenant(parley.TenantID) port.TenantStore
@@ -65,7 +65,7 @@ Example:
   $ parley erase --user ann`
 }
 
-// Run has a server erase, and prints the proof.
+// Run tells a server to erase a user, and prints the proof.
 func (c *eraseUser) Run(p *program) error {
 	to, err := p.connect(c.serverFlags)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *eraseUser) Run(p *program) error {
 
 type eraseRewrite struct{ config.Store }
 
-// Run rewrites a database that no server uses. On PostgreSQL it needs the owner of the tables.
+// Run rewrites a database that no server uses. On PostgreSQL, the role must own the tables.
 func (c *eraseRewrite) Run(p *program) error {
 	if err := haveDatabase(p.ctx, &c.Store, "nothing was rewritten"); err != nil {
 		return err

@@ -23,9 +23,9 @@ import (
 	"parley/store/storetest"
 )
 
-// TestErasureLeavesNoBytes: after parley erase, and on PostgreSQL parley erase rewrite, no file holds a word of the
-// person: not the database, its write-ahead log, the index of words, the artifacts, nor a backup made afterwards. Each
-// of them does before.
+// TestErasureLeavesNoBytes plants a word of a user in the database, its write-ahead log, the search index, the
+// artifacts and a backup. After parley erase, and on PostgreSQL parley erase rewrite, no file contains the word, and no
+// new backup does.
 func TestErasureLeavesNoBytes(t *testing.T) {
 	for kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestErasureLeavesNoBytes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				// The write-ahead log of PostgreSQL is the operator's: see docs/keeping.md.
+				// Operators clear the write-ahead log of PostgreSQL: see docs/keeping.md.
 				e.places = map[string]string{"the tables": filepath.Join(u.Query().Get("host"), "data", "base"),
 					"artifacts": e.places["artifacts"]}
 			}
@@ -64,17 +64,18 @@ func TestErasureLeavesNoBytes(t *testing.T) {
 
 type erasureTest struct {
 	t        *testing.T
-	data     string // folder
-	database string // empty: SQLite
+	data     string // data folder
+	database string // empty for SQLite
 	store    []string
 	places   map[string]string
 	word     string
 }
 
-// tail is the end of the word: an index of words leaves out how a word begins that is like the one before it.
+// tail is the end of the word. The search index stores a word without the prefix that it shares with the word before
+// it.
 func (e *erasureTest) tail() []byte { return []byte(e.word[8:]) }
 
-// erases has a person leave the word everywhere, and then erased.
+// erases stores the word of a user in every place, and then erases the user.
 func (e *erasureTest) erases(addr, workspace string) {
 	t := e.t
 	long := strings.Repeat(e.word+" is a word of the person\n", 4000)
@@ -85,7 +86,7 @@ func (e *erasureTest) erases(addr, workspace string) {
 	c.post("/api/v1/agents/helpful-assistant/context", `{"context":"I like `+e.word+`"}`)
 	c.say("remember that I like " + e.word)
 	c.until("RunFinished", 1)
-	c.say("run cat long.txt") // so long that it becomes an artifact; the model repeats it until the run is erased
+	c.say("run cat long.txt") // long enough for an artifact; the model repeats it until the erasure ends the run
 	c.until("ToolCallFinished", 1)
 	waits := open(t, addr)
 	waits.say("write it to " + e.word + ".txt")
@@ -108,7 +109,7 @@ func (e *erasureTest) erases(addr, workspace string) {
 	}
 }
 
-// found lists the files below a folder that hold the word.
+// found lists the files below a folder that contain the word.
 func (e *erasureTest) found(folder string) (found []string) {
 	e.t.Helper()
 	err := filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error {
@@ -127,7 +128,7 @@ func (e *erasureTest) found(folder string) (found []string) {
 	return found
 }
 
-// backup is what a new backup holds. That of PostgreSQL is compressed.
+// backup returns the content of a new backup. It unpacks that of PostgreSQL, which is compressed.
 func (e *erasureTest) backup() []byte {
 	e.t.Helper()
 	file := filepath.Join(e.t.TempDir(), "backup")
@@ -146,7 +147,7 @@ func (e *erasureTest) backup() []byte {
 	return raw
 }
 
-// checkpoint has PostgreSQL write what it has in memory.
+// checkpoint makes PostgreSQL write its buffers to disk.
 func (e *erasureTest) checkpoint() {
 	e.t.Helper()
 	conn, err := pgx.Connect(context.Background(), e.database)
@@ -159,7 +160,8 @@ func (e *erasureTest) checkpoint() {
 	}
 }
 
-// TestAnErasureThatHasNotEnded is reported by a starting server and by the doctor, until it is repeated.
+// TestAnErasureThatHasNotEnded checks that the server's start and the doctor report an unfinished erasure until it is
+// repeated.
 func TestAnErasureThatHasNotEnded(t *testing.T) {
 	t.Parallel()
 	for kind, fresh := range kinds {

@@ -67,12 +67,12 @@ func (c *evalCommand) Run(p *program) error {
 		return err
 	}
 	if !report.Passed {
-		return &exitError{exitFailed, nil} // the table says which
+		return &exitError{exitFailed, nil} // the table shows the failed cases
 	}
 	return nil
 }
 
-// evaluate runs all cases.
+// evaluate runs all cases and returns the report.
 func (c *evalCommand) evaluate(ctx context.Context, p *program) (*eval.Report, error) {
 	file, err := eval.Load(c.File)
 	if err != nil {
@@ -138,8 +138,8 @@ func recordingsOf(file *eval.File) ([]eval.Recording, error) {
 // An evaluation runs the cases of a file.
 type evaluation struct {
 	file       *eval.File
-	recordings []eval.Recording // of the cases
-	first      player           // with the connection and the flags; each run has a copy
+	recordings []eval.Recording // one for each case
+	first      player           // the connection and the flags; each run gets a copy
 	program    *program
 	report     *eval.Report
 
@@ -178,7 +178,7 @@ func (e *evaluation) run(ctx context.Context, i int) eval.RunReport {
 	return r
 }
 
-// judge asks the model that judges, in a session of its own.
+// judge returns a judge that asks the judging model, each time in a new session.
 func (e *evaluation) judge(ctx context.Context) eval.Judge {
 	return func(criterion string, x eval.Exchange) (bool, string, error) {
 		play := e.first
@@ -196,7 +196,7 @@ func (e *evaluation) judge(ctx context.Context) eval.Judge {
 	}
 }
 
-// progress says that a run has ended.
+// progress prints that a run has ended.
 func (e *evaluation) progress(name string, r eval.RunReport) {
 	word := "passed"
 	for _, check := range r.Checks {
@@ -213,7 +213,7 @@ func (e *evaluation) progress(name string, r eval.RunReport) {
 	fmt.Fprintf(e.program.stderr, "%s: %s (%d left)\n", visible(name), word, e.left)
 }
 
-// print prints the results, and writes the file of --junit.
+// print prints the results, and writes the file that --junit names.
 func (c *evalCommand) print(p *program, r *eval.Report) error {
 	if c.JUnit != "" {
 		var raw bytes.Buffer

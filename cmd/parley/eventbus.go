@@ -10,8 +10,8 @@ import (
 	"parley/dialect/eventbus"
 )
 
-// newEventBus serves the event bus, which also shows the folder that agents work in
-// and what the server was started with.
+// newEventBus serves the event bus, which also shows the workspace and the settings
+// of the server.
 func newEventBus(
 	c *config.Settings, s shared, provider func(model string) string, at net.Addr,
 ) *eventbus.Handler {

@@ -13,14 +13,14 @@ import (
 	"parley"
 )
 
-// A listener is a stream of the event bus.
+// A listener is a client of the event bus.
 type listener struct {
 	t     *testing.T
 	lines *bufio.Reader
 	all   strings.Builder
 }
 
-// listen connects; nil: that is forbidden.
+// listen connects to the event bus. It returns nil if the server answers 403.
 func (w *world) listen(t *testing.T, tenant parley.TenantID, user parley.PrincipalID, role string) *listener {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -39,11 +39,11 @@ func (w *world) listen(t *testing.T, tenant parley.TenantID, user parley.Princip
 		return nil
 	}
 	l := &listener{t: t, lines: bufio.NewReader(res.Body)}
-	l.until("id: ") // it follows
+	l.until("id: ") // the stream now follows events
 	return l
 }
 
-// until reads up to a line that has some words, and returns it.
+// until reads lines until one contains words, and returns that line.
 func (l *listener) until(words string) string {
 	l.t.Helper()
 	for {
@@ -58,12 +58,12 @@ func (l *listener) until(words string) string {
 	}
 }
 
-// say sends a message as somebody.
+// say sends a message as a user of a tenant.
 func (w *world) say(t *testing.T, tenant parley.TenantID, user parley.PrincipalID, session, message string) (a struct {
 	Session string `json:"session_id"`
 }) {
 	t.Helper()
-	raw, _ := json.Marshal(map[string]string{"message": message, "session_id": session}) // strings
+	raw, _ := json.Marshal(map[string]string{"message": message, "session_id": session}) // strings cannot fail
 	r, err := http.NewRequest("POST", w.addr+"/api/chat", strings.NewReader(string(raw)))
 	if err != nil {
 		t.Fatal(err)
@@ -82,9 +82,9 @@ func (w *world) say(t *testing.T, tenant parley.TenantID, user parley.PrincipalI
 	return a
 }
 
-// TestTheEventBusShowsWhatOneMayRead: to everybody what is theirs, to who may see
-// everybody's that too, and never another tenant's. Cards of others are not there
-// to be answered, nor their runs to be cancelled.
+// TestTheEventBusShowsWhatOneMayRead checks that users see their own sessions, and
+// admins also those of other users of the tenant. No user sees sessions of another
+// tenant. Users cannot answer cards or cancel runs of other users.
 func TestTheEventBusShowsWhatOneMayRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []string{"--data", t.TempDir()})
@@ -125,12 +125,12 @@ func TestTheEventBusShowsWhatOneMayRead(t *testing.T) {
 		""); status != 404 {
 		t.Errorf("ann looks at bob's run: %d %s", status, body)
 	}
-	// What ann says to bob's session is said in one of hers.
+	// A message of ann's to bob's session goes to a new session of ann's.
 	if hers := w.say(t, "acme", "ann", bobs.Session, "say this is ann's"); hers.Session == bobs.Session {
 		t.Error("ann talks in bob's session")
 	}
 	for role, l := range watchers {
-		l.until(`"kind":"turn_complete"`) // ann's: bob's run waits
+		l.until(`"kind":"turn_complete"`) // of ann's run; bob's run still waits
 		if saw := strings.Contains(l.all.String(), "this is bob's"); saw != (role == "org_admin") {
 			t.Errorf("%s was shown what bob says: %v", role, saw)
 		}
@@ -144,7 +144,7 @@ func TestTheEventBusShowsWhatOneMayRead(t *testing.T) {
 	}
 	bob.until(`"kind":"widget_resolved"`)
 
-	// The other tenant has no agent of its own and no project; its bus is silent
+	// The other tenant has no agent of its own and no project. Its bus is silent
 	// until it opens a session.
 	if status, body := w.ask("GET", "/api/workspace/tree", "Bearer "+token(t, "rival", "ann", time.Minute, "org_admin"),
 		""); status != 404 {
@@ -161,7 +161,8 @@ func TestTheEventBusShowsWhatOneMayRead(t *testing.T) {
 	}
 }
 
-// TestSettingsAreShownAsTheyHold, and nothing of them that is secret.
+// TestSettingsAreShownAsTheyHold checks that the event bus shows the effective
+// settings without secrets.
 func TestSettingsAreShownAsTheyHold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []string{"--data", t.TempDir()})

@@ -44,7 +44,7 @@ func (c *exportCommand) Run(p *program) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	if _, err := store.Tenant(c.Tenant).Session(p.ctx, c.Session); err == nil { // else exportSession says what is wrong
+	if _, err := store.Tenant(c.Tenant).Session(p.ctx, c.Session); err == nil { // else exportSession fails
 		if err := recordCommand(p, &c.Store, c.Tenant, port.AuditSessionExported, "session", string(c.Session),
 			map[string]any{}); err != nil {
 			return err
@@ -58,7 +58,8 @@ func (c *exportCommand) Run(p *program) (err error) {
 		return write(p.ctx, store, c.Tenant, c.Session, p.stdout)
 	}
 	return writeWhole(c.Output, func(part string) error {
-		// Whoever may read the file may read the session.
+		// The file is readable by its owner only, because it contains the whole
+		// session.
 		f, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
 			return err
@@ -67,11 +68,11 @@ func (c *exportCommand) Run(p *program) (err error) {
 	})
 }
 
-// exportPage bounds the events in memory.
+// exportPage limits how many events are in memory at a time.
 const exportPage = 500
 
-// exportSession writes a session as it is now: what is appended meanwhile is
-// left out, so that the log ends where some commit did.
+// exportSession writes a session as it is now. Events that are appended
+// meanwhile are left out, so the export ends at a commit.
 func exportSession(ctx context.Context, store reader, tenant parley.TenantID, id parley.SessionID, to io.Writer) error {
 	logs := store.Tenant(tenant)
 	head, err := headOf(ctx, logs, tenant, id)
@@ -92,7 +93,7 @@ func exportSession(ctx context.Context, store reader, tenant parley.TenantID, id
 		written[digest] = true
 		agent, err := logs.Definition(ctx, digest)
 		if parley.CodeOf(err) == parley.CodeNotFound && err != nil {
-			return nil // import says so, if it matters
+			return nil // if the definition matters, import reports it
 		}
 		if err != nil {
 			return err
@@ -108,7 +109,8 @@ func exportSession(ctx context.Context, store reader, tenant parley.TenantID, id
 	return w.Flush()
 }
 
-// exportDocument writes a session as the document that the console exports.
+// exportDocument returns a function that writes a session in the format of the
+// console's export.
 func exportDocument(format string) func(context.Context, reader, parley.TenantID, parley.SessionID, io.Writer) error {
 	return func(ctx context.Context, store reader, tenant parley.TenantID, id parley.SessionID, to io.Writer) error {
 		logs := store.Tenant(tenant)
@@ -128,7 +130,7 @@ func exportDocument(format string) func(context.Context, reader, parley.TenantID
 	}
 }
 
-// headOf is the last event of a session.
+// headOf returns the seq of the last event of a session.
 func headOf(ctx context.Context, logs port.TenantStore, tenant parley.TenantID, id parley.SessionID) (parley.Seq,
 	error) {
 	st, err := logs.Session(ctx, id)
@@ -139,7 +141,8 @@ func headOf(ctx context.Context, logs port.TenantStore, tenant parley.TenantID, 
 	return st.Summary.Head, err
 }
 
-// eachEvent goes through a log up to a seq, a page at a time.
+// eachEvent calls do for every event of a log up to head. It reads one page at a
+// time.
 func eachEvent(ctx context.Context, logs port.TenantStore, id parley.SessionID, head parley.Seq,
 	do func(parley.Event) error) error {
 	for after := parley.Seq(0); after < head; {

@@ -4,11 +4,11 @@ package main
 
 import "time"
 
-// withFailpoints is for tests that kill a server at a chosen write, built with the
-// tag failpoint. See failpoint_on.go.
+// withFailpoints returns s unchanged. With the build tag failpoint it kills a
+// server at a chosen write: see failpoint_on.go.
 func withFailpoints(s store) store { return s }
 
-// beneath is the store that was opened.
+// beneath returns the store without failpoints.
 func beneath(s store) store { return s }
 
 // now is the clock of the engine.

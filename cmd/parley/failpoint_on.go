@@ -15,12 +15,12 @@ import (
 	"parley/port"
 )
 
-// withFailpoints has the process killed at a write to the store, as if its machine
-// had lost power. PARLEY_FAILPOINT is "TimerFired 2 before": the first write with a
-// TimerFired in the second stage, before (or after) it is durable. The first stage
-// begins with the write that sets a timer; the end of a run ends a stage. Writes
-// without events are Due, Delivered and Attempted, and those of an erasure:
-// ErasureBegun, Erased, Rewritten and ErasureEnded.
+// withFailpoints kills the process at a write to the store, as if its machine had
+// lost power. PARLEY_FAILPOINT selects the write: "TimerFired 2 before" is the
+// first write with a TimerFired in the second stage, before (or after) it is
+// durable. The first stage begins with the write that sets a timer; the end of a
+// run ends a stage. Writes without events are Due, Delivered and Attempted, and
+// those of an erasure: ErasureBegun, Erased, Rewritten and ErasureEnded.
 func withFailpoints(s store) store {
 	f := &failpoint{}
 	if _, err := fmt.Sscanf(os.Getenv("PARLEY_FAILPOINT"), "%s %d %s", &f.what, &f.stage, &f.when); err != nil {
@@ -34,10 +34,11 @@ type failpoint struct {
 	stage int64
 	when  string
 
-	at atomic.Int64 // the stage that has begun
+	at atomic.Int64 // the current stage; 0 before the first
 }
 
-// around does a write, unless it dies.
+// around runs write, and kills the process before or after it if the failpoint
+// selects it.
 func (f *failpoint) around(what []string, write func()) {
 	if slices.Contains(what, "TimerSet") {
 		f.at.CompareAndSwap(0, 1)
@@ -55,11 +56,11 @@ func (f *failpoint) die(now bool) {
 	if now {
 		fmt.Fprintln(os.Stderr, "killed at", os.Getenv("PARLEY_FAILPOINT"))
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {} // nothing happens between the signal and the end
+		select {} // wait for the signal
 	}
 }
 
-// beneath is the store that was opened.
+// beneath returns the store without failpoints.
 func beneath(s store) store {
 	if f, ok := s.(failing); ok {
 		return f.store
@@ -124,7 +125,8 @@ func (t failingTenant) Attempted(ctx context.Context, id parley.SessionID, effec
 	return err
 }
 
-// now is the clock of the engine. PARLEY_CLOCK is how far it is ahead, such as -3s.
+// now is the clock of the engine. It is ahead of the machine's by PARLEY_CLOCK,
+// such as -3s.
 func now() time.Time { return time.Now().Add(ahead) }
 
-var ahead, _ = time.ParseDuration(os.Getenv("PARLEY_CLOCK")) // none, unless a test gives it
+var ahead, _ = time.ParseDuration(os.Getenv("PARLEY_CLOCK")) // zero unless a test sets PARLEY_CLOCK

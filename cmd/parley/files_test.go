@@ -11,8 +11,8 @@ import (
 	"parley/workspace/workspacetest"
 )
 
-// project is a server whose data folder, agents, secrets and settings are all
-// inside the workspace.
+// newProject starts a server whose data folder, agents, secrets and settings
+// are all inside the workspace.
 func newProject(t *testing.T) (workspace string, get func(path string) (int, string)) {
 	t.Helper()
 	workspace = t.TempDir()
@@ -37,7 +37,7 @@ func newProject(t *testing.T) (workspace string, get func(path string) (int, str
 		workspace,
 		"--config", filepath.Join(workspace, "parley.yaml"))
 	t.Cleanup(stop)
-	put(t, filepath.Join(workspace, "var/parley.key"), "topsecret") // the server has read its own
+	put(t, filepath.Join(workspace, "var/parley.key"), "topsecret") // the server has already read its own key
 	return workspace, func(path string) (int, string) {
 		t.Helper()
 		res, err := http.Get(addr + path)
@@ -63,8 +63,9 @@ func put(t *testing.T, name, text string) {
 	}
 }
 
-// TestPeopleAreNotShownWhatTheServerKeeps: secrets, the data folder, agents and
-// the settings file are in no answer, by content or by name.
+// TestPeopleAreNotShownWhatTheServerKeeps checks that no answer contains
+// secrets, the data folder, agents or the settings file, neither their contents
+// nor their names.
 func TestPeopleAreNotShownWhatTheServerKeeps(t *testing.T) {
 	t.Parallel()
 	workspace, get := newProject(t)
@@ -101,8 +102,8 @@ func TestPeopleAreNotShownWhatTheServerKeeps(t *testing.T) {
 	}
 }
 
-// TestFilesAreShownWhileTheyAreSwapped: what a name leads to when it is judged is
-// what is shown, however often a file or folder and a link change places.
+// TestFilesAreShownWhileTheyAreSwapped checks that the server shows the file that
+// it has checked, although files or folders and links change places all the time.
 func TestFilesAreShownWhileTheyAreSwapped(t *testing.T) { // not in parallel: swapping takes a whole processor
 	workspace, get := newProject(t)
 	for link, to := range map[string]string{"link": "var/parley.key", "env": ".env", "folder": "var",

@@ -18,16 +18,16 @@ import (
 	"parley/store/sqlite"
 )
 
-// crowdVariable says, to a test binary that a benchmark has started, where to
-// connect, how often, and whether all follow one thread.
+// crowdVariable tells the test binary that a benchmark starts where to connect,
+// how often, and whether all clients follow one thread.
 const crowdVariable = "PARLEY_TEST_CROWD"
 
-// A crowd is clients of thread chat in a process of their own, so that the
-// benchmark's process is the server alone.
+// A crowd is many clients of thread chat in a separate process, so that the
+// benchmark's process contains only the server.
 type crowd struct {
 	b     *testing.B
 	lines *bufio.Scanner
-	all   int // messages that all clients have received
+	all   int // number of messages that all clients have received
 }
 
 func (c *town) crowd(b *testing.B, n int, thread string) *crowd {
@@ -42,7 +42,7 @@ func (c *town) crowd(b *testing.B, n int, thread string) *crowd {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() {
-		_ = cmd.Process.Kill() // it has done its work
+		_ = cmd.Process.Kill() // the clients are no longer needed
 		_ = cmd.Wait()
 	})
 	w := &crowd{b: b, lines: bufio.NewScanner(out)}
@@ -50,7 +50,7 @@ func (c *town) crowd(b *testing.B, n int, thread string) *crowd {
 	return w
 }
 
-// next waits for a line.
+// next waits for a line of output.
 func (w *crowd) next(line string) {
 	for w.lines.Scan() {
 		if w.lines.Text() == line {
@@ -60,15 +60,15 @@ func (w *crowd) next(line string) {
 	w.b.Fatalf("the clients are gone before %q", line)
 }
 
-// have waits until all clients have received so many messages.
+// have waits until all clients have received n messages.
 func (w *crowd) have(n int) {
 	for ; w.all < n; w.all++ {
 		w.next("received")
 	}
 }
 
-// TestCrowd is the process of a crowd. It says "ready" when all have entered, and
-// "received" for each message that all have received.
+// TestCrowd runs the clients of a crowd. It prints "ready" when all clients have
+// entered, and "received" for each message that all of them have received.
 func TestCrowd(t *testing.T) {
 	var url, thread string
 	var n int
@@ -122,9 +122,9 @@ func benchmarkTown(b *testing.B) *town {
 	return newTown(b, store)
 }
 
-// BenchmarkFanOut publishes chunks of an answer that are in the store already, of
-// some 190 bytes as frames, to clients of one thread. At most so many are on their
-// way.
+// BenchmarkFanOut publishes chunks of an answer to clients of one thread. The
+// chunks are in the store already, and each is some 190 bytes as a frame. At most
+// window chunks are in flight.
 func BenchmarkFanOut(b *testing.B) {
 	for _, n := range []int{200, 1000} {
 		for _, window := range []int{1, 32} {
@@ -139,7 +139,7 @@ func BenchmarkFanOut(b *testing.B) {
 					chunks = append(chunks, strings.Repeat("x", 120))
 				}
 				talk.answers("first")
-				w.have(2) // with chat.started
+				w.have(2) // the first chunk and chat.started
 				talk.quiet = true
 				events := talk.answers(chunks...)
 				b.ResetTimer()
@@ -161,9 +161,9 @@ func BenchmarkFanOut(b *testing.B) {
 	}
 }
 
-// BenchmarkIdle connects clients that say nothing more, and reports how much
-// memory the process has got for each: at once, and after a collection that gives
-// back what is not in use.
+// BenchmarkIdle connects clients that then stay silent. It reports the memory of
+// the process for each connection: right away, and after collections that return
+// unused memory.
 func BenchmarkIdle(b *testing.B) {
 	const n = 2000
 	for _, thread := range []string{"each", "33333333-3333-4333-8333-333333333333"} {
@@ -174,7 +174,7 @@ func BenchmarkIdle(b *testing.B) {
 				before := resident(b)
 				c.crowd(b, n, thread)
 				at := resident(b)
-				for range 4 { // a collection halves a stack at most
+				for range 4 { // one collection halves a stack at most
 					debug.FreeOSMemory()
 				}
 				b.ReportMetric(float64(at-before)/n/1024, "KB/connection")
@@ -185,7 +185,7 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// resident is the resident memory of this process, in bytes.
+// resident returns the resident memory of this process in bytes.
 func resident(b *testing.B) int {
 	status, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"parley/store/storetest"
 )
 
-// startRefused expects that a server does not start, and returns its error message.
+// startRefused expects that a server fails to start, and returns its error message.
 func startRefused(t *testing.T, store []string, flags ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -30,7 +30,7 @@ func startRefused(t *testing.T, store []string, flags ...string) string {
 	return describe(err)
 }
 
-// lose are the ways in which a database is lost while the key of its server stays.
+// lose are ways to lose a database while the key of its server stays.
 var lose = map[string]func(t *testing.T, db string){
 	"missing": func(t *testing.T, db string) {
 		if err := os.Remove(db); err != nil {
@@ -42,7 +42,7 @@ var lose = map[string]func(t *testing.T, db string){
 			t.Fatal(err)
 		}
 	},
-	"without tables": func(t *testing.T, db string) { // all of it was in a write-ahead log that is gone
+	"without tables": func(t *testing.T, db string) { // all tables were in a write-ahead log that is lost
 		if err := os.Remove(db); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ var lose = map[string]func(t *testing.T, db string){
 }
 
 // TestALostDatabaseIsNotReplaced: if the key shows that a folder was in use, no
-// command makes an empty database in it, unless the operator asks for it.
+// command creates an empty database in it, unless the operator asks for it.
 func TestALostDatabaseIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	for how, harm := range lose {
@@ -78,14 +78,14 @@ func TestALostDatabaseIsNotReplaced(t *testing.T) {
 				t.Errorf("doctor says\n%s", doctor)
 			}
 
-			// The advice that was given helps.
+			// Following the advice in the message must help.
 			if err := os.Rename(copied, db); err != nil {
 				t.Fatal(err)
 			}
 			mustRun(t, "", with(store, "migrate", "--restored")...)
 			served(t, store, func(addr, _ string) { (&conversation{t, addr, id}).until("SessionOpened", 1) })
 
-			// On purpose it can be done, and the flag never harms a database.
+			// The operator can ask for a new database, and the flag never harms an existing one.
 			if err := os.Remove(db); err != nil {
 				t.Fatal(err)
 			}
@@ -97,8 +97,9 @@ func TestALostDatabaseIsNotReplaced(t *testing.T) {
 	}
 }
 
-// TestAWriteAheadLogIsNotThrownAway: SQLite deletes a write-ahead log that lies
-// beside an empty database, and with a young database it holds all there is.
+// TestAWriteAheadLogIsNotThrownAway: SQLite deletes a write-ahead log next to
+// an empty database file, and that log may contain all data of a young
+// database.
 func TestAWriteAheadLogIsNotThrownAway(t *testing.T) {
 	t.Parallel()
 	store := kinds["sqlite"](t)
@@ -114,8 +115,8 @@ func TestAWriteAheadLogIsNotThrownAway(t *testing.T) {
 	}
 }
 
-// leftOver is a folder whose server was killed, a backup that was made before, and a session that only the write-ahead
-// log of the server has.
+// leftOver creates a folder whose server was killed, a backup from before, and a session that is only in the server's
+// write-ahead log.
 func leftOver(t *testing.T) (store []string, backup, session string) {
 	t.Helper()
 	store = kinds["sqlite"](t)
@@ -124,7 +125,7 @@ func leftOver(t *testing.T) (store []string, backup, session string) {
 	served(t, store, func(addr, _ string) {
 		mustRun(t, "", with(store, "backup", backup)...)
 		session = open(t, addr).session
-		if err := os.CopyFS(killed, os.DirFS(store[1])); err != nil { // what a crash would leave
+		if err := os.CopyFS(killed, os.DirFS(store[1])); err != nil { // the files that a crash would leave
 			t.Fatal(err)
 		}
 	})
@@ -140,7 +141,7 @@ func leftOver(t *testing.T) (store []string, backup, session string) {
 }
 
 // TestALeftOverLogDoesNotDamageARestore: SQLite would write the log of the earlier database into the restored one.
-// No command does it, and the message names the files to remove.
+// Every command refuses to open the two, and its message names the files to remove.
 func TestALeftOverLogDoesNotDamageARestore(t *testing.T) {
 	t.Parallel()
 	t.Run("a backup", func(t *testing.T) {
@@ -157,7 +158,7 @@ func TestALeftOverLogDoesNotDamageARestore(t *testing.T) {
 		}
 		restore()
 		remove := "rm -f " + db + "-wal " + db + "-shm"
-		for range 2 { // the first refusal changes nothing
+		for range 2 { // a refusal changes nothing, so the second try is refused too
 			refused(t, remove, "", with(store, "migrate", "--restored")...)
 			refused(t, remove, "", with(store, "migrate")...)
 			if said := startRefused(t, store); !strings.Contains(said, remove) {
@@ -180,7 +181,7 @@ func TestALeftOverLogDoesNotDamageARestore(t *testing.T) {
 		}
 		served(t, store, func(addr, _ string) { open(t, addr) })
 	})
-	t.Run("a file in WAL mode", func(t *testing.T) { // such as the .backup of sqlite3 makes
+	t.Run("a file in WAL mode", func(t *testing.T) { // such as sqlite3's .backup makes
 		t.Parallel()
 		store, backup, _ := leftOver(t)
 		db := filepath.Join(store[1], "parley.db")
@@ -194,7 +195,7 @@ func TestALeftOverLogDoesNotDamageARestore(t *testing.T) {
 		}
 		refused(t, "rm -f "+db+"-wal "+db+"-shm", "", with(store, "migrate", "--restored")...)
 	})
-	t.Run("no restore", func(t *testing.T) { // the log of a server that was killed is its own
+	t.Run("no restore", func(t *testing.T) { // a killed server's log belongs to its database
 		t.Parallel()
 		store, _, session := leftOver(t)
 		refused(t, "run parley migrate without --restored first", "", with(store, "migrate", "--restored")...)
@@ -209,8 +210,9 @@ func TestALeftOverLogDoesNotDamageARestore(t *testing.T) {
 	})
 }
 
-// TestAFirstStartThatWasCutOff leaves a folder that the next start takes up by
-// itself: the key is written after the database is complete, never before.
+// TestAFirstStartThatWasCutOff: after an interrupted first start, the next
+// start works without help, because the key is written only after the database
+// is complete.
 func TestAFirstStartThatWasCutOff(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(t *testing.T, dir string){
@@ -247,7 +249,8 @@ func TestAFirstStartThatWasCutOff(t *testing.T) {
 	})
 }
 
-// TestAFolderBesidePostgreSQL holds a key and no database of its own.
+// TestAFolderBesidePostgreSQL checks a data folder that has a key and no database, because the sessions are in
+// PostgreSQL.
 func TestAFolderBesidePostgreSQL(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -255,7 +258,7 @@ func TestAFolderBesidePostgreSQL(t *testing.T) {
 	for range 2 {
 		served(t, store, func(addr, _ string) { open(t, addr) })
 	}
-	if said := startRefused(t, store[:2]); !strings.Contains(said, "--database-url") { // it was forgotten
+	if said := startRefused(t, store[:2]); !strings.Contains(said, "--database-url") { // without --database-url
 		t.Errorf("without the address of its database the server says %s", said)
 	}
 	if _, err := sqlite.Open(t.Context(), dir, "a test", sqlite.MustExist("parley.key")); parley.CodeOf(

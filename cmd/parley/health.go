@@ -17,7 +17,7 @@ type healthCommand struct {
 	Timeout time.Duration `default:"3s" help:"How long the server may take to answer."`
 }
 
-// Run is for container images, which have no other program that speaks HTTP. It exits with 0 or 1.
+// Run serves container images, which have no other HTTP client. It exits with 0 or 1.
 func (c *healthCommand) Run(p *program) error {
 	address, err := c.address(p)
 	if err != nil {
@@ -33,7 +33,7 @@ func (c *healthCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	// No proxy of the environment: the question is whether the server itself answers.
+	// Use no proxy from the environment: the server itself has to answer.
 	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
 	if err != nil {
 		return fmt.Errorf("the server at %s does not answer: %w", address, err)

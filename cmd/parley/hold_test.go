@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestNoRouteHoldsAConnection: on every route, a client without a credential that
-// announces a body and sends one byte of it is answered and closed.
+// TestNoRouteHoldsAConnection: a client without a credential announces a body and
+// sends one byte of it. Every route answers and closes the connection.
 func TestNoRouteHoldsAConnection(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []string{"--data", t.TempDir()})
@@ -33,7 +33,7 @@ func TestNoRouteHoldsAConnection(t *testing.T) {
 					return
 				}
 				defer conn.Close()
-				_ = conn.SetDeadline(time.Now().Add(time.Minute)) // a held connection fails the test
+				_ = conn.SetDeadline(time.Now().Add(time.Minute)) // a connection that is held open fails the test
 				fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n%s", method, path,
 					at, body)
 				in := bufio.NewReader(conn)
@@ -55,8 +55,9 @@ func TestNoRouteHoldsAConnection(t *testing.T) {
 	wg.Wait()
 }
 
-// TestAThousandConnectionsAreHeld by a client without a credential, who gets no
-// more than its share and keeps nobody with a token out.
+// TestAThousandConnectionsAreHeld: a client without a credential opens 1,000
+// connections. It gets only its share, and clients with a token can still
+// connect.
 func TestAThousandConnectionsAreHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []string{"--data", t.TempDir(), "--max-connections", "400"})

@@ -29,10 +29,10 @@ func (*importCommand) Help() string {
   $ parley import session.jsonl --data /srv/parley`
 }
 
-// Run brings a session in as one batch, in one transaction, so that nobody ever
-// sees a part of it and a crash leaves nothing behind. It costs the memory of
-// one session; pages would have to be hidden from readers, and cleared away by
-// whoever comes after a crash.
+// Run imports a session as one batch in one transaction, so that readers never
+// see a part of it and a crash leaves nothing behind. The whole session is in
+// memory meanwhile. With several batches, an unfinished import would have to be
+// hidden from readers and removed after a crash.
 func (c *importCommand) Run(p *program) (err error) {
 	if c.Tenant == "" {
 		c.Tenant = c.DefaultTenant
@@ -64,8 +64,8 @@ func (c *importCommand) Run(p *program) (err error) {
 	return err
 }
 
-// importWithin bounds the one transaction, in which other appends of the tenant
-// wait.
+// importWithin limits the time of the transaction, during which other appends
+// of the tenant wait.
 const importWithin = time.Minute
 
 func (c *importCommand) read(stdin io.Reader) (*sessionFile, error) {
@@ -89,8 +89,8 @@ func (c *importCommand) read(stdin io.Reader) (*sessionFile, error) {
 	return f, nil
 }
 
-// rename gives the session another id. Bodies name things in a session by their
-// seq alone, so that nothing in them is to be changed.
+// rename gives the session another id. Event bodies refer to parts of the
+// session by seq only, so they stay as they are.
 func (f *sessionFile) rename(id parley.SessionID) {
 	f.Session, f.state.ID, f.state.Root = id, id, id
 	for i := range f.log {
@@ -98,9 +98,9 @@ func (f *sessionFile) rename(id parley.SessionID) {
 	}
 }
 
-// importSession appends the session with the rows that the engine that wrote it
-// would have left: what is open is due, for whichever server comes to it next,
-// as after a crash.
+// importSession appends the session, its snapshot and its due entry, as the
+// engine that wrote it would have left them. Open work is due, and the next
+// server continues it as after a crash.
 func importSession(ctx context.Context, store store, tenant parley.TenantID, f *sessionFile) error {
 	f.state.Tenant = tenant
 	b := port.Batch{Tenant: tenant, Session: f.Session, Epoch: 1, Events: f.log, Trimmed: true,
@@ -135,8 +135,8 @@ func importSession(ctx context.Context, store store, tenant parley.TenantID, f *
 	return untold(ctx, store, tenant, f)
 }
 
-// untold takes back what webhooks were promised: where the session was they are
-// told, or were.
+// untold settles the pending webhooks of the session as not to be delivered:
+// the server that exported the session delivers them.
 func untold(ctx context.Context, store store, tenant parley.TenantID, f *sessionFile) (err error) {
 	for _, e := range f.log {
 		if b, ok := e.Body.(parley.EffectEnqueued); ok && b.Type == parley.Webhook {
@@ -148,8 +148,9 @@ func untold(ctx context.Context, store store, tenant parley.TenantID, f *session
 	return err
 }
 
-// delivered completes the bookmarks of runs that have ended: whoever they were
-// for has been where the session was. It returns how many there are.
+// delivered completes the bookmarks of runs that have ended, because their
+// clients are clients of the exporting server. It returns the number of these
+// runs.
 func delivered(ctx context.Context, logs port.TenantStore, f *sessionFile) (runs int, err error) {
 	owed := map[parley.RunID]bool{}
 	for _, e := range f.log {

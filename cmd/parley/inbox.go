@@ -19,11 +19,11 @@ import (
 	"parley/port"
 )
 
-// Commands beside the server put on record what they do. Only the server writes
-// the chain, so a command leaves its record as a file in the data folder, and the
-// server takes it from there: when it starts, and every few seconds.
+// Commands that run next to the server are audited. Only the server appends to the
+// chain, so a command leaves its record as a file in the data folder. The server
+// reads these files when it starts, and every few seconds.
 
-// A commandRecord is such a file.
+// A commandRecord is the content of one of these files.
 type commandRecord struct {
 	Tenant parley.TenantID `json:"tenant"`
 	parley.Audit
@@ -32,14 +32,14 @@ type commandRecord struct {
 const (
 	inboxEvery = 2 * time.Second
 	maxRecord  = 64 << 10
-	viaCommand = "command" // the source of these records
+	viaCommand = "command" // the Source of these records
 )
 
 func inboxOf(s *config.Store) string { return filepath.Join(s.Data, "audit-inbox") }
 
-// recordCommand puts on record what a command is about to do. It fails if that
-// cannot be done. Where there is no server's data at all, as beside a restored
-// copy, it says so on standard error.
+// recordCommand records that a command is about to do something. If that is
+// impossible, it fails. If there is no data of a server, as next to a restored
+// copy, it prints a notice on standard error instead.
 func recordCommand(p *program, s *config.Store, tenant parley.TenantID, action, resource, id string,
 	more map[string]any) error {
 	if by, err := user.Current(); err == nil {
@@ -86,8 +86,9 @@ func leaveRecord(folder string, r commandRecord) error {
 	return nil
 }
 
-// takeRecords puts on record what commands have left. A record is removed once it
-// is in the chain; if the server dies in between, it is there twice.
+// takeRecords appends the records that commands have left to the audit. A record's
+// file is removed afterwards. If the server dies in between, the record is in the
+// chain twice.
 func takeRecords(ctx context.Context, folder string, store port.Store, log *slog.Logger) error {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -120,7 +121,7 @@ func takeRecords(ctx context.Context, folder string, store port.Store, log *slog
 	return err
 }
 
-// keepRecords takes records until ctx ends.
+// keepRecords calls takeRecords every few seconds until ctx ends.
 func keepRecords(ctx context.Context, folder string, store port.Store, log *slog.Logger) {
 	tick := time.NewTicker(inboxEvery)
 	defer tick.Stop()

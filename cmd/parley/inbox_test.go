@@ -12,8 +12,8 @@ import (
 	"parley/port"
 )
 
-// TestCommandsAreOnRecord: exporting a session and minting a token, while a server
-// runs and while none does.
+// TestCommandsAreOnRecord checks that exporting a session and minting a token are
+// audited, with and without a running server.
 func TestCommandsAreOnRecord(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, store []string) {
@@ -36,7 +36,7 @@ func TestCommandsAreOnRecord(t *testing.T) {
 		refused(t, "There is no session", "", with(store, "export", "00000000-0000-4000-8000-000000000009")...)
 		mustRun(t, "", with(store, "export", session)...)
 		mint()
-		served(t, store, func(string, string) {}) // takes what is left
+		served(t, store, func(string, string) {}) // a server that starts reads the records
 		if left, err := os.ReadDir(filepath.Join(store[1], "audit-inbox")); err != nil || len(left) != 0 {
 			t.Errorf("%d records are left, %v", len(left), err)
 		}
@@ -64,8 +64,8 @@ func TestCommandsAreOnRecord(t *testing.T) {
 	})
 }
 
-// TestWhatCannotBePutOnRecordIsNotDone: no token is printed and no session is
-// exported.
+// TestWhatCannotBePutOnRecordIsNotDone: if the record cannot be written, no
+// token is printed and no session is exported.
 func TestWhatCannotBePutOnRecordIsNotDone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -74,7 +74,7 @@ func TestWhatCannotBePutOnRecordIsNotDone(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, "audit-inbox")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "audit-inbox"), nil, 0o600); err != nil { // in the way of the folder
+	if err := os.WriteFile(filepath.Join(dir, "audit-inbox"), nil, 0o600); err != nil { // a file in place of the folder
 		t.Fatal(err)
 	}
 	out, err := run(t, "", "export", session, "--data", dir)
@@ -87,7 +87,7 @@ func TestWhatCannotBePutOnRecordIsNotDone(t *testing.T) {
 	if err := p.run([]string{"token", "--user", "ann", "--data", dir}, env); err == nil || printed.Len() > 0 {
 		t.Errorf("%q, %v", printed.String(), err)
 	}
-	// Beside no server there is nothing to be on record in.
+	// Without a server's data there is no audit, and the command works.
 	if err := p.run([]string{"token", "--user", "ann", "--data", t.TempDir()}, env); err != nil || printed.Len() == 0 ||
 		!strings.Contains(complained.String(), "not in the audit") {
 		t.Errorf("%q %q %v", printed.String(), complained.String(), err)

@@ -17,19 +17,19 @@ import (
 	"parley/store/rules"
 )
 
-// keyName is what the server's key is called in the data folder.
+// keyName is the name of the file with the server's key in the data folder.
 const keyName = "parley.key"
 
-// serverKey is what canaries, sealed secrets and the audit are made with. It is
-// not in the database, so that it is in no backup of it: given with --server-key,
-// where several servers share a database, or kept in the data folder. If there is
-// none yet, one is made, after the database is complete and never before: see
-// existing.
+// serverKey returns the key from which canaries, sealed secrets and the audit are
+// made. It is not in the database, so backups do not contain it: servers that share
+// a database get it with --server-key, others keep it in the data folder. If there
+// is none yet, serverKey creates one. That must happen after the database is
+// complete: see existing.
 func serverKey(s *config.Store) ([]byte, error) {
 	key, current, err := readServerKey(s)
 	if errors.Is(err, fs.ErrNotExist) {
 		key = make([]byte, 32)
-		_, _ = rand.Read(key) // does not fail
+		_, _ = rand.Read(key) // never fails
 		current, err = false, nil
 	}
 	if err == nil && !current {
@@ -41,17 +41,18 @@ func serverKey(s *config.Store) ([]byte, error) {
 	return key, err
 }
 
-// findServerKey is serverKey for a command that must not make one.
+// findServerKey is like serverKey, but does not create a key.
 func findServerKey(s *config.Store) ([]byte, error) {
 	key, _, err := readServerKey(s)
 	return key, err
 }
 
-// keyPlace is what the vault knows the server's key by.
+// keyPlace is the name under which the vault seals the server's key.
 const keyPlace = "server key"
 
-// readServerKey also reports whether the key is stored as the settings want it:
-// encrypted with the current master key, if there is one.
+// readServerKey returns the server's key. current reports whether the key is
+// stored as the settings require: encrypted with the current master key, if
+// there is one.
 func readServerKey(s *config.Store) (key []byte, current bool, err error) {
 	if s.ServerKey != "" {
 		return []byte(s.ServerKey), true, nil
@@ -78,7 +79,8 @@ func readServerKey(s *config.Store) (key []byte, current bool, err error) {
 	return key, vault.Current(stored), nil
 }
 
-// writeServerKey replaces the file as a whole: a crash leaves the earlier one.
+// writeServerKey replaces the file atomically: after a crash the earlier one is
+// intact.
 func writeServerKey(s *config.Store, key []byte) error {
 	vault, err := vaultOf(s)
 	if err != nil {
@@ -95,7 +97,8 @@ func writeServerKey(s *config.Store, key []byte) error {
 	return finish(part, keyFile(s))
 }
 
-// vaultOf encrypts stored secrets with the master keys of the settings.
+// vaultOf returns a vault that encrypts stored secrets with the master keys of the
+// settings.
 func vaultOf(s *config.Store) (rules.Vault, error) {
 	keys, err := s.MasterKeys()
 	if err != nil {
@@ -106,12 +109,12 @@ func vaultOf(s *config.Store) (rules.Vault, error) {
 
 func keyFile(s *config.Store) string { return filepath.Join(s.Data, keyName) }
 
-// ownSecrets are the texts that tools and models must not see: those of the
-// configuration, the key of the server, and the password of the database, which
-// PostgreSQL also takes from its own variables and files.
+// ownSecrets are the texts that tools and models must not see: the secrets of
+// the configuration, the server's key, and the password of the database, which
+// may also come from PostgreSQL's own variables and files.
 func ownSecrets(c *config.Settings, env config.Lookup, key []byte) []string {
 	own := append(config.Secrets(c, env), config.SecretForms(hex.EncodeToString(key))...)
-	if keys, err := c.MasterKeys(); err == nil { // the settings were checked
+	if keys, err := c.MasterKeys(); err == nil { // the settings are already valid
 		for _, key := range keys {
 			own = append(own, config.SecretForms(key)...)
 		}

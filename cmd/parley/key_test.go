@@ -10,8 +10,8 @@ import (
 	"parley/screen"
 )
 
-// TestKeysAreSecrets wherever they come from: those of .env are not in the
-// environment.
+// TestKeysAreSecrets checks that keys are secrets wherever they are set, also
+// in .env, which is not part of the environment.
 func TestKeysAreSecrets(t *testing.T) {
 	c := &config.Settings{}
 	c.OpenAIKey, c.AnthropicKey, c.GoogleKey = "sk-openai-1", "sk-anthropic-1", "sk-google-1"
@@ -24,8 +24,8 @@ func TestKeysAreSecrets(t *testing.T) {
 	}
 }
 
-// TestEverySecretIsRedacted: a secret in every field of the configuration that can
-// hold one, by its type. Nothing of them passes the screen.
+// TestEverySecretIsRedacted sets a secret in every field of the configuration whose
+// type can hold one. The screen must redact all of them.
 func TestEverySecretIsRedacted(t *testing.T) {
 	c := &config.Settings{}
 	planted := map[string]string{} // by field
@@ -41,7 +41,7 @@ func TestEverySecretIsRedacted(t *testing.T) {
 	}
 }
 
-// plantSecrets fills a value with secrets, and notes which is where.
+// plantSecrets fills a value with secrets, and notes them by field.
 func plantSecrets(v reflect.Value, path string, planted map[string]string) {
 	secret := fmt.Sprintf("planted-secret-%03d", len(planted))
 	switch {

@@ -66,8 +66,7 @@ func (c *keysListCommand) Run(p *program) error {
 	return nil
 }
 
-// neededKeys are the ids of the master keys without which stored secrets cannot be
-// read.
+// neededKeys returns the ids of the master keys that encrypt stored secrets.
 func neededKeys(ctx context.Context, s *config.Store) (ids []string, err error) {
 	has, _, err := versions(ctx, s)
 	if err != nil {
@@ -134,7 +133,7 @@ func (c *keysRotateCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	store, _, err := openStore(p.ctx, &c.Store, "rotating keys", false) // which encrypts everything again
+	store, _, err := openStore(p.ctx, &c.Store, "rotating keys", false) // encrypts every secret again
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 	"parley/store/storetest"
 )
 
-// webhookOf sets the webhook of a session, if an address is given, and returns the address that the server has.
+// webhookOf sets the webhook of a session if an address is given. It returns the address that the server shows.
 func webhookOf(t *testing.T, addr, session, to string) string {
 	t.Helper()
 	method, body := "GET", ""
@@ -45,12 +45,12 @@ func webhookOf(t *testing.T, addr, session, to string) string {
 	return got.URL
 }
 
-// filesWith are the files below a folder that hold a text.
+// filesWith lists the files below a folder that contain a text.
 func filesWith(t *testing.T, folder, text string) (list []string) {
 	t.Helper()
 	if err := filepath.WalkDir(folder, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
-			return nil // PostgreSQL removes files of its own meanwhile
+			return nil // PostgreSQL has removed the file meanwhile
 		}
 		if raw, err := os.ReadFile(name); err == nil && bytes.Contains(raw, []byte(text)) {
 			list = append(list, name)
@@ -62,8 +62,8 @@ func filesWith(t *testing.T, folder, text string) (list []string) {
 	return list
 }
 
-// TestMasterKeys: with a master key the server encrypts the secrets that were stored before, and those that follow. It
-// does not start without the key, and names it. The key can be rotated.
+// TestMasterKeys: with a master key, the server encrypts both existing and new secrets. Without the key it does not
+// start, and the error names the key. The key can be rotated.
 func TestMasterKeys(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, store []string) {
@@ -125,7 +125,7 @@ func TestMasterKeys(t *testing.T) {
 		}
 		mustRun(t, "", slices.Concat([]string{"audit", "verify"}, under(k1))...)
 
-		// Rotation. Until it is done the server needs both keys.
+		// During a rotation the server needs both keys.
 		if out := mustRun(t, "", slices.Concat([]string{"keys", "list"}, under(k2))...); !strings.Contains(out,
 			id1+"  missing, needed") || !strings.Contains(out, id2+"  given, encrypts, not needed") {
 			t.Errorf("keys list says\n%s", out)
@@ -148,7 +148,7 @@ func TestMasterKeys(t *testing.T) {
 	})
 }
 
-// postgresKeeps looks for a text in all files of a database server. The text was never stored in clear.
+// postgresKeeps searches all files of a database server for a text that must never be stored in clear.
 func postgresKeeps(t *testing.T, address, text string) {
 	t.Helper()
 	ctx := context.Background()

@@ -12,15 +12,15 @@ import (
 	"parley/server"
 )
 
-// ports are the listeners of a server. Commands and MCP servers of agents do not
-// reach them.
+// ports are the listeners of a server. Commands and MCP servers of agents cannot
+// connect to them.
 type ports struct {
 	main net.Listener
 	all  []net.Listener
 }
 
-// listen opens every port before the store is opened: an address in use is found
-// out without touching anything.
+// listen opens every port. It runs before the store is opened, so that a server
+// whose address is in use changes nothing.
 func listen(
 	c *config.Settings, env config.Lookup, m *metrics.Metrics, made *parts, log *slog.Logger,
 ) (p ports, err error) {
@@ -59,10 +59,10 @@ func listen(
 }
 
 // occupantWithin is how long the program that uses an address may take to answer.
-// Tests give it more, because they may have a busy machine.
+// Tests allow more time, because their machine may be busy.
 var occupantWithin = time.Second
 
-// occupant describes the program that uses an address. Data folders are searched
+// occupant describes the program that uses an address. It searches the data folders
 // for the lock of a server at that address.
 func occupant(address string, folders []string) string {
 	if !answers(address, occupantWithin) {
@@ -76,7 +76,7 @@ func occupant(address string, folders []string) string {
 	return "another Parley serves there"
 }
 
-// sameAddress reports whether two servers cannot have these addresses at once.
+// sameAddress reports whether two addresses conflict.
 func sameAddress(a, b string) bool {
 	at, err := net.ResolveTCPAddr("tcp", a)
 	if err != nil {
@@ -88,7 +88,7 @@ func sameAddress(a, b string) bool {
 
 func everywhere(at *net.TCPAddr) bool { return at.IP == nil || at.IP.IsUnspecified() }
 
-// onceClosed is a listener that a server may have closed already.
+// onceClosed is a listener whose Close succeeds if a server has already closed it.
 type onceClosed struct{ net.Listener }
 
 func (l onceClosed) Close() error {
@@ -98,8 +98,8 @@ func (l onceClosed) Close() error {
 	return nil
 }
 
-// openAt is a URL that opens what listens at an address, in a browser on this
-// machine: one that listens on all addresses is shown as localhost.
+// openAt returns the URL of an address for a browser on this machine. A server
+// that listens on all addresses is shown as localhost.
 func openAt(at net.Addr) string {
 	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
 		return fmt.Sprintf("http://localhost:%d", tcp.Port)

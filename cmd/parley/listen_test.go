@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestAnAddressInUse: the error says whether a Parley uses the address, and if its
-// lock is found, its process and its data folder.
+// TestAnAddressInUse checks that the error says whether a Parley uses the address.
+// If its lock is found, the error also names its process and its data folder.
 func TestAnAddressInUse(t *testing.T) {
 	t.Parallel()
 	state := t.TempDir()
@@ -54,7 +54,7 @@ func TestAnAddressInUse(t *testing.T) {
 	}
 }
 
-// listenRefused is the error of a server that cannot have its address.
+// listenRefused returns the error of a server whose address is in use.
 func listenRefused(t *testing.T, env func(string) (string, bool), address string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -67,7 +67,8 @@ func listenRefused(t *testing.T, env func(string) (string, bool), address string
 	return describe(err)
 }
 
-// TestALockOfADeadProcess says nothing about an address.
+// TestALockOfADeadProcess checks that the lock of a dead process is not taken for
+// the user of an address.
 func TestALockOfADeadProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

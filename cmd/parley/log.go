@@ -56,7 +56,7 @@ func (c *logCommand) Run(p *program) error {
 		if log.Session, err = sessionNamed(ctx, to.Client, c.Session); err != nil {
 			return err
 		}
-	} else if _, err := to.Me(ctx); err != nil { // a follower would wait for the server
+	} else if _, err := to.Me(ctx); err != nil { // fail now: a follower would wait for the server
 		return err
 	}
 	if !c.Follow && !c.Tree {
@@ -81,7 +81,7 @@ func (c *logCommand) Run(p *program) error {
 		switch {
 		case err != nil && ctx.Err() != nil && p.ctx.Err() == nil:
 			if exit, ok := errors.AsType[*exitError](context.Cause(ctx)); ok {
-				return exit // the pipe was closed
+				return exit // the reader has closed the pipe
 			}
 			return nil // Ctrl-C
 		case err != nil:
@@ -103,7 +103,7 @@ func (c *logCommand) Run(p *program) error {
 	return nil
 }
 
-// colours reports whether a stream is for the eyes of a person who wants colours.
+// colours reports whether a stream is a terminal of a person who wants colours.
 func (p *program) colours(stream io.Writer) bool {
 	_, plain := p.env("NO_COLOR")
 	return isTerminal(stream) && !plain
@@ -135,7 +135,7 @@ func (w *logWriter) write(u client.Update) error {
 	return err
 }
 
-// colourOf is by what an event means to a person: red is trouble, green an end, cyan work, bold a request.
+// colourOf returns the colour of an event: red for trouble, green for an end, cyan for work, bold for a request.
 func colourOf(body parley.EventBody) string {
 	switch b := body.(type) {
 	case parley.ProblemReported, parley.ToolCallBlocked, parley.CompactionFailed, parley.SessionHalted,
@@ -155,7 +155,7 @@ func colourOf(body parley.EventBody) string {
 	return "0"
 }
 
-// summaryOf is an event on one line: its texts where it has some, else its body.
+// summaryOf describes an event on one line: with its texts if it has some, else with its body.
 func summaryOf(body parley.EventBody) string {
 	switch b := body.(type) {
 	case parley.SessionOpened:

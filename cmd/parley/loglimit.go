@@ -7,32 +7,34 @@ import (
 	"time"
 )
 
-// Of each message, maxLines lines are logged in logWindow. A full disk or a
-// client that is refused again and again would otherwise fill the log.
+// In each logWindow, at most maxLines lines of the same message are logged.
+// Otherwise a full disk, or a client that is refused again and again, would
+// fill the log.
 const (
 	maxLines  = 20
 	logWindow = 10 * time.Second
 )
 
-// A logLimiter passes records on. Of warnings and errors with the same message
-// it suppresses those above the limit, and logs their number when the window
-// ends. Close logs what is left and must be called.
+// A logLimiter passes log records to the next handler. Of the warnings and
+// errors with the same message, it suppresses those above the limit, and logs
+// their number when the window ends. Close must be called; it logs the
+// remaining numbers.
 type logLimiter struct {
 	next  slog.Handler
-	state *limiterState // shared by the handlers made of it
+	state *limiterState // shared with the handlers that are derived from this one
 }
 
 type limiterState struct {
-	plain slog.Handler // without attributes, for the numbers
+	plain slog.Handler // the handler without attributes, for the numbers of suppressed lines
 
-	mu      sync.Mutex // guards the following; leaf
+	mu      sync.Mutex // guards the fields below; leaf
 	closed  bool
-	windows map[string]*logWindowOf // by message; messages are constants of the program
+	windows map[string]*logWindowOf // by message; there are few, because messages are constants
 }
 
 // A logWindowOf counts the lines of one message.
 type logWindowOf struct {
-	level      slog.Level // of the first that was suppressed
+	level      slog.Level // of the first suppressed line
 	lines      int
 	suppressed int
 	end        *time.Timer
@@ -59,7 +61,7 @@ func (l *logLimiter) Handle(ctx context.Context, r slog.Record) error {
 	return l.next.Handle(ctx, r)
 }
 
-// admit reports whether a line is to be logged.
+// admit reports whether a line may be logged.
 func (s *limiterState) admit(level slog.Level, message string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,11 +98,11 @@ func (s *limiterState) summarize(message string, w *logWindowOf) {
 	}
 	r := slog.NewRecord(time.Now(), w.level, message, 0)
 	r.AddAttrs(slog.Int("suppressed", w.suppressed))
-	_ = s.plain.Handle(context.Background(), r) // a log that fails has no place to say so
+	_ = s.plain.Handle(context.Background(), r) // a log that fails cannot report it
 }
 
-// Close logs the numbers of the windows that are open. Later records are passed
-// on as they are.
+// Close logs the numbers of the open windows. Later records are passed on
+// without a limit.
 func (l *logLimiter) Close() error {
 	l.state.mu.Lock()
 	open := l.state.windows

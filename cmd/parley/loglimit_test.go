@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A lockedBuffer is written and read by several goroutines.
+// A lockedBuffer can be written and read by several goroutines.
 type lockedBuffer struct {
 	mu  sync.Mutex // guards buf; leaf
 	buf bytes.Buffer
@@ -32,12 +32,13 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// TestRepeatedMessages: of each message a few lines are logged and the others
-// counted; other messages, and those below a warning, are not affected.
+// TestRepeatedMessages checks that of each message a few lines are logged and
+// the others counted. Other messages, and those below a warning, are not
+// affected.
 func TestRepeatedMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var out lockedBuffer // a timer logs what was suppressed
+		var out lockedBuffer // a timer writes the numbers of suppressed lines
 		limiter := newLogLimiter(slog.NewTextHandler(&out, nil))
 		log := slog.New(limiter)
 		count := func(words string) int { return strings.Count(out.String(), words) }
@@ -72,8 +73,8 @@ func TestRepeatedMessages(t *testing.T) {
 	})
 }
 
-// TestRefusalsDoNotFloodTheLog: a server whose database is gone is asked all the
-// time.
+// TestRefusalsDoNotFloodTheLog sends many requests to a server whose database is
+// gone.
 func TestRefusalsDoNotFloodTheLog(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -96,7 +97,7 @@ func TestRefusalsDoNotFloodTheLog(t *testing.T) {
 		}
 	}
 	stop()
-	// A few messages are repeated, each within its limit. On a busy machine the requests take several windows.
+	// A few messages are repeated, each up to its limit. On a busy machine the requests take several windows.
 	windows := int(time.Since(began)/logWindow) + 1
 	if lines, most := strings.Count(log.String(), "\n"), 20+3*(maxLines+1)*windows; lines > most {
 		t.Errorf("%d lines for %d refusals, more than %d", lines, requests, most)

@@ -22,8 +22,8 @@ import (
 var version = "dev"
 
 func main() {
-	sandbox.Main() // if this is not parley, but what runs a command for it
-	pdf.Main()     // or reads a document
+	sandbox.Main() // if this process is to run a command for parley, it does so and exits
+	pdf.Main()     // likewise if it is to read a document
 	p := &program{ctx: context.Background(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	err := p.run(os.Args[1:], os.LookupEnv)
 	if err == nil {
@@ -39,7 +39,7 @@ func main() {
 	os.Exit(code)
 }
 
-// An exitError ends the program with a code of its own; err may be nil: everything was said.
+// An exitError ends the program with an exit code. If err is nil, nothing is left to print.
 type exitError struct {
 	code int
 	err  error
@@ -54,7 +54,7 @@ func (e *exitError) Error() string {
 
 func (e *exitError) Unwrap() error { return e.err }
 
-// describe is for the operator, who may see everything.
+// describe returns an error with its hint and cause. It is for operators, who may see all details.
 func describe(err error) string {
 	e, ok := errors.AsType[*parley.Error](err)
 	if !ok {
@@ -70,9 +70,9 @@ func describe(err error) string {
 	return visible(s)
 }
 
-// A program is what commands run in, for main and for tests.
+// A program is the environment of a command, in main and in tests.
 type program struct {
-	ctx            context.Context // ends when whoever runs it wants it to
+	ctx            context.Context // ends when the caller cancels the command
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	env            config.Lookup
@@ -134,7 +134,7 @@ func (p *program) run(args []string, env config.Lookup) error {
 	}
 	command, err := k.Parse(args)
 	if exited {
-		return nil // help or the version was asked for
+		return nil // help or the version was printed
 	}
 	if wrong, ok := errors.AsType[*kong.ParseError](err); ok && !strings.Contains(err.Error(), "did you mean") {
 		return fmt.Errorf("%w; parley%s --help describes the flags and arguments", err, commandOf(wrong.Context))
@@ -151,8 +151,8 @@ func (p *program) parser(cli *commands, options ...kong.Option) (*kong.Kong, err
 		kong.Writers(p.stdout, p.stderr), kong.Vars{"version": about()}, config.Environment(p.env))...)
 }
 
-// printHelp prints the help of a command. A command that stands for one of its sub-commands has the flags, the arguments
-// and the example of that one.
+// printHelp prints the help of a command. If a command has a default sub-command, the flags, the arguments and the
+// example of that one are included.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	if node := ctx.Selected(); node != nil && node.DefaultCmd != nil {
 		node.Flags = append(node.Flags, node.DefaultCmd.Flags...)
@@ -161,7 +161,7 @@ func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
 	return kong.DefaultHelpPrinter(options, ctx)
 }
 
-// commandOf is the command that an unfinished command line names, with a blank before each word.
+// commandOf returns the command in an incomplete command line, with a blank before each word.
 func commandOf(ctx *kong.Context) (words string) {
 	for _, step := range ctx.Path {
 		if step.Command != nil {
@@ -178,7 +178,7 @@ func (versionCommand) Run(p *program) error {
 	return err
 }
 
-// about names this binary: its version, the version of Go, and the platform.
+// about describes this binary: its version, the version of Go, and the platform.
 func about() string {
 	return fmt.Sprintf("parley %s %s %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -28,23 +28,24 @@ func TestMain(m *testing.M) {
 	sandbox.Main()
 	pdf.Main()
 	if filepath.Base(os.Args[0]) == programName {
-		main() // for TestScripts
+		main() // runs parley as its own process, for TestScripts
 		return
 	}
 	if len(os.Args) > 2 && os.Args[1] == "tenant-tools" {
 		serveTenantTools(os.Args[2])
 	}
 	if len(os.Args) > 1 && slices.Contains([]string{"serve", "export", "import"}, os.Args[1]) {
-		main() // for TestBenchSmoke, which measures other processes of this program
+		main() // runs parley as its own process, for TestBenchSmoke
 		return
 	}
 	if len(os.Args) > 2 && os.Args[1] == "bench-model" {
 		serveBenchModel(os.Args[2])
 	}
 	// The tests wait more than they compute: for the disk, and for the demo model,
-	// which speaks at the pace of a real one. A flag that is given wins.
+	// which streams at the pace of a real one. A flag on the command line takes
+	// precedence.
 	if !racing {
-		_ = flag.Set("test.parallel", "6") // every test binary has it
+		_ = flag.Set("test.parallel", "6") // every test binary has this flag
 	}
 	occupantWithin = 5 * time.Second
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
@@ -76,11 +77,11 @@ func TestNoCommandPrintsHelp(t *testing.T) {
 	}
 }
 
-// riddles are words that stand for a noun where a help text should have the noun.
+// riddles are words that a help text must not use in place of a noun.
 var riddles = regexp.MustCompile(`(?i)\b(who|whom|whoever|what|whatever|somebody|nobody|everybody|parted)\b`)
 
-// TestHelpIsPlain: every flag and command is described by sentences without
-// riddles, and a default that a placeholder hides is stated.
+// TestHelpIsPlain checks that the help of every flag and command has no
+// riddles, and states a default that a placeholder hides.
 func TestHelpIsPlain(t *testing.T) {
 	k, err := kong.New(&commands{}, kong.Name("parley"), config.Environment(noEnv))
 	if err != nil {
@@ -112,14 +113,15 @@ func TestHelpIsPlain(t *testing.T) {
 
 var address = regexp.MustCompile(`address=(\S+)`)
 
-// serve runs a server until the test stops it, and returns its address.
+// serve runs a server until stop is called or the test ends, and returns its
+// address.
 func serve(t *testing.T, args ...string) (addr string, stop func()) {
 	t.Helper()
 	return serveLogged(t, noEnv, io.Discard, args...)
 }
 
-// serveLogged keeps what the server logs, which may be looked at once it has
-// stopped.
+// serveLogged runs a server and writes its log to log, which may be read after
+// stop.
 func serveLogged(t *testing.T, env func(string) (string, bool), log io.Writer, args ...string) (addr string,
 	stop func()) {
 	t.Helper()
@@ -155,7 +157,7 @@ func serveLogged(t *testing.T, env func(string) (string, bool), log io.Writer, a
 	}
 }
 
-// A person at a terminal.
+// A person runs parley chat at a terminal.
 type person struct {
 	t     *testing.T
 	in    *io.PipeWriter
@@ -170,7 +172,7 @@ func newPerson(t *testing.T, args ...string) *person {
 	outR, outW := io.Pipe()
 	c := &person{t: t, in: inW, out: outR, chunk: make(chan string, 1024), done: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(func() { // also of who was not let go
+	t.Cleanup(func() { // needed if leave was not called
 		cancel()
 		inW.Close()
 	})
@@ -195,7 +197,8 @@ func newPerson(t *testing.T, args ...string) *person {
 	return c
 }
 
-// see waits for text, and forgets everything up to its end.
+// see waits for text and discards the output up to its end. It returns the output
+// before the text.
 func (c *person) see(text string) string {
 	c.t.Helper()
 	timeout := time.After(time.Minute)
@@ -223,7 +226,7 @@ func (c *person) enter(line string) {
 	}
 }
 
-// leave ends the input, as Ctrl-D does.
+// leave ends the input, as Ctrl-D does, and waits for the program.
 func (c *person) leave() {
 	c.t.Helper()
 	c.in.Close()
@@ -266,8 +269,8 @@ func TestChat(t *testing.T) {
 	c.leave()
 }
 
-// TestChatSurvivesARestart: the server goes away in mid-answer and comes back;
-// the person sees one uncut answer.
+// TestChatSurvivesARestart: the server is restarted in the middle of an answer,
+// and the person sees one complete answer.
 func TestChatSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) { chatSurvivesARestart(t) })

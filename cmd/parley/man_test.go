@@ -11,11 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// docs/man has a page for parley and one for each command, written from the commands and their flags.
+// docs/man has a page for parley and one for each command. The pages are generated from the commands and their flags.
 
 const manFolder = "../../docs/man"
 
-// TestManPages: "go generate ./cmd/parley" writes the pages again.
+// TestManPages checks the pages. "go generate ./cmd/parley" writes them again.
 func TestManPages(t *testing.T) {
 	p := &program{ctx: t.Context(), env: noEnv}
 	var cli commands
@@ -59,7 +59,7 @@ func TestManPages(t *testing.T) {
 	}
 }
 
-// roff has a text stand for itself.
+// roff escapes a text, so that roff does not interpret it.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
 	var ascii strings.Builder

@@ -18,7 +18,7 @@ import (
 
 const testSecret = "a secret of more than thirty-two bytes"
 
-// A cell of the matrix is what somebody is answered.
+// A cell of the matrix is the expected answer for one route, role and object.
 type cell string
 
 const (
@@ -27,21 +27,21 @@ const (
 	absent    cell = "absent"
 )
 
-// A rule says who may use a route, and on what. Every route has one.
+// A rule says which permission a route needs, and for which object. Every route has one.
 type rule struct {
-	needs  parley.Action // empty: nothing, not even a credential
-	on     string        // what {id} is: session, card, response, agent, user; empty: there is none
-	query  string        // behind the path; {id} stands in it, and in the body, for the same
+	needs  parley.Action // empty: not even a credential
+	on     string        // the kind of object that {id} names: session, card, response, agent, user; empty: no {id}
+	query  string        // appended to the path; {id} is replaced here and in the body, too
 	body   string
 	ok     int  // the status of success
-	tenant bool // it is about the whole tenant: only for who may see everybody's
-	// owner: the server must own the tables. On PostgreSQL tests serve with a role that does not.
+	tenant bool // concerns the whole tenant, so it needs a role that can see all sessions
+	// owner: the server's role must own the tables. On PostgreSQL the tests' role does not.
 	owner bool
-	// rare: the server allows one only now and then. An answer that says so comes after the check of the role.
+	// rare: the server limits how often this is allowed. It checks the limit after the role.
 	rare bool
 }
 
-// routeRules is the table. A route that is not in it fails the test.
+// routeRules is the table of all routes. A route that is missing here fails the test.
 var routeRules = map[string]rule{
 	"GET /healthz":    {ok: 200},
 	"GET /readyz":     {ok: 200},
@@ -49,9 +49,9 @@ var routeRules = map[string]rule{
 	"GET /{$}":        {ok: 200},
 
 	"GET /auth/options":  {ok: 200},
-	"GET /auth/login":    {ok: 404}, // nobody is named to sign in with
+	"GET /auth/login":    {ok: 404}, // no provider for sign-in is configured
 	"GET /auth/callback": {ok: 404},
-	"POST /auth/session": {ok: 403, body: `{}`}, // not from a page of the server
+	"POST /auth/session": {ok: 403, body: `{}`}, // the request does not come from a page of the server
 	"POST /auth/logout":  {ok: 403, body: `{}`},
 
 	"GET /api/openapi.json":  {ok: 200},
@@ -76,15 +76,15 @@ var routeRules = map[string]rule{
 	"POST /api/v1/sessions/{id}/fork":    {needs: parley.ActMessage, on: "session", body: `{}`, ok: 201},
 	"POST /api/v1/sessions/{id}/inputs":  {needs: parley.ActMessage, on: "session", body: `{"content":"hi"}`, ok: 202},
 	"GET /api/v1/sessions/{id}/branches": {needs: parley.ActRead, on: "session", ok: 200},
-	// nothing runs
+	// no run is open
 	"POST /api/v1/sessions/{id}/cancel": {needs: parley.ActMessage, on: "session", body: `{}`, ok: 404},
 	"POST /api/v1/sessions/{id}/halt":   {needs: parley.ActAdmin, on: "session", body: `{}`, ok: 202},
-	// nothing was said in it
+	// the session has no messages
 	"POST /api/v1/sessions/{id}/compact": {needs: parley.ActMessage, on: "session", body: `{}`, ok: 400},
 	"POST /api/v1/sessions/{id}/reopen":  {needs: parley.ActAdmin, on: "session", body: `{}`, ok: 202},
-	// nothing waits
+	// no input waits
 	"DELETE /api/v1/inputs/{id}": {needs: parley.ActMessage, on: "card", ok: 410},
-	// nothing waits
+	// no card is open
 	"POST /api/v1/approvals/{id}":      {needs: parley.ActMessage, on: "card", body: `{"decision":"allow"}`, ok: 410},
 	"POST /api/v1/questions/{id}":      {needs: parley.ActMessage, on: "card", body: `{"answers":[]}`, ok: 410},
 	"POST /api/v1/calls/{id}":          {needs: parley.ActMessage, on: "card", body: `{"resolution":"rerun"}`, ok: 410},
@@ -103,13 +103,13 @@ var routeRules = map[string]rule{
 		rare: true},
 	"POST /api/v1/users/{id}/revoke": {needs: parley.ActWriteUsers, on: "user", body: `{}`, ok: 200},
 	"GET /api/v1/runs":               {needs: parley.ActRead, ok: 200},
-	"GET /api/v1/runs/{id}":          {needs: parley.ActRead, on: "card", ok: 404}, // nothing ran
+	"GET /api/v1/runs/{id}":          {needs: parley.ActRead, on: "card", ok: 404}, // there was no run
 	"POST /api/v1/runs/{id}/cancel":  {needs: parley.ActMessage, on: "card", body: `{}`, ok: 404},
-	// nothing ran
+	// there was no run
 	"POST /api/v1/runs/{id}/undo":                {needs: parley.ActMessage, on: "card", body: `{}`, ok: 404},
 	"GET /api/v1/runs/{id}/turns/{turn}/request": {needs: parley.ActRead, on: "card", ok: 404},
 	"GET /api/v1/timers":                         {needs: parley.ActRead, ok: 200},
-	"GET /api/v1/timers/{id}":                    {needs: parley.ActRead, on: "card", ok: 404}, // nothing was promised
+	"GET /api/v1/timers/{id}":                    {needs: parley.ActRead, on: "card", ok: 404}, // no timer was set
 	"DELETE /api/v1/timers/{id}":                 {needs: parley.ActMessage, on: "card", ok: 404},
 	"GET /api/v1/effects":                        {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/effects/{id}":                   {needs: parley.ActRead, on: "card", ok: 404},
@@ -119,19 +119,19 @@ var routeRules = map[string]rule{
 	"GET /api/v1/plans":                          {needs: parley.ActRead, ok: 200},
 	"POST /api/v1/agents/{id}/start":             {needs: parley.ActAdmin, on: "spare agent", body: `{}`, ok: 200},
 	"POST /api/v1/agents/{id}/stop":              {needs: parley.ActAdmin, on: "spare agent", body: `{}`, ok: 200},
-	// all checks are before the upgrade
+	// all checks happen before the upgrade
 	"GET /api/v1/agents/{id}/ws":       {needs: parley.ActMessage, on: "agent", ok: 426},
 	"POST /api/v1/agents/{id}/message": {needs: parley.ActMessage, on: "agent", body: `{"content":"say hi"}`, ok: 200},
 	"POST /api/v1/agents/{id}/stream":  {needs: parley.ActMessage, on: "agent", body: `{"content":"say hi"}`, ok: 200},
 	"POST /api/v1/agents/{id}/context": {needs: parley.ActMessage, on: "agent", body: `{"context":"x"}`, ok: 200},
-	"GET /api/v1/sessions/{id}/plan":   {needs: parley.ActRead, on: "session", ok: 404}, // there is none
+	"GET /api/v1/sessions/{id}/plan":   {needs: parley.ActRead, on: "session", ok: 404}, // the session has no plan
 	"POST /api/v1/sessions/{id}/plan": {needs: parley.ActMessage, on: "session", body: `{"decision":"approve"}`,
 		ok: 404},
 
 	"GET /api/v1/sessions/{id}/grants":            {needs: parley.ActRead, on: "session", ok: 200},
-	"DELETE /api/v1/sessions/{id}/grants/{grant}": {needs: parley.ActMessage, on: "session", ok: 404}, // there is none
+	"DELETE /api/v1/sessions/{id}/grants/{grant}": {needs: parley.ActMessage, on: "session", ok: 404}, // no such grant
 
-	// there is none; its url may hold a secret
+	// the session has no webhook; the URL of a webhook may hold a secret
 	"GET /api/v1/sessions/{id}/webhook": {needs: parley.ActMessage, on: "session", ok: 404},
 	"PUT /api/v1/sessions/{id}/webhook": {needs: parley.ActMessage, on: "session",
 		body: `{"url":"https://hooks.example.com/x"}`, ok: 200},
@@ -146,12 +146,12 @@ var routeRules = map[string]rule{
 	"POST /api/chat":       {needs: parley.ActMessage, body: `{"message":"say hi"}`, ok: 200},
 	"POST /api/chat/clear": {needs: parley.ActMessage, on: "session", body: `{"session_id":"{id}"}`, ok: 200},
 	"GET /api/agent-runs":  {needs: parley.ActRead, on: "session", query: "?session_id={id}", ok: 200},
-	// nothing ran
+	// there was no run
 	"GET /api/agent-children": {needs: parley.ActRead, on: "session", query: "?run_id=run-{id}-9", ok: 404},
 	"GET /api/agent-context":  {needs: parley.ActRead, on: "session", query: "?run_id=run-{id}-9", ok: 404},
-	// stops nothing
+	// no such run, so nothing is cancelled
 	"POST /api/agent-cancel": {needs: parley.ActMessage, body: `{"run_id":"none"}`, ok: 200},
-	// waits for nobody
+	// there is no such question
 	"POST /api/ask-user-response": {needs: parley.ActMessage, body: `{"question_id":"none","answers":[]}`, ok: 404},
 	"POST /api/plan/approve":      {needs: parley.ActMessage, body: `{"session_id":"there is none"}`, ok: 404},
 	"POST /api/plan/reject":       {needs: parley.ActMessage, body: `{"session_id":"there is none"}`, ok: 404},
@@ -171,7 +171,7 @@ var routeRules = map[string]rule{
 	"GET /api/models":         {needs: parley.ActRead, ok: 200},
 	"GET /api/workspace/tree": {needs: parley.ActRead, ok: 200},
 	"GET /api/files":          {needs: parley.ActRead, ok: 200},
-	"GET /api/file":           {needs: parley.ActRead, ok: 400}, // which one?
+	"GET /api/file":           {needs: parley.ActRead, ok: 400}, // the parameter path is missing
 	"GET /api/v1/missions":    {needs: parley.ActRead, ok: 200},
 	"POST /api/v1/missions":   {needs: parley.ActAdmin, body: `{"text":"x"}`, ok: 201},
 	"DELETE /api/v1/missions": {needs: parley.ActAdmin, ok: 200},
@@ -180,7 +180,7 @@ var routeRules = map[string]rule{
 	"POST /api/v1/agents/{id}/override": {needs: parley.ActAdmin, on: "agent", body: `{"idle_interval_secs":60}`,
 		ok: 200},
 
-	// not where people sign in
+	// allowed only in local mode
 	"GET /api/v1/model-keys":            {needs: "a token", ok: 403},
 	"PUT /api/v1/model-keys/{id}":       {needs: "a token", on: "user", body: `{"key":"x"}`, ok: 403},
 	"DELETE /api/v1/model-keys/{id}":    {needs: "a token", on: "user", ok: 403},
@@ -192,10 +192,10 @@ var routeRules = map[string]rule{
 	"GET /api/v1/mcp":   {needs: parley.ActRead, ok: 200},
 	"GET /api/v1/nodes": {needs: parley.ActAdmin, ok: 200},
 	"GET /api/v1/usage": {needs: parley.ActRead, ok: 200},
-	// there is none
+	// there is no such server
 	"POST /api/v1/mcp/{id}/accept": {needs: parley.ActAdmin, on: "user", body: `{"tools":{}}`, ok: 404},
 
-	// it has neither a command nor a url; there is none
+	// the body has neither a command nor a URL; there is no such server
 	"PUT /api/v1/mcp/{id}":       {needs: parley.ActSettings, on: "user", body: `{}`, ok: 400},
 	"DELETE /api/v1/mcp/{id}":    {needs: parley.ActSettings, on: "user", ok: 404},
 	"POST /api/v1/mcp/{id}/test": {needs: parley.ActSettings, on: "user", body: `{}`, ok: 400},
@@ -205,7 +205,7 @@ var routeRules = map[string]rule{
 	"POST /a2a/{id}":                            {needs: parley.ActMessage, on: "agent", body: a2aMessage, ok: 200},
 	"POST /a2a/{id}/{$}":                        {needs: parley.ActMessage, on: "agent", body: a2aMessage, ok: 200},
 
-	// without the header Accept; what a tool does needs more
+	// the header Accept is missing; some tools need more permissions
 	"GET /mcp":            {needs: parley.ActRead, ok: 400},
 	"POST /mcp":           {needs: parley.ActRead, body: `{}`, ok: 400},
 	"DELETE /mcp":         {needs: parley.ActRead, ok: 400},
@@ -217,7 +217,7 @@ var routeRules = map[string]rule{
 	"GET /v1/responses/{id}":             {needs: parley.ActRead, on: "response", ok: 200},
 	"GET /v1/responses/{id}/input_items": {needs: parley.ActRead, on: "response", ok: 200},
 	"DELETE /v1/responses/{id}":          {needs: parley.ActMessage, on: "response", ok: 200},
-	// it is complete
+	// the response is already complete
 	"POST /v1/responses/{id}/cancel": {needs: parley.ActMessage, on: "response", body: `{}`, ok: 400},
 	"POST /api/agui/{id}": {needs: parley.ActMessage, on: "agent", ok: 200,
 		body: `{"threadId":"a thread","runId":"r","messages":[{"id":"m","role":"user","content":"say hi"}]}`},
@@ -226,12 +226,12 @@ var routeRules = map[string]rule{
 
 	"POST /api/aisdk/{id}": {needs: parley.ActMessage, on: "agent", ok: 200,
 		body: `{"id":"a chat","messages":[{"role":"user","parts":[{"type":"text","text":"say hi"}]}]}`},
-	"GET /api/aisdk/{agent}/{id}/stream": {needs: parley.ActRead, on: "session", ok: 204}, // nothing runs
+	"GET /api/aisdk/{agent}/{id}/stream": {needs: parley.ActRead, on: "session", ok: 204}, // no run is open
 	"GET /api/aisdk/chats/{id}/stream":   {needs: parley.ActRead, on: "session", ok: 204},
 	"POST /api/aisdk/chats/{id}/stop":    {needs: parley.ActMessage, on: "session", body: `{}`, ok: 200},
 
 	"GET /api/chat/ws": {needs: parley.ActMessage, on: "thread"},
-	"GET /ws":          {needs: parley.ActRead, on: "frames"}, // what is sent there needs more
+	"GET /ws":          {needs: parley.ActRead, on: "frames"}, // frames that clients send need more permissions
 
 	"GET /api/agentloop/ws": {needs: parley.ActRead, on: "frames"}, // the same
 }
@@ -239,7 +239,7 @@ var routeRules = map[string]rule{
 const a2aMessage = `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"messageId":"m","role":"user",` +
 	`"parts":[{"kind":"text","text":"say hi"}]}}}`
 
-// permissions is the table of the design, written down a second time.
+// permissions is the table of the design, repeated independently.
 var permissions = map[string][]parley.Action{
 	"org_admin": {parley.ActRead, parley.ActMessage, parley.ActAdmin, parley.ActSettings, parley.ActReadAudit,
 		parley.ActReadUsers, parley.ActWriteUsers, parley.ActReadDepartments, "a token"},
@@ -247,10 +247,10 @@ var permissions = map[string][]parley.Action{
 		parley.ActWriteUsers, parley.ActReadDepartments, "a token"},
 	"standard_user": {parley.ActRead, parley.ActMessage, "a token"},
 	"read_only":     {parley.ActRead, "a token"},
-	"king":          {"a token"}, // a role nobody knows
+	"king":          {"a token"}, // an unknown role
 }
 
-// expected is what the table says of a cell.
+// expected is the cell that a rule demands for a role and an object.
 func (r rule) expected(role, whose string) cell {
 	switch {
 	case !slices.Contains(permissions[role], r.needs):
@@ -267,9 +267,9 @@ func (r rule) expected(role, whose string) cell {
 	return ok
 }
 
-// TestEveryRouteForEveryRole: every route of the server, for every role, on what
-// is one's own, another's and another tenant's. What other tenants keep is in no
-// byte of any answer, nor in the server's log.
+// TestEveryRouteForEveryRole uses every route of the server as every role, on the
+// user's own objects, another user's and another tenant's. No answer may contain
+// data of another tenant, and the server's log may not, either.
 func TestEveryRouteForEveryRole(t *testing.T) {
 	r := newRoutes(shared{conns: dialect.NewConns()}, &eventbus.Handler{}, &native.Handler{})
 	web := server.New(nil, slog.New(slog.DiscardHandler), server.Options{Routes: r.handlers})
@@ -291,7 +291,7 @@ func TestEveryRouteForEveryRole(t *testing.T) {
 				continue
 			}
 			if r.on == "thread" || r.on == "frames" {
-				continue // below
+				continue // tested below
 			}
 			for _, bad := range []string{"", "Bearer x", "Bearer " + token(t, "acme", "ann", time.Minute, "org_admin") +
 				"x"} {

@@ -21,15 +21,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// A world is a server with two tenants, in each of which two people have sessions
-// that hold a mark of their tenant.
+// A world is a server with two tenants. In each tenant two users have sessions that
+// contain a mark of their tenant.
 type world struct {
 	t     *testing.T
 	addr  string
 	log   bytes.Buffer
 	stop  func()
 	marks map[parley.TenantID]string
-	seen  bytes.Buffer // everything that acme was answered
+	seen  bytes.Buffer // all answers to users of acme
 }
 
 func newWorld(t *testing.T, store []string) *world {
@@ -62,7 +62,7 @@ func writeAgent(t *testing.T, workspace, name string) {
 	}
 }
 
-// bound is the address of a database as a role that row-level security binds.
+// bound returns the address of a database for a role that is subject to row-level security.
 func bound(t *testing.T, url string) string {
 	t.Helper()
 	role, as := pgtest.Role(t, url, "")
@@ -70,8 +70,8 @@ func bound(t *testing.T, url string) string {
 	return as
 }
 
-// TestASuperuserDoesNotServeTenants: what stands between tenants must bind who
-// serves them.
+// TestASuperuserDoesNotServeTenants: a server with several tenants refuses a
+// database role that is not subject to row-level security.
 func TestASuperuserDoesNotServeTenants(t *testing.T) {
 	t.Parallel()
 	env := func(name string) (string, bool) { return testSecret, name == "PARLEY_JWT_SECRET" }
@@ -106,10 +106,10 @@ func (w *world) ask(method, path, auth, body string) (int, string) {
 	defer res.Body.Close()
 	var got []byte
 	if idle(path) && res.StatusCode == http.StatusOK {
-		return res.StatusCode, "" // the first byte is a keep-alive, after many seconds
+		return res.StatusCode, "" // the first byte is a keep-alive that comes after many seconds
 	}
 	if endless(path) && res.StatusCode == http.StatusOK {
-		got = make([]byte, 64<<10) // it goes on for ever; some of it will do
+		got = make([]byte, 64<<10) // the answer never ends; its beginning is enough
 		n, _ := res.Body.Read(got)
 		got = got[:n]
 	} else if got, err = io.ReadAll(res.Body); err != nil {
@@ -121,7 +121,7 @@ func (w *world) ask(method, path, auth, body string) (int, string) {
 	return res.StatusCode, strings.TrimSpace(string(got))
 }
 
-// endless reports whether an answer has no end.
+// endless reports whether an answer never ends.
 func endless(path string) bool {
 	return strings.HasPrefix(path, "/api/v1/log") || strings.HasPrefix(path, "/api/events")
 }
@@ -131,14 +131,14 @@ func idle(path string) bool {
 	return strings.HasPrefix(path, "/api/agui/threads/") && strings.HasSuffix(path, "/stream")
 }
 
-// askAbout asks about an object.
+// askAbout sends a request about an object.
 func (w *world) askAbout(r rule, method, path, id, auth string) (int, string) {
 	w.t.Helper()
 	in := func(text string) string { return strings.ReplaceAll(text, "{id}", id) }
 	return w.ask(method, in(path+r.query), auth, in(r.body))
 }
 
-// object makes a new object for each request, so that one request does not spoil it for the next.
+// object creates a new object for each request, so that requests do not affect each other.
 func (w *world) object(kind, whose string) string {
 	w.t.Helper()
 	tenant, owner := parley.TenantID("acme"), parley.PrincipalID("ann")
@@ -146,14 +146,14 @@ func (w *world) object(kind, whose string) string {
 	case "another's":
 		owner = "bob"
 	case "another tenant's":
-		tenant, owner = "rival", "ann" // the same name is another person
+		tenant, owner = "rival", "ann" // the same name in another tenant is another user
 	}
 	switch kind {
 	case "agent", "spare agent":
 		if tenant == "rival" {
 			return "no-such-agent"
 		}
-		if kind == "spare agent" { // no other test needs it
+		if kind == "spare agent" { // no other test uses it
 			return "spare"
 		}
 		return "helpful-assistant"
@@ -177,7 +177,7 @@ func (w *world) object(kind, whose string) string {
 		before := w.seen.Len()
 		status, body := w.ask("POST", "/v1/responses", auth,
 			fmt.Sprintf(`{"model":%q,"input":"say mark %s"}`, agent, w.marks[tenant]))
-		w.seen.Truncate(before) // the owner was answered, who may be of the other tenant
+		w.seen.Truncate(before) // this answer went to the owner of the object, which may be a user of the other tenant
 		var made struct{ ID string }
 		if err := json.Unmarshal([]byte(body), &made); err != nil || status != http.StatusOK {
 			w.t.Fatalf("making a response: %d %s", status, body)
@@ -210,7 +210,7 @@ func (w *world) object(kind, whose string) string {
 	return id
 }
 
-// thread says what becomes of a thread-chat socket.
+// thread sends a request on a thread-chat socket and returns the outcome.
 func (w *world) thread(t *testing.T, role, id string) cell {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -250,7 +250,7 @@ func (w *world) thread(t *testing.T, role, id string) cell {
 	}
 }
 
-// postThread says what becomes of a question to a thread by HTTP.
+// postThread sends a message to a thread by HTTP and returns the outcome.
 func (w *world) postThread(role, id string) cell {
 	w.t.Helper()
 	body := `{"threadId":"` + id + `","message":"hello"}`
@@ -261,8 +261,8 @@ func (w *world) postThread(role, id string) cell {
 	return rule{ok: 200}.cell(status, got)
 }
 
-// keepsSecrets looks for the other tenant's mark in everything acme was sent, and
-// for tokens in what the server logged.
+// keepsSecrets searches all answers to acme for the other tenant's mark, and the
+// server's log for tokens and marks.
 func (w *world) keepsSecrets() {
 	w.t.Helper()
 	w.stop()

@@ -19,9 +19,9 @@ import (
 	"parley/tool/mcp"
 )
 
-// newToolServers are the servers of the file of --config that a project's sessions
-// may use, none of which reaches the addresses that are served. Sessions of tenants
-// without a project use those of the first.
+// newToolServers returns the servers in the --config file that sessions of a
+// project may use. None of them can connect to the server's own addresses. Sessions
+// of tenants without a project use the servers of the first project.
 func newToolServers(c *config.Settings, p *project, screen port.Screen, dial guardedDial, log *slog.Logger,
 	served ...net.Listener) (*mcp.Servers, error) {
 	o := mcp.Options{Workspace: p.Root, Home: p.Tenant, Sandbox: p.commands, Screen: screen, Log: log, Dial: dial}
@@ -32,7 +32,7 @@ func newToolServers(c *config.Settings, p *project, screen port.Screen, dial gua
 	}
 	for _, s := range c.ToolServers {
 		if p.Tenant != c.DefaultTenant && !s.Everyone && !slices.Contains(s.Tenants, p.Tenant) {
-			continue // it is for the default tenant, or for others
+			continue // the server is for the default tenant or for other tenants
 		}
 		server, err := p.toolServer(s)
 		if err != nil {
@@ -43,7 +43,7 @@ func newToolServers(c *config.Settings, p *project, screen port.Screen, dial gua
 	return mcp.New(o), nil
 }
 
-// toolServer is one as the project runs it.
+// toolServer returns an MCP server with the settings of this project.
 func (p *project) toolServer(s config.ToolServer) (mcp.Server, error) {
 	server := mcp.Server{Name: s.Name, Tenants: s.Tenants, Everyone: s.Everyone, Trust: s.Trust, Timeout: s.Timeout,
 		Idle:    s.Idle,
@@ -67,17 +67,18 @@ func (p *project) toolServer(s config.ToolServer) (mcp.Server, error) {
 	return server, nil
 }
 
-// guardedDial connects to addresses that users of a server with sign-in name.
+// guardedDial returns a dialer for an address that a user of a server with sign-in
+// has entered.
 type guardedDial = func(to *url.URL) func(ctx context.Context, network, address string) (net.Conn, error)
 
-// toolServers tells the native dialect of them.
+// toolServers gives the native dialect access to the MCP servers.
 type toolServers struct {
 	*setup.Servers
 	door     *engine.Engine
 	projects []*project
 }
 
-// newPageServers are those that administrators set up in the console.
+// newPageServers returns the servers that administrators set up in the console.
 func newPageServers(c *config.Settings, book *setup.Book, rules hookRules, door *engine.Engine,
 	projects []*project, log *slog.Logger) toolServers {
 	local := c.Auth == "local"
@@ -132,7 +133,7 @@ func newPageServers(c *config.Settings, book *setup.Book, rules hookRules, door 
 	return t
 }
 
-// of is the project whose servers a tenant uses.
+// of returns the project whose servers a tenant uses.
 func (t toolServers) of(tenant parley.TenantID) *project {
 	for _, p := range t.projects {
 		if p.Tenant == tenant {
@@ -152,8 +153,8 @@ func (t toolServers) ToolServers(ctx context.Context, who port.Principal) ([]por
 	return t.Shown(who, t.of(who.Tenant).outside.List(who.Tenant, accepted), mayChange), nil
 }
 
-// ofServer reports whether an agent's file names a tool, or all tools, of a
-// server that there is.
+// ofServer reports whether a name in an agent's file denotes a tool, or all
+// tools, of a configured server.
 func ofServer(servers []config.ToolServer, name string) bool {
 	server, tool, ok := strings.Cut(name, parley.ServerSeparator)
 	if !ok || tool != "*" && !parley.ValidServerTool(server, tool) {
@@ -167,12 +168,12 @@ func ofServer(servers []config.ToolServer, name string) bool {
 	return false
 }
 
-// toolServers says which servers are configured, and what they would miss. It
-// starts none: that is for agents to do.
+// toolServers reports which servers are configured, and which of their settings
+// are missing. It starts none of them: agents do that.
 func (d *doctor) toolServers() {
 	const name = "mcp"
 	for _, s := range d.ToolServers {
-		address, _, _ := strings.Cut(string(s.URL), "?") // behind it may be a key
+		address, _, _ := strings.Cut(string(s.URL), "?") // the query may hold a key
 		what := s.Name + " (" + address + ")"
 		if s.URL == "" {
 			what = s.Name + " (" + strings.Join(s.Command, " ") + ")"

@@ -7,20 +7,21 @@ import (
 	"time"
 )
 
-// An idleMemory gives memory back to the system when the server falls idle.
-// Without it, the garbage of the last busy minute would stay until the next
-// collection, which an idle server starts after two minutes, and its pages longer.
+// An idleMemory returns memory to the system when the server becomes idle.
+// Otherwise the garbage of the last busy minute would stay until the next
+// collection, which an idle server starts after two minutes, and its pages would
+// stay even longer.
 type idleMemory struct {
-	allocated   func() uint64 // bytes so far
+	allocated   func() uint64 // total bytes so far
 	release     func()
 	tick        <-chan time.Time
 	stop, ended chan struct{}
 	stopTicker  func()
 }
 
-// A server is idle if it allocates less than quietBytes between two looks. What was
-// allocated since the last release is worth another from worthBytes on: a release
-// takes some 20 ms of processor.
+// A server is idle if it allocates less than quietBytes in the interval
+// lookForIdle. Memory is released only if at least worthBytes were allocated since
+// the last release, because a release takes some 20 ms of processor time.
 const (
 	lookForIdle = time.Second
 	quietBytes  = 256 << 10

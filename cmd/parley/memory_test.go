@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestMemoryIsReleasedOnceIdle: never while the server works, and once after.
+// TestMemoryIsReleasedOnceIdle checks that memory is released once when the server
+// becomes idle, and never while it works.
 func TestMemoryIsReleasedOnceIdle(t *testing.T) {
 	const mb = 1 << 20
 	tick, looks, total, releases := make(chan time.Time), make(chan uint64), uint64(0), 0
@@ -17,12 +18,12 @@ func TestMemoryIsReleasedOnceIdle(t *testing.T) {
 		},
 		release: func() { releases++ }}
 	m.Start()
-	looks <- 3 * mb // before the first tick
+	looks <- 3 * mb // bytes allocated before the first tick
 	look := func(allocated uint64, want int, why string) {
 		t.Helper()
 		tick <- time.Time{}
 		looks <- allocated
-		tick <- time.Time{} // the look before is over when the next begins
+		tick <- time.Time{} // the previous tick is fully handled when the next one is received
 		looks <- 0
 		if releases != want {
 			t.Errorf("%s: %d releases, not %d", why, releases, want)

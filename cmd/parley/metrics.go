@@ -7,12 +7,13 @@ import (
 	"parley/trace"
 )
 
-// meteredFeed counts events on their way to a feed, has ended runs exported as
-// traces, and wakes the webhook dispatcher if an event promises a webhook.
+// meteredFeed counts events on their way to a feed, exports runs that have
+// ended as traces, and wakes the webhook dispatcher if an event enqueues a
+// webhook.
 type meteredFeed struct {
 	*feed.Feed
 	metrics *metrics.Metrics
-	traces  *trace.Exporter // nil: none
+	traces  *trace.Exporter // nil: traces are not exported
 	wake    func()
 }
 

@@ -25,7 +25,7 @@ import (
 	"parley/server"
 )
 
-// scrape reads what Prometheus would.
+// scrape reads the metrics as Prometheus does.
 func scrape(t *testing.T, url, auth string) map[string]*dto.MetricFamily {
 	t.Helper()
 	r, err := http.NewRequest("GET", url+"/metrics", nil)
@@ -51,8 +51,8 @@ func scrape(t *testing.T, url, auth string) map[string]*dto.MetricFamily {
 	return families
 }
 
-// value is that of the series that has these labels, name after value; of a
-// histogram, how often something was measured.
+// value returns the sum of the series with these labels, which are given as
+// names and values in turn. Of a histogram it counts the observations.
 func value(families map[string]*dto.MetricFamily, name string, labels ...string) (sum float64) {
 	if families[name] == nil {
 		return -1
@@ -72,8 +72,8 @@ func value(families map[string]*dto.MetricFamily, name string, labels ...string)
 	return sum
 }
 
-// TestMetrics: a conversation with a tool call that waits for a person, and what
-// is told of it, on both stores. Whatever is told is in the table of the docs.
+// TestMetrics checks the metrics of a conversation with a tool call that waits for
+// approval, on both stores. The table in the docs lists every metric.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../../docs/operating.md")
@@ -99,7 +99,7 @@ func TestMetrics(t *testing.T) {
 			defer socket.CloseNow()
 			deadline := time.Now().Add(20 * time.Second)
 			var got map[string]*dto.MetricFamily
-			for { // the socket is counted on a goroutine of its own
+			for { // the socket is counted in another goroutine
 				if got = scrape(t, addr, ""); value(got, "parley_sockets", "dialect", "threadchat") == 1 ||
 					time.Now().After(deadline) {
 					break
@@ -155,11 +155,11 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// sometimes are metrics that are there once there is something to be told.
+// sometimes are metrics that exist only after a first observation.
 var sometimes = map[string]bool{"parley_model_cost_dollars_total": true, "parley_effect_delivery_seconds": true}
 
-// TestMetricsOfTenants: the numbers are of all tenants together, so no token of
-// one opens them.
+// TestMetricsOfTenants: the metrics cover all tenants, so no user's token gives
+// access to them.
 func TestMetricsOfTenants(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -207,8 +207,8 @@ func TestMetricsOfTenants(t *testing.T) {
 	}
 }
 
-// TestEverySocketHasADialect: every route that takes a WebSocket is counted under
-// the name of its dialect.
+// TestEverySocketHasADialect checks that every WebSocket route is counted under the
+// name of its dialect.
 func TestEverySocketHasADialect(t *testing.T) {
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(),
 		"--drain", "1ms")
@@ -224,7 +224,7 @@ func TestEverySocketHasADialect(t *testing.T) {
 		url := "ws" + strings.TrimPrefix(addr, "http") + path + "?threadId=" + uuid.NewString()
 		socket, _, err := websocket.Dial(t.Context(), url, nil)
 		if err != nil {
-			continue // not a socket
+			continue // not a WebSocket route
 		}
 		defer socket.CloseNow()
 		want[r.dialects[pattern]]++
@@ -233,7 +233,7 @@ func TestEverySocketHasADialect(t *testing.T) {
 		t.Fatalf("sockets: %v", want)
 	}
 	deadline := time.Now().Add(20 * time.Second)
-	for { // a socket is counted on a goroutine of its own
+	for { // a socket is counted in another goroutine
 		got := map[string]int{}
 		for _, m := range scrape(t, addr, "")["parley_sockets"].Metric {
 			if n := int(m.GetGauge().GetValue()); n > 0 {
@@ -249,7 +249,8 @@ func TestEverySocketHasADialect(t *testing.T) {
 	}
 }
 
-// TestARouteOfNoDialect is counted under its own pattern.
+// TestARouteOfNoDialect checks that sockets of a route without a dialect are
+// counted under its pattern.
 func TestARouteOfNoDialect(t *testing.T) {
 	r := routes{dialects: map[string]string{"GET /a": "a"}}
 	got := r.sockets(map[string]int{"GET /a": 1, "GET /b": 2})

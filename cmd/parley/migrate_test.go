@@ -16,7 +16,7 @@ import (
 	"parley/store/storetest"
 )
 
-// execute changes a store behind everybody's back.
+// execute runs a statement in a database without the server.
 func execute(t *testing.T, store []string, statement string) {
 	t.Helper()
 	if len(store) == 4 {
@@ -73,7 +73,7 @@ func TestMigrate(t *testing.T) {
 	})
 }
 
-// TestGrant: who was granted it can serve, and who was not cannot.
+// TestGrant checks that a role can serve a database after --grant, and not before.
 func TestGrant(t *testing.T) {
 	t.Parallel()
 	refused(t, "role of PostgreSQL", "", "migrate", "--data", t.TempDir(), "--grant", "x")
@@ -93,8 +93,8 @@ func TestGrant(t *testing.T) {
 	}
 }
 
-// TestRestored: a cursor into what a database was before it was restored means
-// nothing afterwards, and the client is told so.
+// TestRestored checks that a cursor from before a restore is invalid, and that
+// the client is told so.
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, store []string) {
@@ -146,7 +146,7 @@ func TestRestored(t *testing.T) {
 	})
 }
 
-// TestBackup: a copy made while the server writes is a whole store of its own.
+// TestBackup checks that a copy made while the server writes is a complete store.
 func TestBackup(t *testing.T) {
 	t.Parallel()
 	store, file := kinds["sqlite"](t), filepath.Join(storetest.Dir(t), "copy.db")

@@ -87,8 +87,8 @@ func (c *missionsClear) Run(p *program) error {
 	})
 }
 
-// missionProject is the root of a project that is given as a folder, or as a path of a folder that is gone. Other names
-// are ids.
+// missionProject returns the root of a project that is given as a folder, or as the path of a deleted folder. Other
+// names are ids.
 func missionProject(given string) string {
 	info, err := os.Stat(given)
 	if err == nil && info.IsDir() || strings.ContainsRune(given, filepath.Separator) {

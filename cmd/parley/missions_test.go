@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestMissionsOfAProjectThatIsGone: the server has lost a project. Its missions are listed and cleared, and the answers
-// say that the project is gone.
+// TestMissionsOfAProjectThatIsGone removes a project from the server. Its missions can still be listed and cleared, and
+// the answers say that the project is gone.
 func TestMissionsOfAProjectThatIsGone(t *testing.T) {
 	t.Parallel()
 	data, stays, goes := t.TempDir(), t.TempDir(), t.TempDir()

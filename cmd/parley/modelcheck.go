@@ -12,16 +12,16 @@ import (
 	"parley/provider"
 )
 
-// A vendorState is what a vendor said about its models.
+// A vendorState is a vendor's answer about its models.
 type vendorState struct {
 	vendor   string
 	wanted   []string // models of the vendor that agents use
 	has      []string
 	unlisted []string // wanted models that the vendor does not list
-	err      error    // why it lists none: it cannot be reached, or refuses the key
+	err      error    // why there is no list: the vendor cannot be reached, or refuses the key
 }
 
-// askVendor asks a vendor for the list of its models, which costs nothing.
+// askVendor requests the list of a vendor's models, which is free of charge.
 func askVendor(ctx context.Context, models *provider.Models, vendor string, wanted []string) vendorState {
 	s := vendorState{vendor: vendor}
 	for _, model := range wanted {
@@ -42,8 +42,8 @@ func askVendor(ctx context.Context, models *provider.Models, vendor string, want
 	return s
 }
 
-// A modelCheck asks the vendors of the models that agents use when the server starts, so that the log says at once
-// that a model server is down or refuses the key. The start does not wait for it.
+// A modelCheck asks the vendors of the agents' models for their lists when the server starts, so that the log reports
+// at once if a model server is down or refuses the key. The start does not wait for it.
 type modelCheck struct {
 	models  *provider.Models
 	wanted  []string
@@ -54,7 +54,7 @@ type modelCheck struct {
 	done    chan struct{}
 }
 
-// newModelCheck also logs which models of the agents lack a key.
+// newModelCheck returns a modelCheck. It also logs which models of the agents cannot be called.
 func newModelCheck(s *config.Settings, models *provider.Models, agents []parley.Agent, log *slog.Logger) *modelCheck {
 	warnOfModels(s, models, agents, log)
 	c := &modelCheck{models: models, wanted: modelsOf(agents, models.Default(), s.Classifier), log: log,
@@ -78,7 +78,7 @@ func (c *modelCheck) Start() {
 func (c *modelCheck) report(s vendorState) {
 	names := func(models []string) string { return strings.Join(models, ", ") }
 	switch {
-	case c.ctx.Err() != nil: // the server stops
+	case c.ctx.Err() != nil: // the server is stopping
 	case s.err != nil:
 		c.log.Warn("the model server cannot be used now; agents fail until it can", "vendor", s.vendor,
 			"models", names(s.wanted), "reason", reason(s.err))
@@ -88,15 +88,15 @@ func (c *modelCheck) report(s vendorState) {
 	}
 }
 
-// Close ends the check.
+// Close cancels the check and waits for its end.
 func (c *modelCheck) Close(context.Context) error {
 	c.cancel()
 	if !c.started {
 		return nil
 	}
-	<-c.done // soon: it waits for nothing but c.ctx
+	<-c.done // soon: the check waits only for requests that end with c.ctx
 	return nil
 }
 
-// patience is how long a vendor, or a check of parley doctor, may take.
+// patience is the time limit for a vendor, and for a check of parley doctor.
 const patience = 10 * time.Second

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestModelServersAreCheckedAtTheStart: the log says that a model server is down, refuses the key or has no such model.
-// The server is ready all the same, the check spends no tokens, and the key is not in the log.
+// TestModelServersAreCheckedAtTheStart checks that the log reports a model server that is down, refuses the key or
+// lacks a model. The server is ready all the same, the check spends no tokens, and the key is not in the log.
 func TestModelServersAreCheckedAtTheStart(t *testing.T) {
 	t.Parallel()
 	const key = "sk-a-secret-of-an-account"
@@ -42,7 +42,7 @@ func TestModelServersAreCheckedAtTheStart(t *testing.T) {
 	}
 }
 
-// TestAModelServerThatHangs neither delays the start nor the end of the server.
+// TestAModelServerThatHangs checks that a model server that hangs delays neither the start nor the stop of the server.
 func TestAModelServerThatHangs(t *testing.T) {
 	t.Parallel()
 	asked, release := make(chan struct{}, 1), make(chan struct{})

@@ -10,7 +10,7 @@ import (
 	"parley/provider"
 )
 
-// newModels has a client for every vendor.
+// newModels returns clients for all vendors.
 func newModels(c *config.Settings) *provider.Models {
 	api := c.OpenAIAPI
 	if api == "auto" {
@@ -27,7 +27,8 @@ func newModels(c *config.Settings) *provider.Models {
 	})
 }
 
-// titles says which models write titles of conversations.
+// titles returns a function that reports whether a model writes titles of
+// conversations. It returns nil if none does.
 func titles(setting string, models *provider.Models) func(model string) bool {
 	switch setting {
 	case "on":
@@ -50,11 +51,12 @@ func warnOfModels(c *config.Settings, models *provider.Models, agents []parley.A
 	}
 }
 
-// demoHint tells an operator who has set the address of a server why the demo
-// answers all the same; empty: it does not, or no address is set.
+// demoHint tells an operator who has set the address of a model server why the
+// demo answers nevertheless. It is empty if the demo does not answer, was
+// chosen, or if no address is set.
 func demoHint(c *config.Settings, models *provider.Models) string {
 	if c.Model != "" || c.Provider != "" || models.Default() != provider.Demo {
-		return "" // there is a key, or the demo was asked for
+		return "" // a model, a provider or a key is set
 	}
 	for _, v := range []struct {
 		url      config.SecretURL
@@ -69,8 +71,8 @@ func demoHint(c *config.Settings, models *provider.Models) string {
 	return ""
 }
 
-// modelsOf lists every model that may be called, each once. An agent that names no
-// model is called with the default.
+// modelsOf lists every model that may be called, each once. An agent without a
+// model uses the default.
 func modelsOf(agents []parley.Agent, byDefault, classifier string) (names []string) {
 	add := func(name string) {
 		if name != "" && !slices.Contains(names, name) {
@@ -78,7 +80,7 @@ func modelsOf(agents []parley.Agent, byDefault, classifier string) (names []stri
 		}
 	}
 	for _, a := range agents {
-		if !a.Elsewhere() { // an agent that runs elsewhere chooses its own
+		if !a.Elsewhere() { // a remote agent chooses its model itself
 			a.Model = cmp.Or(a.Model, byDefault)
 		}
 		add(a.Model)

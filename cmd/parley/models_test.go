@@ -10,7 +10,7 @@ import (
 	"parley/port"
 )
 
-// TestModelsOf: the default stands in for the model of an agent that names none.
+// TestModelsOf checks that the default stands in for agents without a model.
 func TestModelsOf(t *testing.T) {
 	given := []parley.Agent{{Name: "a", Fallback: []string{"m-2", "m-0"}}, {Name: "b", Model: "m-1"}}
 	if got := modelsOf(given, "m-0", "m-3"); !slices.Equal(got, []string{"m-0", "m-2", "m-1", "m-3"}) {
@@ -21,8 +21,8 @@ func TestModelsOf(t *testing.T) {
 	}
 }
 
-// TestDialectsShowTheModelOfTheTenant: the model that runs use, in the native
-// protocol and on the event bus.
+// TestDialectsShowTheModelOfTheTenant checks that the native protocol and the
+// event bus show the model that runs use.
 func TestDialectsShowTheModelOfTheTenant(t *testing.T) {
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(),
 		"--drain", "1ms")
@@ -41,8 +41,8 @@ func TestDialectsShowTheModelOfTheTenant(t *testing.T) {
 	}
 }
 
-// TestUsersAreNotToldAddresses: only in local mode, where the user is the operator,
-// does an error name the address of a model's server.
+// TestUsersAreNotToldAddresses checks that an error names the address of a model
+// server only in local mode, where the user is the operator.
 func TestUsersAreNotToldAddresses(t *testing.T) {
 	t.Parallel()
 	for auth, want := range map[string]string{
@@ -60,8 +60,8 @@ func TestUsersAreNotToldAddresses(t *testing.T) {
 	}
 }
 
-// TestAnAddressWithoutAModel: the log and the first line of a chat say why the demo
-// answers. In jwt mode users are not told.
+// TestAnAddressWithoutAModel checks that the log and the first line of a chat
+// explain why the demo answers. In jwt mode users do not get this hint.
 func TestAnAddressWithoutAModel(t *testing.T) {
 	t.Parallel()
 	const hint = "OPENAI_BASE_URL is set and no model is: the scripted demo answers; name a model of that server " +

@@ -20,15 +20,15 @@ import (
 	"parley/port"
 )
 
-// nodes are this process and the others that share its database. From Start to Close
-// the log says when they differ.
+// nodes are this process and the others that share its database. From Start to
+// Close, differences between them are logged.
 type nodes struct {
-	port.Nodes // nil: there can be no others
+	port.Nodes // nil: the store cannot be shared
 	bus        *bus.Bus
 	mine       func() port.Node
 	log        *slog.Logger
 
-	ctx  context.Context // of the background work
+	ctx  context.Context // context of the background work
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 }
@@ -57,7 +57,7 @@ func newNodes(c *config.Settings, s store, key []byte, at net.Addr, projects []*
 	return n, err
 }
 
-// port is the bus, as others see it.
+// port returns the bus as an interface, which is nil if there is no bus.
 func (n *nodes) port() port.Bus {
 	if n.bus == nil {
 		return nil
@@ -65,15 +65,15 @@ func (n *nodes) port() port.Bus {
 	return n.bus
 }
 
-// connect has followers hear what other nodes commit.
+// connect connects followers to the events that other nodes commit.
 func (n *nodes) connect(f *feed.Feed, s store) {
 	if heads, ok := beneath(s).(feed.Heads); ok && n.bus != nil {
 		f.Connect(feed.Nodes{Bus: n.bus, Heads: heads, Alone: func() bool { return len(n.Others()) == 0 }})
 	}
 }
 
-// list is this node and then the others that live. Each says how it differs from
-// this one.
+// list returns this node and then the other live nodes, each with its differences
+// from this one.
 func (n *nodes) list(sessions int, roots []string) []native.Node {
 	if n.Nodes == nil {
 		return nil
@@ -87,13 +87,13 @@ func (n *nodes) list(sessions int, roots []string) []native.Node {
 	return list
 }
 
-// serving are the other nodes that have said something of themselves. A process that
-// starts, and a command that opens the database, have not.
+// serving returns the other nodes that have announced their version. A starting
+// process, and a command that opens the database, have not.
 func (n *nodes) serving() []port.Node {
 	return slices.DeleteFunc(slices.Clone(n.Others()), func(o port.Node) bool { return o.Version == "" })
 }
 
-// differs says in what a node is not like this one.
+// differs lists the properties in which another node differs from this one.
 func differs(mine, other port.Node) (in []string) {
 	if other.Version != mine.Version {
 		in = append(in, "version")
@@ -104,7 +104,8 @@ func differs(mine, other port.Node) (in []string) {
 	return in
 }
 
-// differ says in one sentence which nodes are not like this one; empty: none.
+// differ lists the nodes that differ from this one, and in which properties. The
+// text is empty if there are none.
 func (n *nodes) differ() string {
 	if n.Nodes == nil {
 		return ""
@@ -119,7 +120,7 @@ func (n *nodes) differ() string {
 	return strings.Join(list, "; ")
 }
 
-// Start begins the background work. It is for once.
+// Start begins the background work. It must be called at most once.
 func (n *nodes) Start() {
 	if n.Nodes == nil {
 		return
@@ -153,7 +154,7 @@ func (n *nodes) Close(ctx context.Context) error {
 	return n.bus.Close(ctx)
 }
 
-// agentsMark tells apart what the files of nodes define.
+// agentsMark is a hash of the agents that the files of a node define.
 func agentsMark(projects []*project) string {
 	var lines []string
 	for _, p := range projects {
@@ -166,8 +167,8 @@ func agentsMark(projects []*project) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// checkKey refuses a node whose key is not that of the others: it could neither check
-// the audit nor open the secrets that they have sealed.
+// checkKey refuses a node whose server key differs from that of the other nodes: it
+// could neither verify the audit nor open the secrets that they have sealed.
 func checkKey(ctx context.Context, s store, key []byte) error {
 	marked, ok := beneath(s).(interface {
 		Mark(ctx context.Context, mark string) (bool, error)
@@ -187,7 +188,8 @@ func checkKey(ctx context.Context, s store, key []byte) error {
 	return err
 }
 
-// busCounts are what a bus has counted; nil: there is none.
+// busCounts returns a function with the counters of a bus, or nil if there is no
+// bus.
 func busCounts(b *bus.Bus) func() map[string]int64 {
 	if b == nil {
 		return nil

@@ -13,9 +13,10 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-// TestTwoServersOneDatabase: what one server is told the other shows, each lists both,
-// they say when their agent files differ, and one that stops leaves its sessions to
-// the other. A server with another key is refused.
+// TestTwoServersOneDatabase checks that each server shows the messages that the
+// other receives, and lists both. They report when their agent files differ, and a
+// stopping server hands its sessions to the other. A server with another key is
+// refused.
 func TestTwoServersOneDatabase(t *testing.T) {
 	t.Parallel()
 	url, key, workspace := pgtest.Database(t), strings.Repeat("k", 40), t.TempDir()
@@ -32,7 +33,7 @@ func TestTwoServersOneDatabase(t *testing.T) {
 	c.until("RunFinished", 1)
 	there := &conversation{t, two, c.session}
 	there.until("RunFinished", 1)
-	there.say("hello again") // passed on
+	there.say("hello again") // forwarded to the other server
 	c.until("RunFinished", 2)
 
 	lists := func(addr string) (list []native.Node) {
@@ -81,7 +82,8 @@ func eventually(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// A process that starts says nothing of itself yet. It differs from nobody.
+// TestAProcessThatStartsDoesNotDiffer: a starting process has not announced its
+// version yet, so it counts as equal.
 func TestAProcessThatStartsDoesNotDiffer(t *testing.T) {
 	n := &nodes{Nodes: known{list: []port.Node{{ID: "starts", Draining: true}, {ID: "same", Version: "1"},
 		{ID: "old", Version: "0",
@@ -94,7 +96,7 @@ func TestAProcessThatStartsDoesNotDiffer(t *testing.T) {
 	}
 }
 
-// known are other nodes.
+// known is a fixed list of other nodes.
 type known struct {
 	port.Nodes
 	list []port.Node

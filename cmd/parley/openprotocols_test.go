@@ -16,15 +16,14 @@ import (
 	"parley"
 )
 
-// A visitor is a user of a world with tokens, who speaks the open protocols.
+// A visitor is a user of a world with tokens who uses the open protocols.
 type visitor struct {
 	*world
 	name string
 	role string
 }
 
-// post sends JSON with headers, and returns the status, the body without the framing of server-sent events, and the
-// header of the answer.
+// post sends JSON with the given headers. It returns the status, the body and the header of the answer.
 func (v visitor) post(method, path, body string, headers ...string) (int, string, http.Header) {
 	v.t.Helper()
 	r, err := http.NewRequestWithContext(v.t.Context(), method, v.addr+path, strings.NewReader(body))
@@ -76,7 +75,7 @@ type a2aAnswer struct {
 	}
 }
 
-// a2a calls a method of version 1.0.
+// a2a calls a method of A2A version 1.0.
 func (v visitor) a2a(method, params string) (a a2aAnswer) {
 	v.t.Helper()
 	_, body, _ := v.post("POST", "/a2a/helpful-assistant", fmt.Sprintf(
@@ -91,7 +90,7 @@ func said(text, more string) string {
 	return fmt.Sprintf(`{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":%q}]%s}}`, text, more)
 }
 
-// What is wrong with a request of A2A is told in the protocol's shape, and nothing is appended.
+// TestA2ARefusals checks that wrong requests of A2A get an error of the protocol, and that nothing is appended.
 func TestA2ARefusals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds["sqlite"](t))
@@ -158,7 +157,7 @@ func TestA2ARefusals(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 
-	// Of two answers at once, one counts.
+	// Only one of two simultaneous answers counts.
 	var wg sync.WaitGroup
 	codes := make([]int, 2)
 	for i := range codes {
@@ -170,7 +169,7 @@ func TestA2ARefusals(t *testing.T) {
 	}
 }
 
-// head is how many events a session has.
+// head returns the number of events of a session.
 func (v visitor) head(session string) int {
 	v.t.Helper()
 	status, body, _ := v.post("GET", "/api/v1/sessions/"+session, "")
@@ -181,7 +180,7 @@ func (v visitor) head(session string) int {
 	return m.Head
 }
 
-// mcp calls a tool in an MCP session; empty: it initializes one, and returns its id.
+// mcp calls a tool in an MCP session. If client is empty, it initializes a session instead and returns its id.
 func (v visitor) mcp(client, tool, arguments string) (status int, body, id string) {
 	v.t.Helper()
 	call := fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":%q,"arguments":%s}}`, tool,
@@ -195,8 +194,8 @@ func (v visitor) mcp(client, tool, arguments string) (status int, body, id strin
 	return status, body, header.Get("Mcp-Session-Id")
 }
 
-// An MCP session is of use to the principal that has initialized it, with the roles it had then; and sessions of others
-// are refused in the protocol's shape.
+// TestMCPSessionsAreOnesOwn checks that only the principal that has initialized an MCP session can use it, with the
+// same roles. Requests in sessions of others get an error of the protocol.
 func TestMCPSessionsAreOnesOwn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds["sqlite"](t))
@@ -265,7 +264,8 @@ func isRPC(body string, code int) bool {
 		answer.Error.Message != ""
 }
 
-// Everything that cannot be read is refused with an error of JSON-RPC, also where the SDK would say it in plain text.
+// TestMCPRefusesInJSON checks that unreadable requests get an error of JSON-RPC, also where the SDK would answer in
+// plain text.
 func TestMCPRefusesInJSON(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds["sqlite"](t))
@@ -285,7 +285,7 @@ func TestMCPRefusesInJSON(t *testing.T) {
 	} {
 		status, body, header := ann.post("POST", "/mcp", one.body, "Mcp-Session-Id", client, "MCP-Protocol-Version",
 			"2025-11-25")
-		if i := strings.LastIndex(body, "data: "); i >= 0 { // a stream with one message
+		if i := strings.LastIndex(body, "data: "); i >= 0 { // a stream with a single message
 			body = body[i+len("data: "):]
 		}
 		if !isRPC(body, one.code) || header.Get("Content-Type") == "text/plain; charset=utf-8" {
@@ -294,7 +294,7 @@ func TestMCPRefusesInJSON(t *testing.T) {
 	}
 }
 
-// A client that ends its MCP session in the middle of a call does not stop the run.
+// TestMCPRunsOutliveTheirClients: a client ends its MCP session in the middle of a call, and the run continues.
 func TestMCPRunsOutliveTheirClients(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds["sqlite"](t))
@@ -306,14 +306,14 @@ func TestMCPRunsOutliveTheirClients(t *testing.T) {
 	ask := `{"agent":"helpful-assistant","message":%q,"session":"` + session + `"}`
 	var wg sync.WaitGroup
 	wg.Go(func() { ann.mcp(leaves, "ask_agent", fmt.Sprintf(ask, "count slowly to 3")) })
-	for status := 0; status != http.StatusOK; { // until the call has opened the session
+	for status := 0; status != http.StatusOK; { // wait until the call has opened the session
 		status, _, _ = ann.post("GET", "/api/v1/sessions/"+session, "")
 	}
 	if status, body, _ := ann.post("DELETE", "/mcp", "", "Mcp-Session-Id", leaves); status != http.StatusNoContent {
 		t.Errorf("%d %s", status, body)
 	}
 	wg.Wait()
-	ann.mcp(stays, "ask_agent", fmt.Sprintf(ask, "say on")) // it is answered after the run before
+	ann.mcp(stays, "ask_agent", fmt.Sprintf(ask, "say on")) // answered after the first run has ended
 	_, body, _ := ann.mcp(stays, "get_session", fmt.Sprintf(`{"session":%q}`, session))
 	if !strings.Contains(body, `{"role":"assistant","text":"1 2 3"},{"role":"user"`) &&
 		!strings.Contains(body, `"text":"1 2 3"}`) {
@@ -321,7 +321,7 @@ func TestMCPRunsOutliveTheirClients(t *testing.T) {
 	}
 }
 
-// ListTasks lists the tasks of an agent, newest first, page by page, and only those that are wanted.
+// TestA2AListsTasks checks that ListTasks lists the tasks of an agent that match the filters, newest first, in pages.
 func TestA2AListsTasks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds["sqlite"](t))
@@ -367,14 +367,15 @@ func TestA2AListsTasks(t *testing.T) {
 	}
 }
 
-// Of two answers to one card at once, one counts. The other client gets an error in its protocol's shape.
+// TestTwoAnswersAtOnce: of two simultaneous answers to one card, one counts. The other client gets an error of its
+// protocol.
 func TestTwoAnswersAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds["sqlite"](t))
 	defer w.stop()
 	ann := visitor{w, "ann", "standard_user"}
 	for name, one := range map[string]struct {
-		path, ask, answer string // with the session; with the session, the card and the decision
+		path, ask, answer string // ask needs the session; answer the session, the card and the decision
 		refused           func(status int, body string) bool
 	}{
 		"openai": {"/v1/responses",

@@ -20,7 +20,7 @@ import (
 	"parley/store/storetest"
 )
 
-// Tools for the tests of what operators do.
+// Helpers for tests of commands and servers.
 
 // run runs a command as main does.
 func run(t *testing.T, stdin string, args ...string) (stdout string, err error) {
@@ -45,7 +45,7 @@ func mustRun(t *testing.T, stdin string, args ...string) string {
 	return out
 }
 
-// refused runs a command that must fail, and say so in these words.
+// refused runs a command that must fail with an error that contains words.
 func refused(t *testing.T, words, stdin string, args ...string) {
 	t.Helper()
 	if _, err := run(t, stdin, args...); err == nil || !strings.Contains(describe(err), words) {
@@ -53,7 +53,7 @@ func refused(t *testing.T, words, stdin string, args ...string) {
 	}
 }
 
-// kinds are the stores, each made by flags that name an empty one.
+// kinds create an empty store of each kind and return the flags that name it.
 var kinds = map[string]func(*testing.T) []string{
 	"sqlite": func(t *testing.T) []string { return []string{"--data", storetest.Dir(t)} },
 	"postgres": func(t *testing.T) []string {
@@ -71,7 +71,8 @@ func onBoth(t *testing.T, test func(t *testing.T, store []string)) {
 	}
 }
 
-// A conversation on a server of this process, over the native protocol.
+// A conversation is a session on a server in this process. It uses the native
+// protocol.
 type conversation struct {
 	t       *testing.T
 	addr    string
@@ -105,8 +106,8 @@ func (c *conversation) say(content string) {
 	c.post("/api/v1/sessions/"+c.session+"/inputs", `{"content":"`+content+`"}`)
 }
 
-// until follows the log until it has so many events of a type; it returns the
-// last.
+// until follows the log until it contains times events of a type, and returns
+// the last of them.
 func (c *conversation) until(kind string, times int) parley.Event {
 	c.t.Helper()
 	res, err := plainHTTP.Get(c.addr + "/api/v1/sessions/" + c.session + "/log?follow=1")
@@ -131,14 +132,14 @@ func (c *conversation) until(kind string, times int) parley.Event {
 	return parley.Event{}
 }
 
-// approve answers the approval that waits.
+// approve allows the call of the times-th approval.
 func (c *conversation) approve(times int) {
 	c.t.Helper()
 	card := c.until("ApprovalRequested", times)
 	c.post("/api/v1/approvals/"+parley.Ref(card.Session, card.Seq), `{"decision":"allow"}`)
 }
 
-// served runs a server on a store for as long as something is done with it.
+// served runs a server on a store, calls do, and stops the server.
 func served(t *testing.T, store []string, do func(addr, workspace string)) {
 	t.Helper()
 	workspace := t.TempDir()
@@ -148,7 +149,7 @@ func served(t *testing.T, store []string, do func(addr, workspace string)) {
 	do(addr, workspace)
 }
 
-// reading opens the store that flags name.
+// reading opens the store that the flags name for reading.
 func reading(t *testing.T, store []string) reader {
 	t.Helper()
 	s := &config.Store{DatabasePool: 2, DefaultTenant: "default"}

@@ -12,7 +12,8 @@ import (
 	"parley/port"
 )
 
-// listRows prints the rows of a tenant that read finds, also while a server runs. Each has the columns of the title.
+// listRows prints the rows of a tenant that read writes, under a title with the names of their columns. It also works
+// while a server runs.
 func (p *program) listRows(database *config.Store, tenant parley.TenantID, title string,
 	read func(logs port.TenantStore, w io.Writer) error) error {
 	store, err := openReader(p.ctx, database)
@@ -43,7 +44,7 @@ func (*timersCommand) Help() string {
   $ parley timers --status all`
 }
 
-// Run lists timers. What they say is shown only to people who could read the log anyway.
+// Run lists timers. Their reasons are shown, because people who can run this command can read the log as well.
 func (c *timersCommand) Run(p *program) error {
 	q := port.TimerQuery{Session: c.Session, Status: parley.TimerStatus(c.Status), Limit: c.Limit}
 	if c.Status == "all" {

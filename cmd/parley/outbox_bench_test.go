@@ -33,8 +33,8 @@ import (
 	"parley/workspace"
 )
 
-// A town is a server for thread chat alone, with a model that answers at once, on
-// a real store and real sockets.
+// A town is a server for thread chat only, with a model that answers at once, a
+// real store and real sockets.
 type town struct {
 	b     testing.TB
 	store *counting
@@ -94,7 +94,7 @@ func newTown(b testing.TB, store port.Store) *town {
 	return c
 }
 
-// smallBuffers has the kernel keep little of what clients do not read.
+// smallBuffers limits how much unread data the kernel buffers for each client.
 type smallBuffers struct{ net.Listener }
 
 func (l smallBuffers) Accept() (net.Conn, error) {
@@ -118,8 +118,8 @@ func (openDoor) Enter(*http.Request, string) (port.Visit, error) {
 		nil
 }
 
-// prompt is a model that has its answer ready. Asked to, it comes back after a
-// second.
+// prompt is a model that answers at once. If the message is "come back", it
+// sets a follow-up for one second later.
 type prompt struct{}
 
 func (prompt) Stream(_ context.Context, r port.ModelRequest) iter.Seq2[port.Said, error] {
@@ -133,7 +133,7 @@ func (prompt) Stream(_ context.Context, r port.ModelRequest) iter.Seq2[port.Said
 	}
 }
 
-// counting is a store that counts what was noted as delivered.
+// counting is a store that counts the runs that were recorded as delivered.
 type counting struct {
 	port.Store
 	delivered atomic.Int64
@@ -156,8 +156,8 @@ func (t countingTenant) Delivered(ctx context.Context, id parley.SessionID, at t
 	return err
 }
 
-// A house is a client of a thread of its own. heard is told of every frame but
-// pieces.
+// A house is a client with its own thread. heard receives every frame except
+// chunks.
 type house struct {
 	id    parley.SessionID
 	conn  *websocket.Conn
@@ -194,7 +194,7 @@ func (c *town) houses(n int) []*house {
 			}
 		})
 		list = append(list, h)
-		// What is sent is read when the thread has been entered, not before.
+		// The server reads this frame only after the client has entered the thread.
 		if err := conn.Write(context.Background(), websocket.MessageText, []byte(`{"type":"fence"}`)); err != nil {
 			c.b.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func (c *town) houses(n int) []*house {
 	}
 	c.b.Cleanup(func() {
 		for _, h := range list {
-			_ = h.conn.CloseNow() // the server has said goodbye
+			_ = h.conn.CloseNow() // the server closes the connection first
 		}
 		wg.Wait()
 	})
@@ -214,9 +214,9 @@ func (h *house) ask(content string) error {
 		fmt.Appendf(nil, `{"type":"chat.request","threadId":%q,"content":%q}`, h.id, content))
 }
 
-// BenchmarkTimerToFirstByte measures from the time for which a timer is set until
-// its message's first frame is in the hands of a client that is connected. The
-// median is over all timers; 40 clients set theirs at different times.
+// BenchmarkTimerToFirstByte measures the time from the due time of a timer until a
+// connected client has the first frame of its message. 40 clients set timers at
+// different times, and the median is over all of them.
 func BenchmarkTimerToFirstByte(b *testing.B) {
 	onEachStore(b, func(b *testing.B, c *town) {
 		houses := c.houses(40)
@@ -226,7 +226,7 @@ func BenchmarkTimerToFirstByte(b *testing.B) {
 				if err := h.ask("come back"); err != nil {
 					b.Fatal(err)
 				}
-				time.Sleep(20 * time.Millisecond) // people do not write all at once
+				time.Sleep(20 * time.Millisecond) // users do not write all at the same time
 			}
 			for _, h := range houses {
 				var came heard
@@ -245,15 +245,16 @@ func BenchmarkTimerToFirstByte(b *testing.B) {
 		}
 		slices.Sort(first)
 		ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-		b.ReportMetric(0, "ns/op") // means nothing here
+		b.ReportMetric(0, "ns/op") // not meaningful here
 		b.ReportMetric(ms(first[len(first)/2]), "ms/median")
 		b.ReportMetric(ms(first[len(first)*99/100]), "ms/p99")
 	})
 }
 
-// BenchmarkEffectsDelivered has effects pending, in the threads of clients that
-// are connected, and measures until each was written, its arrival confirmed and
-// that noted. What leads to an effect, a run and its commits, is not in it.
+// BenchmarkEffectsDelivered measures the delivery of pending effects to
+// connected clients: until each effect is written, its arrival is confirmed and
+// the confirmation is stored. The runs and commits that create the effects are
+// not measured.
 func BenchmarkEffectsDelivered(b *testing.B) {
 	onEachStore(b, func(b *testing.B, c *town) {
 		const each = 50
@@ -286,14 +287,15 @@ func BenchmarkEffectsDelivered(b *testing.B) {
 	})
 }
 
-// processor is how much of it this process has used, clients included.
+// processor returns the processor time that this process has used, including its
+// clients.
 func processor() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// owe appends runs to a thread, each with a bookmark, that nobody is told of.
+// owe appends runs to a thread, each with a bookmark, without publishing them.
 func (c *town) owe(id parley.SessionID, runs int) {
 	b := c.b
 	b.Helper()

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// writeWhole makes a file that is there only when it is whole and durable:
-// somebody who is interrupted must not find half of it where a backup should
-// be. write gets the name of a file that does not exist yet.
+// writeWhole creates a file that appears only when it is complete and durable,
+// so that an interrupted backup leaves no partial file. write gets the name of
+// a file that does not exist yet.
 func writeWhole(file string, write func(part string) error) error {
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s is there already; name a file that is not", file)
@@ -24,7 +24,7 @@ func writeWhole(file string, write func(part string) error) error {
 		err = finish(part, file)
 	}
 	if err != nil {
-		_ = os.Remove(part) // the first error is the one that tells
+		_ = os.Remove(part) // only the first error is reported
 	}
 	return err
 }

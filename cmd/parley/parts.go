@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// A part of a server is whole when it is made, and then does nothing by itself. If
-// it has a Start, background work begins there. Close takes nothing new, lets
-// work that is under way end, cuts it when ctx ends, and returns when everything
-// that the part has begun is gone. Close may come without Start, and again. See
+// A part of a server is complete when it is made, and does nothing by itself until
+// Start, if it has one: Start begins the background work. Close accepts no new
+// work, lets current work end, cuts it when ctx ends, and returns when no goroutine
+// of the part is left. Close may be called without Start, and several times. See
 // docs/adr/0046-start-and-close.md.
 type part interface {
 	Close(ctx context.Context) error
@@ -19,7 +19,7 @@ type part interface {
 
 type starter interface{ Start() }
 
-// parts are closed in the reverse order of their start.
+// parts are all parts of a server. They are closed in the reverse order of their start.
 type parts []struct {
 	name string
 	part
@@ -32,16 +32,16 @@ func (p *parts) add(name string, x part) {
 	}{name, x})
 }
 
-// open adds something that is held open and runs nothing, like a store. Its Close
-// has no time limit: what it writes last must not be lost.
+// open adds a resource without background work, like a store. Its Close has no time
+// limit, because its last writes must not be lost.
 func (p *parts) open(name string, c io.Closer) { p.add(name, held{c}) }
 
 type held struct{ io.Closer }
 
 func (h held) Close(context.Context) error { return h.Closer.Close() }
 
-// pick takes parts out by name, in the order of the names. Some parts are optional,
-// so a name may be missing.
+// pick removes parts by name and returns them in the order of the names. Some parts
+// are optional, so a name may be missing.
 func (p *parts) pick(names ...string) (picked parts) {
 	for _, name := range names {
 		for i, x := range *p {
@@ -55,11 +55,12 @@ func (p *parts) pick(names ...string) (picked parts) {
 	return picked
 }
 
-// ordered takes all parts out, in the order in which they start. Parts of base outlive those that work needs.
+// ordered removes all parts and returns them in the order of their start. The parts of base outlive the parts of work,
+// which use them.
 func (p *parts) ordered() (base, work parts) {
 	base, work = p.pick(baseParts...), p.pick(workParts...)
 	if len(*p) > 0 {
-		panic("no place in the order for " + (*p)[0].name) // in every test, or never
+		panic("no place in the order for " + (*p)[0].name) // happens in every test or never
 	}
 	return base, work
 }
@@ -72,8 +73,7 @@ func (p parts) start() {
 	}
 }
 
-// close closes all parts, also after one has failed, within a time limit for all of
-// them together.
+// close closes all parts, even if some of them fail. They share one time limit.
 func (p parts) close(within time.Duration, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
@@ -85,7 +85,7 @@ func (p parts) close(within time.Duration, log *slog.Logger) {
 	}
 }
 
-// onClose is a part that only has something to do when the server stops.
+// onClose is a part that only runs a function when the server stops.
 type onClose func()
 
 func (f onClose) Close(context.Context) error {

@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// A fakePart notes when it is started and closed.
+// A fakePart records when it is started and closed.
 type fakePart struct {
 	name  string
 	notes *[]string
@@ -34,7 +34,8 @@ func (p fakePart) Close(ctx context.Context) error {
 	return p.err
 }
 
-// TestPartsCloseInReverse, all of them, also after one has failed.
+// TestPartsCloseInReverse checks that all parts are closed in reverse order, even
+// if one fails.
 func TestPartsCloseInReverse(t *testing.T) {
 	var made parts
 	var notes []string
@@ -58,8 +59,8 @@ func TestPartsCloseInReverse(t *testing.T) {
 	}
 }
 
-// TestStopOrder: a server stops its parts in the reverse order of their start.
-// TestMain sees that no goroutine is left.
+// TestStopOrder checks that a server stops its parts in the reverse order of
+// their start. TestMain checks that no goroutine is left.
 func TestStopOrder(t *testing.T) {
 	var log bytes.Buffer
 	env := func(name string) (string, bool) { return "http://127.0.0.1:1", name == "OTEL_EXPORTER_OTLP_ENDPOINT" }
@@ -82,21 +83,21 @@ func TestStopOrder(t *testing.T) {
 			t.Errorf("%s stops after %s", first, then)
 		}
 	}
-	before("readiness", "engine") // no new clients are sent here while runs reach a boundary
-	before("files", "engine")     // which hears of changed files
+	before("readiness", "engine") // load balancers send no new clients while runs reach a boundary
+	before("files", "engine")     // files notifies the engine of changed files
 	before("engine", "mcp servers")
 	before("engine", "feed") // followers read the last events of runs
-	before("feed", "http")   // streams end when their followers do
+	before("feed", "http")   // streams end when their followers end
 	before("http", "connections")
 	before("connections", "store")
-	before("entrance", "store") // it records the last refusals
+	before("entrance", "store") // the entrance records the last refusals
 	before("webhooks", "store")
 	before("engine", "traces") // the last runs are exported
 	before("traces", "store")
 }
 
-// TestAFailedStartLeavesNothing: wherever the start fails, every port is free again,
-// the data folder is not locked, and no goroutine is left.
+// TestAFailedStartLeavesNothing checks that after a failed start, at any point,
+// every port is free, the data folder is not locked, and no goroutine is left.
 func TestAFailedStartLeavesNothing(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -142,7 +143,7 @@ func TestAFailedStartLeavesNothing(t *testing.T) {
 	}
 }
 
-// freeAddress is an address on which nothing listens.
+// freeAddress returns an address on which no program listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Errors of the system that are explained to the operator.
+// Errors of the system that get an explanation for the operator.
 const (
-	errInUse = unix.EADDRINUSE // of an address
-	errPipe  = unix.EPIPE      // the reader has closed it
+	errInUse = unix.EADDRINUSE // the address is in use
+	errPipe  = unix.EPIPE      // the reader has closed the pipe
 )
 
-// untilClosed is a context that also ends when the reader of a pipe has closed it. A command that writes rarely would
-// otherwise find out late. The function that it returns ends the watch.
+// untilClosed returns a context that also ends when the reader of a pipe has closed it. A command that writes rarely
+// would otherwise notice late. end stops the watch.
 func untilClosed(ctx context.Context, stream io.Writer) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	f, ok := stream.(*os.File)
@@ -28,7 +28,7 @@ func untilClosed(ctx context.Context, stream io.Writer) (_ context.Context, end 
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			watched := []unix.PollFd{{Fd: int32(f.Fd())}} // errors are always reported
+			watched := []unix.PollFd{{Fd: int32(f.Fd())}} // poll always reports errors
 			if n, err := unix.Poll(watched, 200); err != nil && err != unix.EINTR {
 				return
 			} else if n > 0 && watched[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0 {

@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// Errors of the system that are explained to the operator.
+// Errors of the system that get an explanation for the operator.
 const (
-	errInUse = windows.WSAEADDRINUSE // of an address
-	errPipe  = windows.ERROR_NO_DATA // the reader of the pipe has closed it
+	errInUse = windows.WSAEADDRINUSE // the address is in use
+	errPipe  = windows.ERROR_NO_DATA // the reader has closed the pipe
 )
 
-// untilClosed does not watch the pipe on Windows: a command finds out that its reader is gone when it writes.
+// untilClosed does not watch the pipe on Windows: the command notices that its reader is gone when it writes.
 func untilClosed(ctx context.Context, _ io.Writer) (context.Context, func()) { return ctx, func() {} }

@@ -12,7 +12,7 @@ import (
 	"parley/port"
 )
 
-// playFlags are those of commands that run recorded sessions again.
+// playFlags are the flags of commands that replay recorded sessions.
 type playFlags struct {
 	serverFlags
 	Agent   string        `placeholder:"NAME" help:"Agent that answers (default: the recorded one)."`
@@ -23,15 +23,15 @@ type playFlags struct {
 	Timeout time.Duration `default:"10m" placeholder:"DURATION" help:"Longest time for one session (default: 10m)."`
 }
 
-// A player runs inputs in a session of its own.
+// A player sends recorded inputs to a new session.
 type player struct {
 	to      *connection
 	run     eval.Run
-	live    bool   // tools run
-	approve string // calls that are approved then
+	live    bool   // run tools, instead of returning recorded results
+	approve string // the calls to approve if live is true
 	project string
-	source  eval.Recording // whose results calls get, if tools do not run
-	fork    bool           // the session begins with the conversation that the source was forked with
+	source  eval.Recording // the recording with the results of calls if live is false
+	fork    bool           // the session begins as a fork, at the same point as the source
 	keep    bool           // do not delete the session
 	timeout time.Duration
 
@@ -39,8 +39,8 @@ type player struct {
 	results eval.Results
 }
 
-// play sends inputs one after another, each when the one before is answered. What it returns has the exchanges that
-// were completed, also with an error.
+// play sends inputs one after another, each after the previous run has ended. The result contains the completed
+// exchanges, also if there is an error.
 func (p *player) play(ctx context.Context, inputs []eval.Exchange) (eval.Recording, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.timeout, fmt.Errorf("it took longer than %s (--timeout)", p.timeout))
 	defer cancel()
@@ -69,15 +69,15 @@ func (p *player) open(ctx context.Context) (port.Summary, error) {
 	return p.to.Open(ctx, client.NewSession{Agent: p.run.Agent, Title: title, Project: p.project})
 }
 
-// close leaves nothing behind: no session, or none that still runs.
+// close deletes the session, or cancels its run if the session is to be kept.
 func (p *player) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
 	defer cancel()
 	if p.keep {
-		_, _ = p.to.Cancel(ctx, p.session) // most often nothing runs
+		_, _ = p.to.Cancel(ctx, p.session) // usually no run is open
 		return
 	}
-	_ = p.to.Delete(ctx, p.session) // what was found out matters more than a session that stays
+	_ = p.to.Delete(ctx, p.session) // the result matters more than a session that stays
 }
 
 func (p *player) follow(ctx context.Context, inputs []eval.Exchange, r *eval.Recorder) error {
@@ -122,7 +122,7 @@ func (p *player) follow(ctx context.Context, inputs []eval.Exchange, r *eval.Rec
 	return ctx.Err()
 }
 
-// answer answers an event that waits for somebody: a call that the replay carries out, or a card.
+// answer responds to an event that waits for a client: a call that gets a recorded result, or a card.
 func (p *player) answer(ctx context.Context, e parley.Event) (err error) {
 	id := parley.Ref(e.Session, e.Seq)
 	switch b := e.Body.(type) {
@@ -138,14 +138,14 @@ func (p *player) answer(ctx context.Context, e parley.Event) (err error) {
 		}
 		_, err = p.to.Decide(ctx, id, a)
 	case parley.QuestionAsked:
-		_, err = p.to.Cancel(ctx, p.session) // nobody is here to answer
+		_, err = p.to.Cancel(ctx, p.session) // no person can answer during a replay
 	case parley.ToolCallFinished:
 		if b.Outcome == parley.CallUnknown {
 			_, err = p.to.Resolve(ctx, parley.Ref(e.Session, parley.Seq(b.Call)), parley.Abandon, "")
 		}
 	}
 	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Code == parley.CodeClosed {
-		return nil // another client was faster, or the run has ended
+		return nil // another client has answered first, or the run has ended
 	}
 	return err
 }

@@ -12,8 +12,8 @@ import (
 	"parley/sandbox"
 )
 
-// newPrograms is how agents that are programs are reached. They run without a
-// sandbox, and nothing of them outlives them.
+// newPrograms runs remote agents that are local programs. They run without a
+// sandbox, and when one ends, all processes that it started end too.
 func newPrograms(projects []*project, env config.Lookup, log *slog.Logger) *acp.Programs {
 	return acp.New(acp.Options{Log: log, Env: env, Version: version,
 		Run: func(ctx context.Context, l acp.Launch) (string, error) {
@@ -33,14 +33,14 @@ func runProgram(ctx context.Context, box *sandbox.Sandbox, l acp.Launch) (string
 	case err != nil:
 		return "", err
 	case ended.Killed:
-		return "", nil // by us
+		return "", nil // this server has killed it
 	case ended.Exit > 128:
 		return fmt.Sprintf("signal %d", ended.Exit-128), nil
 	}
 	return fmt.Sprintf("exit code %d", ended.Exit), nil
 }
 
-// Ask hands a conversation to an agent where it runs. See port.Remotes.
+// Ask passes a conversation to a remote agent. See port.Remotes.
 func (r remoteAgents) Ask(ctx context.Context, q port.RemoteRequest) (port.RemoteAnswer, error) {
 	if len(q.Agent.Command) > 0 {
 		return r.programs.Ask(ctx, q)
@@ -48,7 +48,7 @@ func (r remoteAgents) Ask(ctx context.Context, q port.RemoteRequest) (port.Remot
 	return r.Pool.Ask(ctx, q)
 }
 
-// Unreachable says why an agent cannot be asked just now. See port.Remotes.
+// Unreachable returns why a remote agent cannot be called now. See port.Remotes.
 func (r remoteAgents) Unreachable(tenant parley.TenantID, a parley.Agent) error {
 	if len(a.Command) > 0 {
 		return r.programs.Unreachable(tenant, a)
@@ -56,7 +56,7 @@ func (r remoteAgents) Unreachable(tenant parley.TenantID, a parley.Agent) error 
 	return r.Pool.Unreachable(tenant, a)
 }
 
-// Close ends all programs and connections.
+// Close ends all programs and closes all connections.
 func (r remoteAgents) Close(ctx context.Context) error {
 	_ = r.programs.Close(ctx) // never fails
 	return r.Pool.Close(ctx)

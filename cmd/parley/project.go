@@ -19,8 +19,7 @@ import (
 	"parley/workspace"
 )
 
-// A project is a folder that agents work in, with what the operator's files in it
-// define.
+// A project is a folder that agents work in, with the definitions in its files.
 type project struct {
 	config.Project
 	tools    *tool.Box
@@ -34,8 +33,8 @@ type project struct {
 	outside  *mcp.Servers
 }
 
-// loadProjects opens every folder and reads what is defined there, by the rules for
-// webhooks of agents.
+// loadProjects opens the folder of every project and reads the definitions in it.
+// It applies the rules for webhooks of agents.
 func loadProjects(c *config.Settings, env config.Lookup, log *slog.Logger) (hooks hookRules, list []*project,
 	err error) {
 	if hooks, err = newHookRules(c, env); err != nil {
@@ -84,9 +83,9 @@ func loadProject(c *config.Settings, at config.Project, first bool, hooks hookRu
 	return p, nil
 }
 
-// folder is where the server keeps something of a project, outside of it. With
-// several projects its name follows from the project's root, in whatever order they
-// are configured.
+// folder is where the server keeps data of a project, outside of the project. With
+// several projects the name contains the project's id, so it does not depend on the
+// order of configuration.
 func (p *project) folder(c *config.Settings, what string) string {
 	if len(c.Projects) > 1 {
 		what += "-" + p.about.ID
@@ -100,7 +99,7 @@ func (p *project) tellOfSkills(log *slog.Logger) {
 	}
 }
 
-// equip gives projects their tools, each with MCP servers of its own.
+// equip gives each project its tools and its own MCP servers.
 func equip(c *config.Settings, projects []*project, screen port.Screen, dial guardedDial, log *slog.Logger,
 	served ...net.Listener) (
 	outside each[*mcp.Servers], err error) {
@@ -119,7 +118,7 @@ func (p *project) newTools(c *config.Settings) *tool.Box {
 		Skills: func() []port.Skill { return p.skills.Skills(p.Tenant) }, Servers: p.outside})
 }
 
-// inEngine is the projects as sessions see them; measured wraps their tools.
+// inEngine converts projects to those of the engine. measured wraps their tools.
 func inEngine(projects []*project, measured func(port.TenantToolbox) port.TenantToolbox) (first engine.Project,
 	more []engine.Project) {
 	for i, p := range projects {
@@ -137,7 +136,7 @@ func (p *project) inEngine(measured func(port.TenantToolbox) port.TenantToolbox)
 		Skills: p.skills, Files: p.files, Changes: p.changes}
 }
 
-// agentsOf are the agents of the files of all projects of a tenant.
+// agentsOf returns the agents that the files of a tenant's projects define.
 func agentsOf(list []*project, tenant parley.TenantID) (agents []parley.Agent) {
 	for _, p := range list {
 		agents = append(agents, p.agents.List(tenant)...)
@@ -145,7 +144,7 @@ func agentsOf(list []*project, tenant parley.TenantID) (agents []parley.Agent) {
 	return agents
 }
 
-// everyAgent is those of every tenant.
+// everyAgent returns the agents of all tenants.
 func everyAgent(list []*project) (agents []parley.Agent) {
 	for _, p := range list {
 		agents = append(agents, p.agents.List(p.Tenant)...)
@@ -153,7 +152,8 @@ func everyAgent(list []*project) (agents []parley.Agent) {
 	return agents
 }
 
-// filesOf is what the files of a project define, for people.
+// filesOf returns a function that finds the agents and skills in the files of a
+// project.
 func filesOf(list []*project) func(parley.TenantID, string) native.ProjectFiles {
 	return func(tenant parley.TenantID, root string) native.ProjectFiles {
 		for _, p := range list {
@@ -161,11 +161,11 @@ func filesOf(list []*project) func(parley.TenantID, string) native.ProjectFiles 
 				return native.ProjectFiles{Agents: p.agents, Problems: p.agents.Problems, Skills: p.skills}
 			}
 		}
-		return native.ProjectFiles{Agents: list[0].agents} // which has none of that tenant's
+		return native.ProjectFiles{Agents: list[0].agents} // contains no agents of that tenant
 	}
 }
 
-// each is a part made of several of a kind.
+// each is one part that consists of several.
 type each[P part] []P
 
 func (e each[P]) Start() {

@@ -18,8 +18,8 @@ import (
 	"parley/port"
 )
 
-// TestAReachedQuotaInEveryDialect: a message that a quota refuses gets an error in the shape of its protocol, which
-// says how much is left and when the quota renews. No model is called for it, and nothing is stored.
+// TestAReachedQuotaInEveryDialect checks the error for a message above a quota, in the form of each protocol. It says
+// how much is left and when the quota renews. No model is called, and nothing is stored.
 func TestAReachedQuotaInEveryDialect(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "parley.yaml")
@@ -30,7 +30,7 @@ func TestAReachedQuotaInEveryDialect(t *testing.T) {
 		file)
 	defer stop()
 	q := &quotaUser{t: t, addr: addr}
-	for day := ""; day != port.Day(time.Now()); { // again if a day has ended meanwhile
+	for day := ""; day != port.Day(time.Now()); { // repeat if the day has changed meanwhile
 		day = port.Day(time.Now())
 		q.wrong = nil
 		q.refused()
@@ -40,8 +40,8 @@ func TestAReachedQuotaInEveryDialect(t *testing.T) {
 	}
 }
 
-// quotaCases send a message in every dialect. ID stands for a session. The answer has the parts of shape, of which
-// SENTENCE stands for the message of the error.
+// quotaCases send a message in every dialect. ID stands for a session. shape is a part of the answer, in which SENTENCE
+// stands for the message of the error.
 var quotaCases = []struct{ dialect, path, send, shape string }{
 	{"native", "/api/v1/sessions/ID/inputs", `{"content":"say hi"}`, `{"error":{"code":"quota","message":"SENTENCE"}}`},
 	{"native, new session", "/api/v1/sessions/NEW/inputs", `{"content":"say hi"}`,
@@ -79,7 +79,7 @@ var quotaCases = []struct{ dialect, path, send, shape string }{
 		`{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"SENTENCE","data":{"code":"quota"}}}`},
 }
 
-// refused reaches the quota, and notes what is wrong with the answers of the dialects.
+// refused uses up the quota, and notes the dialects with wrong answers.
 func (q *quotaUser) refused() {
 	id := uuid.NewString()
 	q.post("/api/v1/sessions", fmt.Sprintf(`{"id":%q}`, id))
@@ -115,7 +115,7 @@ func (q *quotaUser) refused() {
 	}
 }
 
-// socket sends a frame, and returns the first one that speaks of a quota.
+// socket sends a frame, and returns the first frame that contains the word quota.
 func (q *quotaUser) socket(path, send string) string {
 	q.t.Helper()
 	ctx, cancel := context.WithTimeout(q.t.Context(), time.Minute)

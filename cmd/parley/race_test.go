@@ -2,4 +2,4 @@
 
 package main
 
-const racing = true // with the race detector everything takes several times as long
+const racing = true // with the race detector, tests take several times as long

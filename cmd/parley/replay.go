@@ -148,7 +148,7 @@ func (c *replayCommand) recording(ctx context.Context, p *program, play *player)
 	return r, nil
 }
 
-// stored reads a session of the server.
+// stored reads a recorded session from the server.
 func (c *replayCommand) stored(ctx context.Context, play *player) (eval.Recording, error) {
 	id, err := sessionNamed(ctx, play.to.Client, c.Session)
 	if err != nil {
@@ -169,18 +169,18 @@ func (c *replayCommand) stored(ctx context.Context, play *player) (eval.Recordin
 	return recorded, nil
 }
 
-// A replayResult is a recording beside its replay.
+// A replayResult compares a recording with its replay.
 type replayResult struct {
 	Recorded  parley.SessionID  `json:"recorded"`
-	Replayed  parley.SessionID  `json:"replayed,omitempty"` // with --keep
+	Replayed  parley.SessionID  `json:"replayed,omitempty"` // only with --keep
 	Tools     string            `json:"tools"`
 	Exchanges []eval.Comparison `json:"exchanges"`
 }
 
-// text shows the differences to a person.
+// text formats the differences for a person.
 func (r replayResult) text(t *terminal) string {
 	var b strings.Builder
-	var before, after eval.Exchange // the sums
+	var before, after eval.Exchange // sums of all exchanges
 	answers, calls := 0, 0
 	for i, x := range r.Exchanges {
 		fmt.Fprintf(&b, "%s %s\n", t.in(bold, fmt.Sprintf("Input %d:", i+1)), visible(clip(x.Recorded.Input, 200)))
@@ -218,7 +218,7 @@ func (r replayResult) text(t *terminal) string {
 	return b.String()
 }
 
-// costOf is an exchange in numbers.
+// costOf describes agent, model, tokens, cost and time of an exchange.
 func costOf(x eval.Exchange) string {
 	end := ""
 	if x.Outcome != parley.Completed {
@@ -228,7 +228,7 @@ func costOf(x eval.Exchange) string {
 		dollars(x.Usage.CostMicros), time.Duration(x.Took).Round(10*time.Millisecond), end)
 }
 
-// change is a number before and after.
+// change shows a number before and after, with the difference in percent.
 func change(before, after int64, show func(int64) string) string {
 	percent := ""
 	if before > 0 && after != before {
@@ -237,7 +237,7 @@ func change(before, after int64, show func(int64) string) string {
 	return show(before) + " → " + show(after) + percent
 }
 
-// marksOf a part of a difference: its sign, and its colour.
+// marksOf returns the sign and the colour of a part of a difference.
 func marksOf(op eval.Op) (mark, colour string) {
 	switch op {
 	case eval.Removed:
@@ -248,7 +248,8 @@ func marksOf(op eval.Op) (mark, colour string) {
 	return " ", "0"
 }
 
-// wordDiff is a difference in one text: in colours, or, without them, between marks.
+// wordDiff marks the differences within a text: with colours, or else with
+// brackets.
 func wordDiff(t *terminal, parts []eval.Part) string {
 	var b strings.Builder
 	for _, part := range parts {
@@ -270,7 +271,7 @@ func wordDiff(t *terminal, parts []eval.Part) string {
 	return b.String()
 }
 
-// indented puts all lines but the first below the first.
+// indented aligns all lines after the first below the first.
 func indented(text string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	for i, line := range lines {

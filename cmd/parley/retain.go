@@ -11,7 +11,8 @@ import (
 	"parley/tool"
 )
 
-// retentionOf are the rules of each tenant; nil: everything is kept.
+// retentionOf returns the retention rules of each tenant, or nil if everything is
+// kept.
 func retentionOf(c *config.Settings) func(parley.TenantID) port.Retention {
 	if !c.Retention.Any() {
 		return nil
@@ -19,7 +20,8 @@ func retentionOf(c *config.Settings) func(parley.TenantID) port.Retention {
 	return c.Retention.Of
 }
 
-// oldArtifacts deletes old artifacts of a tenant in every project.
+// oldArtifacts returns a function that deletes old artifacts of a tenant in every
+// project.
 func oldArtifacts(c *config.Settings, projects []*project) func(parley.TenantID, time.Time, map[string]bool, bool) (int,
 	error) {
 	return func(tenant parley.TenantID, before time.Time, keep map[string]bool, dry bool) (removed int, err error) {
@@ -45,7 +47,7 @@ Example:
   $ parley retain --dry-run`
 }
 
-// Run has a server carry out its rules of retention.
+// Run tells a server to apply its retention rules.
 func (c *retainCommand) Run(p *program) error {
 	return p.with(c.serverFlags, func(to *connection) error {
 		r, err := to.Retain(p.ctx, c.DryRun)
@@ -69,7 +71,7 @@ func (c *retainCommand) Run(p *program) error {
 		}
 		rows := table{{"KEPT", "OWNER", "REASON"}}
 		for _, k := range r.Kept {
-			rows = append(rows, []string{string(k.Session), string(k.Owner), k.Reason}) // without a session: the audit
+			rows = append(rows, []string{string(k.Session), string(k.Owner), k.Reason}) // no session: the audit
 		}
 		if r.More > 0 {
 			rows = append(rows, []string{fmt.Sprintf("and %d more", r.More), "", ""})

@@ -13,7 +13,8 @@ import (
 
 var exportedAt = regexp.MustCompile(`"at":"\d{4}-\d\d-\d\d`)
 
-// TestRetain: a server with rules of retention says what they would delete, and deletes it, but not what is held.
+// TestRetain checks that a server with retention rules reports and deletes old sessions, except those under a legal
+// hold.
 func TestRetain(t *testing.T) {
 	t.Parallel()
 	store := kinds["sqlite"](t)
@@ -28,7 +29,7 @@ func TestRetain(t *testing.T) {
 		}
 	})
 	store = kinds["sqlite"](t)
-	for _, text := range exports { // they were last changed years ago
+	for _, text := range exports { // make the sessions years old
 		mustRun(t, exportedAt.ReplaceAllString(text, `"at":"2020-01-02`), with(store, "import")...)
 	}
 	file := filepath.Join(t.TempDir(), "parley.yaml")
@@ -51,7 +52,7 @@ func TestRetain(t *testing.T) {
 	})
 	store = append(store, "--config", file)
 	served(t, store, func(addr, _ string) {
-		// The first pass of the server may have come before: what it has deleted is on record.
+		// The server's first pass may already have deleted sessions, which the audit shows.
 		server := []string{"--server", addr}
 		mustRun(t, "", with(server, "retain")...)
 		out := mustRun(t, "", with(server, "retain", "--dry-run")...)

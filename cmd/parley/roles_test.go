@@ -9,9 +9,9 @@ import (
 	"parley"
 )
 
-// TestADepartmentHeadIsNoAdministrator: a department head changes no setting of
-// the tenant by any route, makes no agent that asks less often than the default,
-// and revokes no administrator.
+// TestADepartmentHeadIsNoAdministrator checks that a department head cannot change
+// a setting of the tenant by any route, create an agent that asks less often than
+// the default, or revoke an administrator.
 func TestADepartmentHeadIsNoAdministrator(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, store []string) {

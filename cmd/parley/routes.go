@@ -24,7 +24,7 @@ import (
 	"parley/server"
 )
 
-// shared is what the handlers of several dialects need.
+// shared contains the dependencies of several dialects' handlers.
 type shared struct {
 	door    *engine.Engine
 	agents  port.ProjectAgents
@@ -32,20 +32,20 @@ type shared struct {
 	guard   *entrance
 	conns   *dialect.Conns
 	log     *slog.Logger
-	public  string // the address of the server as browsers know it; empty: unknown
+	public  string // the server's address for browsers; empty: unknown
 	bearer  bool   // requests need a token
 }
 
-// routes are everything that is served besides health: the handler of each pattern
-// and the dialect that it speaks.
+// routes are all routes besides the health checks: the handler of each pattern, and
+// its dialect.
 type routes struct {
 	handlers map[string]http.Handler
 	dialects map[string]string // by pattern
 	mcp      *mcpserver.Handler
 }
 
-// socketRoute is the socket that a client reaches as well at the root, if it knows
-// the address of the server and no path.
+// socketRoute is also served at the root, for clients that know the address of the
+// server and no path.
 const socketRoute = "GET /api/agentloop/ws"
 
 func newRoutes(s shared, bus *eventbus.Handler, own *native.Handler) routes {
@@ -91,8 +91,8 @@ func speak[H http.Handler](r routes, dialect string, handlers map[string]H) {
 	}
 }
 
-// sockets is how many are open of each dialect, from how many are open of each
-// route. A route of no dialect stands for itself.
+// sockets adds up the open sockets of each dialect, given those of each route.
+// A route without a dialect counts under its own pattern.
 func (r routes) sockets(open map[string]int) map[string]int {
 	by := map[string]int{}
 	for _, dialect := range r.dialects {

@@ -22,8 +22,8 @@ import (
 	"parley/tui"
 )
 
-// runCommand is for pipes, cron and CI: one input, the answer on standard output, progress on standard error, and an
-// exit code that says how the run ended.
+// runCommand is for pipes, cron and CI: it sends one input and prints the answer to standard output and progress to
+// standard error. The exit code tells how the run ended.
 type runCommand struct {
 	serverFlags
 	Prompt  []string      `arg:"" optional:"" help:"Message to the agent. Standard input, if it is a pipe or a file, is added to it."`
@@ -58,7 +58,7 @@ Exit codes:
   141  standard output was closed; the run was cancelled`
 }
 
-// The exit codes of parley run, besides 0 and 1. The last four are those that shells and timeout(1) use.
+// Exit codes of parley run, besides 0 and 1. The last four are the usual ones of shells and timeout(1).
 const (
 	exitFailed      = 3
 	exitWaiting     = 4
@@ -98,12 +98,12 @@ func (c *runCommand) Run(p *program) error {
 	return err
 }
 
-// watch ends the run by a signal or after its time. The function that it returns ends the watch.
+// watch cancels the run on a signal or at its timeout. end stops the watch.
 func (c *runCommand) watch(ctx context.Context, stop context.CancelCauseFunc) (end func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	pipes := make(chan os.Signal, 1)
-	signal.Notify(pipes, syscall.SIGPIPE) // so that a write to a closed pipe is an error
+	signal.Notify(pipes, syscall.SIGPIPE) // makes a write to a closed pipe return an error
 	var over <-chan time.Time
 	timer := time.NewTimer(max(c.Timeout, time.Hour))
 	if c.Timeout > 0 {
@@ -135,7 +135,8 @@ func (c *runCommand) watch(ctx context.Context, stop context.CancelCauseFunc) (e
 	}
 }
 
-// content is the message: the arguments, then standard input if it is a pipe or a file, then files that are text.
+// content returns the message: the arguments, then standard input if it is a pipe or a file, then text files. Other
+// files are images.
 func (c *runCommand) content(stdin io.Reader) (_ string, images [][]byte, err error) {
 	parts := []string{}
 	if prompt := strings.Join(c.Prompt, " "); prompt != "" {
@@ -172,7 +173,7 @@ func (c *runCommand) content(stdin io.Reader) (_ string, images [][]byte, err er
 	return content, images, nil
 }
 
-// readFile reads a file that is text, or an image or PDF.
+// readFile reads a file that contains text, an image or a PDF.
 func readFile(path string) (text string, image []byte, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -194,7 +195,7 @@ func readFile(path string) (text string, image []byte, err error) {
 	return text, nil, err
 }
 
-// isPiped reports whether standard input has content for the command. A terminal and /dev/null have none.
+// isPiped reports whether standard input has content for the command, which a terminal and /dev/null do not.
 func isPiped(stream io.Reader) bool {
 	f, ok := stream.(*os.File)
 	if !ok {
@@ -204,10 +205,11 @@ func isPiped(stream io.Reader) bool {
 	return err == nil && (info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0)
 }
 
-// edits are the tools whose calls --approve safe allows. They reach files of the workspace alone.
+// edits are the tools whose calls --approve safe allows. They change only files of the workspace.
 var edits = []string{"write_file", "edit_file", "apply_patch"}
 
-// approves reports whether a value of --approve allows a call. Calls that follow untrusted content are never safe.
+// approves reports whether a value of --approve allows a call. The value safe never allows calls that follow untrusted
+// content.
 func approves(flag string, b parley.ApprovalRequested) bool {
 	switch flag {
 	case "all":
@@ -218,7 +220,7 @@ func approves(flag string, b parley.ApprovalRequested) bool {
 	return false
 }
 
-// settings are flags for a server that the command starts.
+// settings returns the flags for a server that this command starts.
 func (c *runCommand) settings() (flags []string) {
 	if info, err := os.Stat(c.Project); err == nil && info.IsDir() {
 		flags = append(flags, "--workspace", c.Project)

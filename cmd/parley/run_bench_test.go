@@ -33,9 +33,9 @@ import (
 	"parley/workspace"
 )
 
-// BenchmarkRuns has 50 sessions answered by a model with 20 tokens each, over real
-// HTTP and on a real disk. The model is a process of its own, so the CPU time is
-// that of the engine, the provider, the store and the feed.
+// BenchmarkRuns measures runs in 50 parallel sessions, with answers of 20 tokens,
+// over real HTTP and on a real disk. The model is a separate process, so the CPU
+// time is that of the engine, the provider, the store and the feed.
 func BenchmarkRuns(b *testing.B) {
 	for _, pace := range []time.Duration{0, 5 * time.Millisecond} {
 		b.Run(fmt.Sprintf("pace=%s", pace), func(b *testing.B) {
@@ -50,7 +50,7 @@ func BenchmarkRuns(b *testing.B) {
 				wg.Go(func() {
 					var id parley.SessionID
 					for n := 0; left.Add(-1) >= 0; n++ {
-						if n%4 == 0 { // runs of a session
+						if n%4 == 0 { // four runs for each session
 							id = newSessionID()
 						}
 						r.run(id, "Tell me something.")
@@ -64,9 +64,9 @@ func BenchmarkRuns(b *testing.B) {
 	}
 }
 
-// BenchmarkOneStream has one session answered at the pace of a fast model, with a
-// commit for nearly every token. It also reports how long after its token a chunk is
-// shown, from the time that the token carries.
+// BenchmarkOneStream measures one session with a fast model and a commit for nearly
+// every token. It also reports the delay from a token to its chunk, from the time
+// that the token contains.
 func BenchmarkOneStream(b *testing.B) {
 	r := newRunBench(b, 10*time.Millisecond)
 	id := newSessionID()
@@ -81,7 +81,7 @@ func BenchmarkOneStream(b *testing.B) {
 	r.reportLate()
 }
 
-// BenchmarkManyStreams has 1,000 sessions answered side by side, 30 tokens a second
+// BenchmarkManyStreams measures 1,000 parallel sessions with 30 tokens a second
 // each. One iteration is a run in every session.
 func BenchmarkManyStreams(b *testing.B) {
 	const streams = 1000
@@ -102,9 +102,9 @@ func BenchmarkManyStreams(b *testing.B) {
 	r.reportLate()
 }
 
-// BenchmarkLargeInputs has 400 sessions that each begin with a message of 1 MB, all
-// at once. Messages that are refused as too many are sent again. It reports the
-// most memory that the process has held.
+// BenchmarkLargeInputs measures 400 sessions that all begin at once with a message
+// of 1 MB. Messages that are refused because of the load are sent again. It reports
+// the peak memory of the process.
 func BenchmarkLargeInputs(b *testing.B) {
 	r := newRunBench(b, 0)
 	content := strings.Repeat("0123456789abcde\n", 1<<16)
@@ -127,7 +127,7 @@ func BenchmarkLargeInputs(b *testing.B) {
 	}
 }
 
-// BenchmarkTurnStart has one run begin in sessions of different lengths.
+// BenchmarkTurnStart measures a run in sessions of different lengths.
 func BenchmarkTurnStart(b *testing.B) {
 	for _, runs := range []int{1, 100, 1000} {
 		b.Run(fmt.Sprintf("runs=%d", runs), func(b *testing.B) {
@@ -152,7 +152,7 @@ type runBench struct {
 	commits atomic.Int64
 	batches atomic.Int64
 	lock    sync.Mutex
-	late    []time.Duration // of chunks
+	late    []time.Duration // delays of chunks
 }
 
 func newRunBench(b *testing.B, pace time.Duration) *runBench {
@@ -194,12 +194,12 @@ func newRunBench(b *testing.B, pace time.Duration) *runBench {
 
 func newSessionID() parley.SessionID {
 	var u [16]byte
-	_, _ = rand.Read(u[:]) // it never fails
+	_, _ = rand.Read(u[:]) // never fails
 	return parley.SessionID(fmt.Sprintf("%x-%x-4%03x-8%03x-%x", u[:4], u[4:6], int(u[6])<<4|int(u[7]&15),
 		int(u[8])<<4|int(u[9]&15), u[10:]))
 }
 
-// run submits a message and follows the session until it is answered.
+// run submits a message and follows the session until the run has ended.
 func (r *runBench) run(id parley.SessionID, content string) {
 	ctx := context.Background()
 	do := parley.Command{Session: id, Do: parley.SubmitInput{Content: content, Open: true}}
@@ -272,14 +272,13 @@ func (r *runBench) report(before spent, runs int) {
 	r.b.ReportMetric(float64(s.batches-before.batches)/n, "appends/run")
 }
 
-// reportLate reports the median time from a token to its chunk, by the first token
-// of every chunk.
+// reportLate reports the median delay from the first token of a chunk to the chunk.
 func (r *runBench) reportLate() {
 	slices.Sort(r.late)
 	r.b.ReportMetric(float64(r.late[len(r.late)/2].Microseconds()), "token-µs")
 }
 
-// benchModel starts a process that answers like a server of Chat Completions.
+// benchModel starts a process that answers like a Chat Completions server.
 func benchModel(b *testing.B, pace time.Duration) (url string) {
 	cmd := exec.Command(os.Args[0], "bench-model", pace.String())
 	out, err := cmd.StdoutPipe()
@@ -300,7 +299,7 @@ func benchModel(b *testing.B, pace time.Duration) (url string) {
 	return strings.TrimSpace(line)
 }
 
-// serveBenchModel is that process. It does not return.
+// serveBenchModel serves the model of benchModel. It does not return.
 func serveBenchModel(pace string) {
 	wait, err := time.ParseDuration(pace)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"parley"
 )
 
-// TestSafeApprovals: --approve safe allows edits of files, and nothing that follows untrusted content.
+// TestSafeApprovals checks that --approve safe allows edits of files, and no call that follows untrusted content.
 func TestSafeApprovals(t *testing.T) {
 	for _, c := range []struct {
 		approve, tool, why string

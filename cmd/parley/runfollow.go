@@ -12,31 +12,31 @@ import (
 	"parley/client"
 )
 
-// oneRun is the run of one input, and what of it was shown.
+// oneRun is the run of one input, with the state of its display.
 type oneRun struct {
 	*runCommand
 	program    *program
 	connection *connection
 	stop       context.CancelCauseFunc
 	session    parley.SessionID
-	request    string // names the input
+	request    string // the request id of the input
 	cursor     string
-	received   bool         // the log has the input
-	run        parley.RunID // zero: it has not begun
+	received   bool         // the log contains the input
+	run        parley.RunID // zero before the run has begun
 	done       bool
 
-	progress terminal // on standard error
-	spoken   text     // on standard output
-	joined   bool     // both are shown on a terminal, so on the same lines
+	progress terminal // printed to standard error
+	spoken   text     // printed to standard output
+	joined   bool     // both go to a terminal, so they share its lines
 }
 
-// text prints the outputs of a run as one text.
+// text prints all outputs of a run as one text.
 type text struct {
 	to     io.Writer
-	plain  bool // the reader is a terminal, which must not obey the text
-	shown  int  // bytes of the open output
-	spoke  bool // before the open output
-	cut    bool // the last output was not complete
+	plain  bool // the reader is a terminal, so control sequences are made visible
+	shown  int  // printed bytes of the open output
+	spoke  bool // an output was printed before the open one
+	cut    bool // the last output was incomplete
 	inLine bool
 }
 
@@ -59,13 +59,13 @@ func (r *oneRun) begin(ctx context.Context, content string, images [][]byte) (er
 	r.progress = terminal{out: p.stderr, session: s.ID, color: isTerminal(p.stderr) && !plain}
 	r.spoken = text{to: p.stdout, plain: isTerminal(p.stdout)}
 	r.joined = isTerminal(p.stdout) && isTerminal(p.stderr)
-	for u, err := range r.connection.Read(ctx, s.ID, s.Head-1) { // the log of a tree is followed by position
+	for u, err := range r.connection.Read(ctx, s.ID, s.Head-1) { // find the cursor: a tree is followed by position
 		if err != nil {
 			return err
 		}
 		r.cursor = strconv.FormatInt(int64(u.Event.Position), 10)
 	}
-	project := "" // the server refuses another one than the session's
+	project := "" // empty: the session's project; the server refuses any other
 	if r.Project != "" {
 		if project, _, err = r.connection.projectHere(ctx, r.Project); err != nil {
 			return err
@@ -74,12 +74,12 @@ func (r *oneRun) begin(ctx context.Context, content string, images [][]byte) (er
 	_, err = r.connection.Submit(ctx, s.ID, client.Input{Content: content, Agent: r.Agent, Model: r.Model,
 		Project: project, Images: images, Request: r.request, Key: r.request})
 	if _, refused := errors.AsType[*client.Error](err); refused && r.Session == "" {
-		_ = r.connection.Delete(ctx, s.ID) // an empty session helps nobody; the refusal says more than an error here
+		_ = r.connection.Delete(ctx, s.ID) // remove the empty session; an error here matters less than the refusal
 	}
 	return err
 }
 
-// follow shows the run until it ends or waits for a person.
+// follow shows the run until it ends or waits for a card.
 func (r *oneRun) follow(ctx context.Context) error {
 	reported := false
 	for {
@@ -104,7 +104,7 @@ func (r *oneRun) follow(ctx context.Context) error {
 				}
 			}
 			if u.Lost != nil && r.connection.brief {
-				break // that server was for the time of another command; find or start the next
+				break // the server has ended with the other command; find or start another one
 			}
 		}
 		if err := ctx.Err(); err != nil {
@@ -127,7 +127,7 @@ func (r *oneRun) lost(err error) error {
 	return err
 }
 
-// take shows an event, and answers it if it is a card that may be answered.
+// take shows an event, and answers a card if --approve allows that.
 func (r *oneRun) take(ctx context.Context, u client.Update) error {
 	e := u.Event
 	if b, ok := e.Body.(parley.InputReceived); ok && b.Request == r.request {
@@ -150,7 +150,7 @@ func (r *oneRun) take(ctx context.Context, u client.Update) error {
 		return &exitError{exitStopped, errors.New("the message was withdrawn before the agent read it")}
 	}
 	if r.run == 0 || here && e.Run != r.run && e.Run != 0 {
-		return nil // of a run before this one
+		return nil // of an earlier run
 	}
 	if err := r.show(e, here); err != nil {
 		return r.closed(err)
@@ -178,17 +178,17 @@ func (r *oneRun) show(e parley.Event, here bool) error {
 	}
 	r.progress.showWork(e)
 	if r.joined && !r.progress.within {
-		r.spoken.inLine = false // a line of progress has ended that of the answer
+		r.spoken.inLine = false // a line of progress has ended the line of the answer
 	}
 	return nil
 }
 
-// show prints the part of an output that was not printed yet.
+// show prints the part of an output that is not printed yet.
 func (t *text) show(e parley.Event) error {
 	switch b := e.Body.(type) {
 	case parley.OutputStarted:
 		if t.shown = 0; b.Kind == parley.Text && t.spoke && !t.cut {
-			return t.print("\n\n") // two turns are two paragraphs
+			return t.print("\n\n") // the texts of two turns are two paragraphs
 		}
 	case parley.OutputAppended:
 		return t.speak(b.Kind, b.Offset, b.Text)
@@ -219,7 +219,7 @@ func (t *text) print(piece string) error {
 	return err
 }
 
-// closed is the end of a run whose answer cannot be written.
+// closed returns the error of a run whose answer cannot be written, and stops the run.
 func (r *oneRun) closed(err error) error {
 	if !errors.Is(err, errPipe) {
 		err = &exitError{1, fmt.Errorf("the answer cannot be written: %w", err)}
@@ -230,7 +230,7 @@ func (r *oneRun) closed(err error) error {
 	return err
 }
 
-// end is the exit code of a run.
+// end returns the exit code of a run.
 func (r *oneRun) end(b parley.RunFinished) error {
 	if r.spoken.inLine {
 		if err := r.spoken.print("\n"); err != nil {
@@ -245,10 +245,10 @@ func (r *oneRun) end(b parley.RunFinished) error {
 	case code == 0:
 		return nil
 	}
-	return &exitError{code, nil} // the reason was shown
+	return &exitError{code, nil} // the reason is already printed
 }
 
-// card answers an approval that the command may answer. Every other card ends the command; the run waits.
+// card answers an approval that --approve allows. Any other card ends the command, and the run keeps waiting.
 func (r *oneRun) card(ctx context.Context, e parley.Event) error {
 	var asks string
 	id := parley.Ref(e.Session, e.Seq)
@@ -259,7 +259,7 @@ func (r *oneRun) card(ctx context.Context, e parley.Event) error {
 			r.progress.note(dim, "  approved (--approve "+r.Approve+")")
 			_, err := r.connection.Decide(ctx, id, client.Approval{Decision: parley.AllowOnce, Digest: b.Digest})
 			if refused, ok := errors.AsType[*client.Error](err); ok && refused.Code == parley.CodeClosed {
-				return nil // a person was faster
+				return nil // another client was faster
 			}
 			return err
 		}
@@ -279,7 +279,7 @@ func (r *oneRun) card(ctx context.Context, e parley.Event) error {
 		return nil
 	}
 	if r.spoken.inLine {
-		_ = r.spoken.print("\n") // the exit code says more
+		_ = r.spoken.print("\n") // the exit code matters more than this error
 	}
 	answer := "Answer with: parley approvals " + how + r.toServer()
 	if r.connection.own != nil {
@@ -288,7 +288,7 @@ func (r *oneRun) card(ctx context.Context, e parley.Event) error {
 	return &exitError{exitWaiting, fmt.Errorf("the run waits %s\n%s\n(session %s)", asks, answer, r.session)}
 }
 
-// toServer is the flag that names the server of this run, if it needs a name.
+// toServer returns the flag that names the server, if the command line had one.
 func (r *oneRun) toServer() string {
 	if r.Server == "" {
 		return ""
@@ -299,7 +299,7 @@ func (r *oneRun) toServer() string {
 // cancelWithin is how long a cancelled run may take to end.
 const cancelWithin = 10 * time.Second
 
-// cancel ends the run on the server, and shows how it ends.
+// cancel cancels the run on the server, and shows how it ends.
 func (r *oneRun) cancel() {
 	if r.connection == nil || r.session == "" || r.done {
 		return

@@ -92,7 +92,7 @@ func setOutput(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
 }
 
-// TestScriptsCoverEverything: every command stands in a script, and so does every exit code.
+// TestScriptsCoverEverything checks that a script uses every command and every exit code.
 func TestScriptsCoverEverything(t *testing.T) {
 	files, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil {

@@ -54,7 +54,7 @@ func (c *serveCommand) Run(p *program) error {
 	limiter := newLogLimiter(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: c.LogLevel}))
 	defer limiter.Close()
 	h, err := build(ctx, &c.Settings, p.env, slog.New(limiter))
-	if err != nil && ctx.Err() != nil { // what it was doing then is no fault of the database
+	if err != nil && ctx.Err() != nil { // the server was stopped; the database is not at fault
 		return errors.New("the server was told to stop before it was ready")
 	}
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *serveCommand) Run(p *program) error {
 	}
 	h.start()
 	if isTerminal(p.stdout) {
-		fmt.Fprint(p.stdout, h.banner) // for people; what matters is in the log, too
+		fmt.Fprint(p.stdout, h.banner) // for people; the log contains everything that matters
 	}
 	browsed := make(chan struct{})
 	close(browsed)
@@ -92,7 +92,7 @@ func (h *host) stop() {
 	h.log.Info("stopped")
 }
 
-// lastWords is how long clients and webhooks may take to be told the last of it.
+// lastWords is the time limit for sending the last events to clients and webhooks.
 const lastWords = 3 * time.Second
 
 // facts are logged when the server is ready.
@@ -108,7 +108,8 @@ func facts(c *config.Settings, at net.Addr, agents int, model string) []any {
 	return append(list, "sessions", kept, "agents", agents, "model", model, "version", version, "pid", os.Getpid())
 }
 
-// warnOfFolders logs data folders that a later start could take for this one's.
+// warnOfFolders warns of other data folders that a later start could use by
+// mistake.
 func warnOfFolders(c *config.Settings, env config.Lookup, log *slog.Logger) {
 	if err := config.ReserveData(env, c.Workspace); err != nil {
 		log.Warn("the default data folder cannot be made: start later servers with --data, too", "error", err)
@@ -119,7 +120,8 @@ func warnOfFolders(c *config.Settings, env config.Lookup, log *slog.Logger) {
 	}
 }
 
-// openServed opens the store of a server.
+// openServed opens the store of a server, under its lock, and returns the server's
+// key.
 func openServed(ctx context.Context, c *config.Settings, at net.Addr, log *slog.Logger) (store, []byte, error) {
 	purpose := servingOn + at.String()
 	if c.ForACommand {
@@ -135,7 +137,8 @@ func openServed(ctx context.Context, c *config.Settings, at net.Addr, log *slog.
 	return withFailpoints(opened), key, nil
 }
 
-// newClassifier judges messages by a model; nil: the settings name none.
+// newClassifier returns a classifier that judges messages with a model. It is nil
+// if no model is configured for this.
 func newClassifier(c *config.Settings, model port.Model) port.Classifier {
 	if c.Classifier == "" {
 		return nil
@@ -168,7 +171,7 @@ func aboutServer(c *config.Settings, models *provider.Models) native.About {
 	return about
 }
 
-// newWeb serves the routes, and the console if the binary has it.
+// newWeb serves the routes, and the console if it is part of the binary.
 func newWeb(
 	c *config.Settings, l net.Listener, r routes, guard *entrance, store store, cluster *nodes, m *metrics.Metrics,
 	log *slog.Logger,
@@ -184,14 +187,14 @@ func newWeb(
 	} else {
 		log.Warn("this binary was built without the console; make build builds it")
 	}
-	if c.Auth == "local" { // whose only principal may know everything
+	if c.Auth == "local" { // the only principal is the operator
 		o.Routes["GET /metrics"] = http.Handler(m.Handler())
 	}
 	return server.New(l, log, o)
 }
 
-// builtInTools are the names of the tools that agents may list. The tool skill
-// counts also while there are no skills.
+// builtInTools returns the tools that agents may list. The tool skill is
+// included even if there are no skills.
 func builtInTools(files *workspace.Workspace, commands *sandbox.Sandbox) []string {
 	names := []string{"skill"}
 	box := tool.New(tool.Options{Files: files, Sandbox: commands})
@@ -201,15 +204,14 @@ func builtInTools(files *workspace.Workspace, commands *sandbox.Sandbox) []strin
 	return names
 }
 
-// checkAgent rejects agents that name a tool or an MCP server that this server
-// does not have.
+// checkAgent rejects agents that name an unknown tool or MCP server.
 func checkAgent(c *config.Settings, builtIn []string) config.AgentCheck {
 	there, servers := slices.Clone(builtIn), c.ToolServers
 	for _, s := range servers {
 		there = append(there, s.Name+parley.ServerSeparator+"*")
 	}
 	return func(a parley.Agent) (key string, err error) {
-		if a.Elsewhere() { // its tools are its own
+		if a.Elsewhere() { // a remote agent has tools of its own
 			return "command", c.CheckProgram(a)
 		}
 		for _, name := range a.Tools {

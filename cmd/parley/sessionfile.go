@@ -13,14 +13,14 @@ import (
 	"parley/checker"
 )
 
-// A session is exported as JSON lines: a header, the definitions of agents that
-// the log refers to, and the log as the native dialect serves it.
+// A session is exported as JSON lines: a header, the definitions of the agents
+// in the log, and the log in the format of the native dialect.
 
 const (
 	fileKind    = "session"
 	fileVersion = 1
 
-	maxLine = 64 << 20 // the largest event is an output of MaxOutput bytes, each of which JSON may write as six
+	maxLine = 64 << 20 // an output has up to MaxOutput bytes, and JSON may need six for each
 )
 
 type header struct {
@@ -45,7 +45,7 @@ func writeLine(w io.Writer, v any) error {
 	return err
 }
 
-// agentOf is the agent that an event refers to, if any.
+// agentOf returns the agent that an event refers to, if any.
 func agentOf(body parley.EventBody) parley.AgentRef {
 	switch b := body.(type) {
 	case parley.InputReceived:
@@ -56,17 +56,18 @@ func agentOf(body parley.EventBody) parley.AgentRef {
 	return parley.AgentRef{}
 }
 
-// A sessionFile is a whole session that was exported.
+// A sessionFile is an exported session.
 type sessionFile struct {
 	header
 	agents map[string]parley.Agent // by digest
 	log    []parley.Event
-	state  parley.State // what the log amounts to; its tenant and id are the file's
+	state  parley.State // folded from the log; its tenant and id are those of the file
 }
 
-// readSession reads what exportSession wrote and believes none of it: the log
-// must be one that an engine can have written, whole but for what retention
-// takes out, and hold everything that is needed to go on with it.
+// readSession reads an exported session and trusts none of it. The log must be
+// one that an engine can have written, complete except for what retention
+// deletes. The file must hold everything that a server needs to continue the
+// session.
 func readSession(from io.Reader) (*sessionFile, error) {
 	f := &sessionFile{agents: map[string]parley.Agent{}}
 	lines := bufio.NewScanner(from)
@@ -106,7 +107,7 @@ func (f *sessionFile) line(n int, line []byte) error {
 	if err := json.Unmarshal(line, &e); err != nil {
 		return err
 	}
-	e.At = e.At.UTC().Truncate(time.Microsecond) // as it would be stored
+	e.At = e.At.UTC().Truncate(time.Microsecond) // as the store would keep it
 	if err := kept(line, e); err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func (f *sessionFile) begin(line []byte) error {
 	return nil
 }
 
-// whole checks what only the whole file can show.
+// whole makes the checks that need the whole file.
 func (f *sessionFile) whole() error {
 	if f.state.Head != f.Head {
 		return fmt.Errorf("the file is not complete: its log ends at seq %d, and its header says %d", f.state.Head,
@@ -164,8 +165,9 @@ func (f *sessionFile) whole() error {
 	return nil
 }
 
-// kept says what of a line would be lost by storing what this release read in
-// it: a field that a later one added, or one that is not written as Parley does.
+// kept reports the first part of a line that would be lost by storing the event as
+// this release reads it: a field of a later release, or a value in another notation
+// than Parley's.
 func kept(line []byte, e parley.Event) error {
 	again, err := json.Marshal(e)
 	if err != nil || bytes.Equal(line, again) {
@@ -176,7 +178,7 @@ func kept(line []byte, e parley.Event) error {
 		return err
 	}
 	if given["version"] != have["version"] {
-		return nil // an older one, brought up to date
+		return nil // an older version, which this release has converted
 	}
 	if path, ok := same(given, have); !ok {
 		return fmt.Errorf("%s of this %s would not be kept as it is; import it with the release that wrote it", path,
@@ -191,8 +193,9 @@ func decode(raw []byte, into any) error {
 	return d.Decode(into)
 }
 
-// same reports whether everything that was given is had, and the path of what
-// is not. What is only had was added by this release.
+// same reports whether have contains everything in given, and else the path of
+// the first difference. Additional fields in have are ignored, because this
+// release has added them.
 func same(given, have any) (path string, ok bool) {
 	switch g := given.(type) {
 	case map[string]any:

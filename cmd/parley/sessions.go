@@ -54,7 +54,7 @@ func (c *sessionsList) Run(p *program) error {
 				}
 				defaults[s.Project] = ""
 				if agents, err := to.Agents(p.ctx, s.Project); err == nil && len(agents) > 0 {
-					// a removed project has none
+					// a removed project has no agents
 					defaults[s.Project] = agents[0].Name
 				}
 			}
@@ -74,7 +74,7 @@ func (c *sessionsList) Run(p *program) error {
 	}.show(p, c.listFlags)
 }
 
-// marksInWords are the marks of a session.
+// marksInWords lists the marks of a session.
 func marksInWords(m port.Marks) string {
 	var list []string
 	for _, mark := range []struct {

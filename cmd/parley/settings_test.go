@@ -19,12 +19,12 @@ import (
 	"parley/config"
 )
 
-// docs/configuration.md and .env.example are written from the flags of the commands. A flag has its sentence, its
-// variables, its default and its subject in its tags, and the subjects stand below in the order of the page.
+// docs/configuration.md and .env.example are generated from the flags of the commands. The tags of a flag contain its
+// sentence, its variables, its default and its subject. The subjects below are in the order of the page.
 
 var update = flag.Bool("update", false, "write docs/configuration.md and .env.example")
 
-// subjects are the groups of flags, each with its introduction.
+// subjects are the groups of flags, each with an introduction.
 var subjects = []struct{ group, about string }{
 	{"Models",
 		"Without a key the scripted demo answers. [models.md](models.md) explains how a model finds its vendor."},
@@ -113,7 +113,7 @@ type setting struct {
 	standard  string // the default, as Markdown
 }
 
-// hasDefault finds the default that a help text states.
+// hasDefault matches the default in a help text.
 var hasDefault = regexp.MustCompile(` \(default: ([^)]*)\)| Default: (.*)\.$`)
 
 func settingOf(f *kong.Flag) setting {
@@ -134,14 +134,14 @@ func settingOf(f *kong.Flag) setting {
 	return s
 }
 
-// repeatable reports whether every use of a flag adds a value. kong adds to slices; a type that reads its own text
-// says so by the tag repeat.
+// repeatable reports whether a flag can be repeated, each use adding a value. kong appends to slices; a type that
+// parses its own text needs the tag repeat.
 func repeatable(f *kong.Flag) bool {
 	_, own := f.Target.Addr().Interface().(encoding.TextUnmarshaler)
 	return f.Target.Kind() == reflect.Slice && !own || f.Tag.Has("repeat")
 }
 
-// variable is the name to recommend: the one that other tools know, too, if there is one.
+// variable returns the recommended variable: if there is one, a name that other tools use, too.
 func (s setting) variable() string {
 	for _, name := range s.variables {
 		if !strings.HasPrefix(name, "PARLEY_") {
@@ -159,7 +159,7 @@ func code(text string) string { return "`" + text + "`" }
 
 func codes(names []string) string { return code(strings.Join(names, "`, `")) }
 
-// row is a line of a table.
+// row returns a line of a table.
 func row(cells ...string) string {
 	for i := range cells {
 		cells[i] = strings.ReplaceAll(cells[i], "|", `\|`)
@@ -167,7 +167,7 @@ func row(cells ...string) string {
 	return strings.Join(append(append([]string{"|"}, strings.Join(cells, " | ")), "|"), " ") + "\n"
 }
 
-// item is an entry of a list, in lines of at most 120 characters.
+// item returns an entry of a list, in lines of at most 120 characters.
 func item(mark, name, text string) string {
 	var entry strings.Builder
 	line := mark + code(name) + ":"
@@ -186,7 +186,7 @@ func serveNode(k *kong.Kong) *kong.Node {
 	return k.Model.Children[i]
 }
 
-// settingsBySubject fails for a flag without a subject of the list.
+// settingsBySubject groups the settings. The test fails for a flag that has no subject from the list.
 func settingsBySubject(t *testing.T, serve *kong.Node) map[string][]setting {
 	t.Helper()
 	known := map[string]bool{}
@@ -217,7 +217,7 @@ func configurationPage(t *testing.T, k *kong.Kong) string {
 		for _, s := range all[subject.group] {
 			keys := codes(append([]string{s.flag.Name}, s.flag.Aliases...))
 			if s.flag.Name == "config" {
-				keys = "" // a file cannot name another
+				keys = "" // a file cannot name another file
 			}
 			page.WriteString(row(code(s.name()), codes(s.variables), keys, s.standard, s.meaning))
 		}
@@ -246,7 +246,7 @@ func configurationPage(t *testing.T, k *kong.Kong) string {
 	return page.String()
 }
 
-// dotenvExample has every variable of parley serve, commented out, with the value of its default.
+// dotenvExample returns every variable of parley serve, commented out, with the value of its default.
 func dotenvExample(t *testing.T, k *kong.Kong) string {
 	t.Helper()
 	var file strings.Builder
@@ -292,7 +292,7 @@ func dotenvExample(t *testing.T, k *kong.Kong) string {
 
 //go:generate go test -run ^(TestConfigurationIsDocumented|TestManPages)$ . -update
 
-// TestConfigurationIsDocumented: the page and the example are what the flags say.
+// TestConfigurationIsDocumented checks that the page and the example match the flags.
 func TestConfigurationIsDocumented(t *testing.T) {
 	k := commandTree(t, &commands{}, noEnv)
 	for path, want := range map[string]string{
@@ -310,7 +310,7 @@ func TestConfigurationIsDocumented(t *testing.T) {
 	}
 }
 
-// TestTheExampleStatesTheDefaults: a .env with every line of the example that has a value changes nothing.
+// TestTheExampleStatesTheDefaults checks that a .env with all values of the example changes no setting.
 func TestTheExampleStatesTheDefaults(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("..", "..", ".env.example"))
 	if err != nil {
@@ -336,8 +336,8 @@ func TestTheExampleStatesTheDefaults(t *testing.T) {
 	}
 }
 
-// TestDocsNameVariablesThatExist: every PARLEY_ variable that a page names is one of a setting, or one of those that
-// are listed here.
+// TestDocsNameVariablesThatExist checks that every PARLEY_ variable in a page belongs to a setting, or is in the list
+// below.
 func TestDocsNameVariablesThatExist(t *testing.T) {
 	known := map[string]bool{"PARLEY_SERVER": true, "PARLEY_TOKEN": true, // of parley chat
 		"PARLEY_RACE_TIME": true} // of tests

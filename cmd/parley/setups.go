@@ -14,8 +14,8 @@ import (
 	"parley/setup"
 )
 
-// setups are what administrators set up in the console. From Start to Close those that other nodes were given are taken
-// over.
+// setups are the settings that administrators entered in the console. From Start to Close, changes that other nodes
+// have stored are loaded.
 type setups struct {
 	*setup.Book
 	config *config.Settings
@@ -26,7 +26,7 @@ type setups struct {
 	wg   sync.WaitGroup
 }
 
-// openSetups reads what was set up, and has the screen redact its secrets.
+// openSetups loads the stored settings, and makes the screen redact their secrets.
 func openSetups(ctx context.Context, c *config.Settings, s store, key []byte, models *provider.Models,
 	screen *screen.Screen, log *slog.Logger) (*setups, error) {
 	book, err := setup.Open(ctx, s, key, time.Now, log)
@@ -37,7 +37,7 @@ func openSetups(ctx context.Context, c *config.Settings, s store, key []byte, mo
 	return &setups{Book: book, config: c, models: models, shared: nodesOf(s) != nil}, nil
 }
 
-// redactSetups has the screen take secrets that administrators of a tenant have entered out of what that tenant sees.
+// redactSetups returns a function that makes the screen redact the secrets of each tenant's settings for that tenant.
 func redactSetups(screen *screen.Screen) func([]setup.Value) {
 	return func(values []setup.Value) {
 		all := map[parley.TenantID][]string{}
@@ -57,7 +57,7 @@ func (s *setups) keys(door *engine.Engine) *setup.Keys {
 	return k
 }
 
-// accounts are the models as keys see them.
+// accounts adapts the models to the interface of setup.Keys.
 type accounts struct{ *provider.Models }
 
 func (a accounts) Account(vendor string) setup.Account {
@@ -80,7 +80,7 @@ func vendors() (list []setup.Vendor) {
 	return list
 }
 
-// Start looks for setups of other nodes.
+// Start begins to look for changes of other nodes.
 func (s *setups) Start() {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -89,7 +89,7 @@ func (s *setups) Start() {
 	}
 }
 
-// Close ends that.
+// Close ends the background work.
 func (s *setups) Close(context.Context) error {
 	if s.stop != nil {
 		s.stop()

@@ -8,8 +8,8 @@ import (
 	"parley/setup"
 )
 
-// TestSecretsOfSetups: a header that an administrator of one tenant has entered is a secret for that tenant alone, and
-// only if it looks like one.
+// TestSecretsOfSetups checks that a header from an administrator is secret for that tenant only, and only if it looks
+// like a secret.
 func TestSecretsOfSetups(t *testing.T) {
 	s := screen.New(nil, "off")
 	entered := func(header, value string) setup.Value {

@@ -14,7 +14,7 @@ import (
 	"parley/port"
 )
 
-// newSignIn is how people sign in with a browser; nil if they cannot.
+// newSignIn returns the sign-in with a browser, or nil if no issuer is configured.
 func newSignIn(ctx context.Context, c *config.Settings, at net.Addr, cookies *access.Cookies, e *access.Entrance,
 	log *slog.Logger) (*access.SignIn, error) {
 	if c.OIDCIssuer == "" {
@@ -37,14 +37,14 @@ func newSignIn(ctx context.Context, c *config.Settings, at net.Addr, cookies *ac
 	return s, nil
 }
 
-// sessionSecret signs the tokens in cookies. It follows from the server's key, which all nodes share, so that people
-// can sign in with a browser also where the server cannot make tokens of other kinds.
+// sessionSecret returns the secret that signs the tokens in cookies. It is derived from the server's key, which all
+// nodes share. So sign-in also works on servers that cannot create other tokens.
 func sessionSecret(key []byte) string {
 	return port.Digest("parley: session cookies", string(key))
 }
 
-// signInRoutes are the same whether people can sign in or not, so that a page can
-// ask which.
+// signInRoutes returns the same routes whether or not sign-in is configured, so
+// that a page can ask.
 func signInRoutes(s *access.SignIn, cookies *access.Cookies) map[string]http.Handler {
 	ways := map[string]any{"oidc": s != nil}
 	if s != nil {
@@ -52,7 +52,7 @@ func signInRoutes(s *access.SignIn, cookies *access.Cookies) map[string]http.Han
 	}
 	answer, err := json.Marshal(ways)
 	if err != nil {
-		panic(err) // it is texts
+		panic(err) // strings and booleans cannot fail
 	}
 	all := s.Routes()
 	if s == nil {
@@ -67,7 +67,7 @@ func signInRoutes(s *access.SignIn, cookies *access.Cookies) map[string]http.Han
 	}
 	all["GET /auth/options"] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(answer) // nobody left to tell
+		_, _ = w.Write(answer) // the client has gone
 	})
 	return all
 }

@@ -46,7 +46,7 @@ func TestSkillsOfAServer(t *testing.T) {
 		t.Errorf("%+v", in)
 	}
 	c.until("RunFinished", 1)
-	// An agent does not write skills.
+	// Agents cannot write skills.
 	c.say("write evil to skills/evil/SKILL.md")
 	c.until("ToolCallBlocked", 1)
 	c.until("RunFinished", 2)

@@ -21,12 +21,13 @@ import (
 	"parley/store/storetest"
 )
 
-// A talk is a run of a thread that the test writes itself, as an agent would.
+// A talk is a run that the test writes into a thread's log itself, as an agent
+// would.
 type talk struct {
 	c     *town
 	epoch int64
 	state parley.State
-	quiet bool // it does not publish
+	quiet bool // do not publish the events
 }
 
 func (c *town) talk(id parley.SessionID) *talk {
@@ -46,7 +47,7 @@ func (c *town) talk(id parley.SessionID) *talk {
 	return t
 }
 
-// take commits and publishes what some inputs amount to.
+// take commits and publishes the events that some inputs lead to.
 func (t *talk) take(list ...parley.In) []parley.Event {
 	b := t.c.b
 	b.Helper()
@@ -77,13 +78,13 @@ func (t *talk) take(list ...parley.In) []parley.Event {
 	return events
 }
 
-// asks begins a run.
+// asks starts a run.
 func (t *talk) asks(request string) {
 	t.take(parley.Command{Tenant: mayor.Tenant, Session: t.state.ID, By: mayor.ID, At: time.Now(),
 		Do: parley.SubmitInput{Content: "hello", Request: request, Agent: parley.AgentRef{Name: "helper"}}})
 }
 
-// answers appends chunks of the answer, in one commit.
+// answers appends chunks of the answer in one commit.
 func (t *talk) answers(chunks ...string) []parley.Event {
 	var list []parley.In
 	for _, text := range chunks {
@@ -98,8 +99,7 @@ func (t *talk) ends() {
 		Body: parley.ModelEnded{Stop: parley.StopEnd}})
 }
 
-// stalls connects a client to a thread that reads nothing more, once it has
-// entered.
+// stalls connects a client that enters a thread and then stops reading.
 func (c *town) stalls(id parley.SessionID) net.Conn {
 	c.b.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(c.url, "ws://"))
@@ -117,20 +117,20 @@ func (c *town) stalls(id parley.SessionID) net.Conn {
 	if resp, err := http.ReadResponse(r, nil); err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
 		c.b.Fatal(resp, err)
 	}
-	if _, err := r.ReadByte(); err != nil { // of the answer to the fence
+	if _, err := r.ReadByte(); err != nil { // first byte of the answer to the fence
 		c.b.Fatal(err)
 	}
 	return conn
 }
 
 // TestStalledReaders: while an agent streams, clients that do not read cost little
-// memory, and one that reads gets everything.
+// memory, and a client that reads gets every event.
 func TestStalledReaders(t *testing.T) {
 	readers, runs := 1000, 8
 	if testing.Short() {
 		readers, runs = 200, 4
 	}
-	const chunks, size = 256, 8 << 10 // of a run: 2 MB
+	const chunks, size = 256, 8 << 10 // chunks of one run: 2 MB
 	store, err := sqlite.Open(t.Context(), storetest.Dir(t), "a test")
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +195,7 @@ func TestStalledReaders(t *testing.T) {
 	}
 }
 
-// inUse is how much of the heap is in use.
+// inUse returns the size of the live heap.
 func inUse() int64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -203,7 +203,8 @@ func inUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestAnIdleConnectionHasOneGoroutine: it reads.
+// TestAnIdleConnectionHasOneGoroutine checks that an idle connection has one
+// goroutine, the one that reads.
 func TestAnIdleConnectionHasOneGoroutine(t *testing.T) {
 	store, err := sqlite.Open(t.Context(), storetest.Dir(t), "a test")
 	if err != nil {
@@ -211,11 +212,11 @@ func TestAnIdleConnectionHasOneGoroutine(t *testing.T) {
 	}
 	c := newTown(t, store)
 	const n, id = 50, "33333333-3333-4333-8333-333333333333"
-	c.stalls(id) // with it come the thread's own
+	c.stalls(id) // the first client also starts the goroutines of the thread
 	settled := func(most int) int {
 		goroutines := runtime.NumGoroutine()
 		for end := time.Now().Add(10 * time.Second); goroutines > most && time.Now().Before(end); {
-			time.Sleep(time.Millisecond) // those that end are not waited for
+			time.Sleep(time.Millisecond) // goroutines may still be ending
 			goroutines = runtime.NumGoroutine()
 		}
 		return goroutines

@@ -18,7 +18,7 @@ import (
 	"parley/store/sqlite"
 )
 
-// A reader reads sessions, also those of a server that is running.
+// A reader reads sessions, also while a server runs.
 type reader interface {
 	Epoch() string
 	Tenant(parley.TenantID) port.TenantStore
@@ -37,7 +37,7 @@ func openReader(ctx context.Context, s *config.Store) (reader, error) {
 	return sqlite.OpenReader(ctx, s.Data)
 }
 
-// A store is a port.Store that sessions can be brought into.
+// A store is a port.Store that sessions can be imported into.
 type store interface {
 	port.Store
 	port.TicketStore
@@ -49,16 +49,16 @@ type store interface {
 	KeyAudit(rules.AuditKey)
 }
 
-// nodesOf is what a store knows of the processes that share it; nil: they cannot.
+// nodesOf returns the processes that share a store, or nil if the store cannot be shared.
 func nodesOf(s store) port.Nodes {
 	nodes, _ := beneath(s).(port.Nodes)
 	return nodes
 }
 
-// openStore opens where sessions are kept, and finds or makes the server's key,
-// under which the store writes the audit. purpose tells another process that
-// finds the data folder locked what this one is doing. If fresh is false, a data
-// folder that was in use must have its database.
+// openStore opens the store of the sessions, and finds or creates the server's key,
+// under which the store writes the audit. Another process that finds the data
+// folder locked shows purpose in its error. If fresh is false, a data folder that
+// was in use must have its database.
 func openStore(
 	ctx context.Context, s *config.Store, purpose string, fresh bool, options ...postgres.Option,
 ) (opened store, key []byte, err error) {
@@ -87,9 +87,10 @@ func openStore(
 	return opened, key, nil
 }
 
-// existing has SQLite refuse to make a database in a folder that has had one,
-// unless a fresh one is wanted. The server writes its key after the database is
-// complete, so a key without a database means that the database was lost.
+// existing returns options with which SQLite refuses to create a database in a
+// folder that has had one, unless fresh is true. The server writes its key
+// after the database is complete, so a key without a database means that the
+// database was lost.
 func existing(s *config.Store, fresh bool) []sqlite.Option {
 	if _, err := os.Stat(filepath.Join(s.Data, keyName)); err != nil || fresh {
 		return nil
@@ -97,8 +98,8 @@ func existing(s *config.Store, fresh bool) []sqlite.Option {
 	return []sqlite.Option{sqlite.MustExist(keyName)}
 }
 
-// lost is the error of a data folder that was in use and has no database: has is
-// the version of the database, and zero if there is none.
+// lost returns the error of a data folder that was in use and has no database, or
+// nil. has is the version of the database, or zero if there is none.
 func lost(s *config.Store, fresh bool, has int64) error {
 	if s.DatabaseURL != "" || has != 0 || len(existing(s, fresh)) == 0 {
 		return nil
@@ -108,8 +109,8 @@ func lost(s *config.Store, fresh bool, has int64) error {
 
 func holder(purpose string) string { return fmt.Sprintf("process %d, %s", os.Getpid(), purpose) }
 
-// The lock of a server says servingOn and its address, and forACommand behind it if a command started the server for
-// itself.
+// The lock of a server consists of servingOn and its address. If a command started the server for itself, forACommand
+// follows.
 const (
 	servingOn   = "serving on "
 	forACommand = " for a command such as parley chat"
@@ -120,29 +121,30 @@ func lockOf(folder string) (text string, err error) {
 	return strings.TrimSpace(string(raw)), err
 }
 
-// servesACommand reports whether the server that uses a data folder ends with the command that started it.
+// servesACommand reports whether the server of a data folder ends with the command that started it.
 func servesACommand(folder string) bool {
 	text, err := lockOf(folder)
 	return err == nil && strings.HasSuffix(text, forACommand)
 }
 
-// serverOn is the process and the address of the server that uses a data folder;
-// zero: none does, or it keeps its sessions in PostgreSQL.
+// serverOn returns the process and the address of the server that uses a data
+// folder. They are zero if there is no server, or if it keeps its sessions in
+// PostgreSQL.
 func serverOn(folder string) (pid int, address string) {
 	raw, err := lockOf(folder)
 	if err != nil {
 		return 0, ""
 	}
 	if _, err := fmt.Sscanf(raw, "process %d, "+servingOn+"%s", &pid, &address); err != nil {
-		return 0, "" // some other command has the folder, or had it last
+		return 0, "" // another command holds the folder, or held it last
 	}
 	if !machine.Alive(pid) {
-		return 0, "" // it died; locks are not cleared
+		return 0, "" // the server has died; its lock stays
 	}
 	return pid, address
 }
 
-// haveDatabase refuses to go on without a database, which opening would create.
+// haveDatabase fails if there is no database yet, because opening would create one.
 func haveDatabase(ctx context.Context, s *config.Store, so string) error {
 	has, _, err := versions(ctx, s)
 	if err == nil && has == 0 {
@@ -152,8 +154,8 @@ func haveDatabase(ctx context.Context, s *config.Store, so string) error {
 	return err
 }
 
-// versions says how far the database was migrated, and how far this release
-// would migrate it.
+// versions returns the migration version of the database, and the one to which
+// this release would migrate it.
 func versions(ctx context.Context, s *config.Store) (has, knows int64, err error) {
 	if s.DatabaseURL != "" {
 		return postgres.Versions(ctx, string(s.DatabaseURL))

@@ -26,8 +26,8 @@ import (
 // storedVariable names the folder below testdata/stored that TestMakeStoredData writes.
 const storedVariable = "PARLEY_MAKE_STORED"
 
-// TestMakeStoredData makes the data that TestStoredData opens: it drives a server through as many kinds of events
-// as it can and kills it. It runs only where PARLEY_MAKE_STORED names a folder that does not exist yet.
+// TestMakeStoredData makes the data that TestStoredData opens: it produces as many kinds of events as it can on a
+// server, and kills the server. It runs only if PARLEY_MAKE_STORED names a folder that does not exist yet.
 func TestMakeStoredData(t *testing.T) {
 	name := os.Getenv(storedVariable)
 	if name == "" {
@@ -47,8 +47,8 @@ func TestMakeStoredData(t *testing.T) {
 	}
 }
 
-// buildForStoring builds this tree with one difference: a person has a hundred years to answer a card. Otherwise
-// every card would have expired when a later release opens the data.
+// buildForStoring builds this tree with one change: cards expire only after a hundred years. Otherwise every card would
+// have expired when a later release opens the data.
 func buildForStoring(t *testing.T) (binary string) {
 	t.Helper()
 	const file, life = "../../engine/engine.go", "c.CardLife = 24 * time.Hour"
@@ -77,11 +77,11 @@ func buildForStoring(t *testing.T) (binary string) {
 type maker struct {
 	t         *testing.T
 	binary    string
-	store     []string // flags
+	store     []string // flags that name the store
 	workspace string
 	cmd       *exec.Cmd
 	addr      string
-	sessions  map[string]string // what a session shows -> its id
+	sessions  map[string]string // the id of each session, by its key in the test
 }
 
 // start starts a server.
@@ -103,7 +103,7 @@ func (m *maker) start(store []string, args ...string) {
 		m.t.Fatal(err)
 	}
 	ready := make(chan string, 1)
-	go func() { // until the process ends
+	go func() { // reads the log until the process ends
 		defer close(ready)
 		for lines := bufio.NewScanner(stderr); lines.Scan(); {
 			if found := address.FindStringSubmatch(lines.Text()); found != nil && m.addr == "" {
@@ -121,16 +121,16 @@ func (m *maker) start(store []string, args ...string) {
 	m.addr = addr
 }
 
-// kill ends the server as a crash does.
+// kill kills the server, like a crash.
 func (m *maker) kill() {
 	m.t.Helper()
 	if err := m.cmd.Process.Kill(); err != nil {
 		m.t.Fatal(err)
 	}
-	_ = m.cmd.Wait() // it was killed
+	_ = m.cmd.Wait() // the error only says that it was killed
 }
 
-// stop ends the server in good order.
+// stop stops the server gracefully.
 func (m *maker) stop() {
 	m.t.Helper()
 	if err := m.cmd.Process.Signal(os.Interrupt); err != nil {
@@ -150,7 +150,8 @@ func (m *maker) ask(method, path, body string) string {
 	return answer
 }
 
-// session opens a session whose agent is named, says something in it, and waits until it has an event.
+// session opens a session under the key shows, sends content to the agent, and waits until the log contains an event of
+// the type until.
 func (m *maker) session(shows, agent, content, until string) *conversation {
 	m.t.Helper()
 	c := open(m.t, m.addr)
@@ -160,7 +161,7 @@ func (m *maker) session(shows, agent, content, until string) *conversation {
 	return c
 }
 
-// make leaves as many kinds of events as it can. What is open when it returns was cut by kill -9.
+// make creates as many kinds of events as it can. Work that is open when it returns is cut by kill -9.
 func (m *maker) make() {
 	for name, settings := range map[string]string{
 		"a-helper": "autonomy: {enabled: true}",
@@ -199,7 +200,7 @@ func (m *maker) make() {
 	m.kill()
 }
 
-// otherTenant leaves a session of a second tenant, a revoked user and refusals on record.
+// otherTenant creates a session of a second tenant, a revoked user and audited refusals.
 func (m *maker) otherTenant() {
 	store := slices.Clone(m.store)
 	if len(store) == 4 {
@@ -241,7 +242,7 @@ func (m *maker) otherTenant() {
 	m.kill()
 }
 
-// tenantFacts leaves what is in the tenant's own log.
+// tenantFacts creates events in the tenant's own log.
 func (m *maker) tenantFacts() {
 	m.ask("POST", "/api/v1/agents", `{"name":"made","instructions":"You were made.","tools":["read_file"]}`)
 	m.ask("POST", "/api/v1/agents", `{"name":"unmade","instructions":"You were made."}`)
@@ -261,7 +262,7 @@ func (m *maker) tenantFacts() {
 		`{"text":"Keep the house.","agents":[{"agent":"scout","idle_prompt":"say All is well.","idle_interval_secs":86400}]}`)
 }
 
-// ended leaves sessions in which nothing is open.
+// ended creates sessions without open work.
 func (m *maker) ended() {
 	m.session("finished", "helper", "think about logs", "RunFinished").say("say <a> & b")
 	m.session("fell back", "falls", "say hello", "RunFinished")
@@ -326,7 +327,7 @@ func (m *maker) ended() {
 	m.receipt()
 }
 
-// receipt leaves a command under an id of its client's.
+// receipt creates a command with an idempotency key, and sessions with and without a webhook.
 func (m *maker) receipt() {
 	c := m.session("receipt", "helper", "say hello", "RunFinished")
 	if status := repeat(m.t, m.addr, c.session); status != http.StatusAccepted {
@@ -342,11 +343,11 @@ func (m *maker) receipt() {
 	m.ask("DELETE", "/api/v1/sessions/"+unhooked.session+"/webhook", "")
 }
 
-// timers leaves timers that fired, were postponed and were cancelled.
+// timers creates timers that fired, were postponed and were cancelled.
 func (m *maker) timers() {
 	fired := m.session("fired", "helper", "remind me in 1 seconds to stretch", "TimerFired")
 	fired.until("RunFinished", 2)
-	fired.say("say I saw that") // cancels the message that no client was shown
+	fired.say("say I saw that") // cancels the autonomous message, which no client was shown
 	fired.until("EffectCancelled", 1)
 	for _, delay := range []string{"2", "3"} {
 		fired.say("remind me in " + delay + " seconds to stretch")
@@ -358,7 +359,7 @@ func (m *maker) timers() {
 	forgets.until("RunFinished", 2)
 }
 
-// open leaves sessions in which something is open or due.
+// open creates sessions with open or due work.
 func (m *maker) open() {
 	m.session("question", "helper", "ask me", "QuestionAsked")
 	queue := m.session("approval", "helper", "write some text to note.txt", "ApprovalRequested")
@@ -371,7 +372,7 @@ func (m *maker) open() {
 	child := m.session("sub-agent", "helper", "delegate ask me to scout", "ChildSpawned")
 	spawned := child.until("ChildSpawned", 1).Body.(parley.ChildSpawned)
 	m.sessions["child"] = string(spawned.Child)
-	for status := 0; status != http.StatusOK; { // its own session opens after that
+	for status := 0; status != http.StatusOK; { // the session of the sub-agent opens later
 		status, _ = ask(m.t, "GET", m.addr+"/api/v1/sessions/"+m.sessions["child"], "")
 	}
 	(&conversation{m.t, m.addr, m.sessions["child"]}).until("QuestionAsked", 1)
@@ -385,13 +386,13 @@ func (m *maker) open() {
 	unknown := m.session("unknown", "helper", "run sleep 60", "ApprovalRequested")
 	unknown.approve(1)
 	unknown.until("ToolCallStarted", 1)
-	if len(m.store) == 2 { // the last commits alone stay in the write-ahead log, which compresses badly
+	if len(m.store) == 2 { // checkpoint, because a large write-ahead log compresses badly
 		execute(m.t, m.store, `PRAGMA wal_checkpoint(TRUNCATE)`)
 	}
 	m.session("interrupted", "helper", "count slowly to 12", "OutputAppended").until("OutputAppended", 3)
 }
 
-// pack writes everything a later release needs to go on, and what it is to find.
+// pack writes everything that a later release needs to continue, and what it must find.
 func (m *maker) pack(file string) {
 	m.t.Helper()
 	var archive bytes.Buffer
@@ -442,7 +443,7 @@ func (m *maker) pack(file string) {
 	m.t.Logf("%s: %d bytes", file, archive.Len())
 }
 
-// dump is a database as statements that any role can carry out in an empty one.
+// dump returns a database as SQL statements that any role can run in an empty database.
 func dump(t *testing.T, url string) []byte {
 	t.Helper()
 	pgDump := exec.Command(pgtest.Program(t, "pg_dump"), "--no-owner", "--no-privileges", "--rows-per-insert=50", url)
@@ -453,7 +454,7 @@ func dump(t *testing.T, url string) []byte {
 	}
 	var statements []byte
 	for line := range bytes.Lines(out) {
-		// Commands to psql, and a setting that older servers do not know.
+		// Skip commands for psql, and a setting that older servers do not know.
 		if !bytes.HasPrefix(line, []byte(`\restrict`)) && !bytes.HasPrefix(line, []byte(`\unrestrict`)) &&
 			!bytes.HasPrefix(line, []byte("SET transaction_timeout")) {
 			statements = append(statements, line...)

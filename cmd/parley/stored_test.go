@@ -24,14 +24,14 @@ import (
 	"parley/port"
 )
 
-// A storedData is what a release left in a data folder and its database. See testdata/stored/README.md.
+// A storedData describes the data folder and database that a release has left. See testdata/stored/README.md.
 type storedData struct {
-	Sessions map[string]string // what a session of the default tenant shows -> its id
+	Sessions map[string]string // ids of sessions of the default tenant, by their keys in the test
 	Kept     map[string][]string
 }
 
-// TestStoredData opens the data of every release that stored any: all of it is still there, what was open goes on,
-// and new input works.
+// TestStoredData opens the data of every release that stored some. Nothing may be missing, open work continues, and new
+// input works.
 func TestStoredData(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/stored/*/*.tgz")
@@ -112,8 +112,8 @@ func unpack(t *testing.T, file string, store []string) (workspace string, data s
 	}
 }
 
-// keptIn is everything a store that no server uses has, by tenant: logs as `parley export` prints them, rows as the
-// native protocol shows them.
+// keptIn returns the content of a store that no server uses, by tenant: logs in the format of `parley export`, rows in
+// the format of the native protocol.
 func keptIn(t *testing.T, store []string) map[string][]string {
 	t.Helper()
 	ctx := t.Context()
@@ -140,7 +140,7 @@ func keptIn(t *testing.T, store []string) map[string][]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range audit { // the hash covers all of the row
+		for _, r := range audit { // the hash covers the whole row
 			all[key("audit")] = append(all[key("audit")], fmt.Sprintln(r.No, r.By, r.Action, r.Resource, r.ID, r.Hash))
 		}
 		if tenant == "" {
@@ -176,7 +176,7 @@ func lines[T any](t *testing.T, rows []T, err error) (list []string) {
 	return list
 }
 
-// An openedData is stored data that a server of this process serves.
+// An openedData is stored data on a server in this process.
 type openedData struct {
 	t         *testing.T
 	addr      string
@@ -192,7 +192,7 @@ func (o *openedData) session(shows string) *conversation {
 	return &conversation{o.t, o.addr, o.Sessions[shows]}
 }
 
-// ends waits for the end of a session's run.
+// ends waits for the end of a session's runs, and checks the outcome of the last one.
 func (o *openedData) ends(shows string, runs int, outcome parley.Outcome) {
 	o.t.Helper()
 	if end := o.session(shows).until("RunFinished", runs).Body.(parley.RunFinished); end.Outcome != outcome {
@@ -200,7 +200,7 @@ func (o *openedData) ends(shows string, runs int, outcome parley.Outcome) {
 	}
 }
 
-// answers answers the one card of a session.
+// answers answers the only card of a session.
 func (o *openedData) answers(shows, kind, body string) {
 	o.t.Helper()
 	var list map[string][]struct{ ID string }
@@ -214,7 +214,7 @@ func (o *openedData) answers(shows, kind, body string) {
 	o.session(shows).post("/api/v1/"+kind+"/"+list[kind][0].ID, body)
 }
 
-// goesOn brings everything that was open to its end.
+// goesOn completes all open work.
 func (o *openedData) goesOn() {
 	t := o.t
 	o.ends("interrupted", 1, parley.Completed)
@@ -227,12 +227,12 @@ func (o *openedData) goesOn() {
 	if text, err := os.ReadFile(filepath.Join(o.workspace, "note.txt")); err != nil || string(text) != "some text" {
 		t.Errorf("the file that was approved: %q, %v", text, err)
 	}
-	o.ends("approval", 2, parley.Completed) // the input that waited
+	o.ends("approval", 2, parley.Completed) // the run of the queued input
 	o.answers("question", "questions", `{"answers":[["Tea"]]}`)
 	o.ends("question", 1, parley.Completed)
 	o.answers("child", "questions", `{"answers":[["Coffee"]]}`)
 	o.ends("sub-agent", 1, parley.Completed)
-	o.session("unknown").until("ToolCallFinished", 1) // recovery says that its fate is unknown
+	o.session("unknown").until("ToolCallFinished", 1) // recovery reports that the outcome of the call is unknown
 	o.answers("unknown", "calls", `{"resolution":"mark_done"}`)
 	o.ends("unknown", 1, parley.Completed)
 	plan := o.session("plan")
@@ -248,7 +248,7 @@ func (o *openedData) goesOn() {
 	}
 }
 
-// isThere looks at what rows and the tenant's own log say.
+// isThere checks rows and the tenant's own log.
 func (o *openedData) isThere() {
 	t := o.t
 	for path, words := range map[string]string{
@@ -275,14 +275,14 @@ func (o *openedData) isThere() {
 		t.Errorf("the halted session takes an input: %d %s", status, body)
 	}
 	halted.post("/api/v1/sessions/"+halted.session+"/reopen", "")
-	halted.say("say yes") // to an agent that was made
+	halted.say("say yes") // the session's agent is a custom agent
 	o.ends("halted", 2, parley.Completed)
 	if status := repeat(t, o.addr, o.Sessions["receipt"]); status != http.StatusAccepted {
 		t.Errorf("a command under an id that was used before: %d", status)
 	}
 }
 
-// repeat sends a command under one id. Stored data has it already.
+// repeat sends a command with an idempotency key. The stored data contains the same command.
 func repeat(t *testing.T, addr, session string) (status int) {
 	t.Helper()
 	r, err := http.NewRequest("POST", addr+"/api/v1/sessions/"+session+"/inputs",
@@ -299,7 +299,7 @@ func repeat(t *testing.T, addr, session string) (status int) {
 	return res.StatusCode
 }
 
-// logsAreSound: the log of each session begins with what was stored, and goes on as a log may.
+// logsAreSound checks that the log of each session begins with the stored events and continues with valid ones.
 func (o *openedData) logsAreSound() {
 	for shows, id := range o.Sessions {
 		if shows == "deleted" {

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestAStrippedBinaryTellsWhereItPanicked: make build leaves out symbols, and the
-// stack trace of a program that is linked in the same way still has names and lines.
+// TestAStrippedBinaryTellsWhereItPanicked: make build strips symbols. The stack
+// trace of a binary that is linked in the same way must still contain names and
+// lines.
 func TestAStrippedBinaryTellsWhereItPanicked(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile("../../Makefile")

@@ -13,23 +13,24 @@ import (
 	"parley/port"
 )
 
-// listFlags are those of every command that prints a list.
+// listFlags are the flags of every command that prints a list.
 type listFlags struct {
 	serverFlags
 	JSON bool `name:"json" help:"Print JSON instead of a table."`
 }
 
-// A listing is a list that a server has, as a command shows it.
+// A listing is a list from the server, with its columns in a command's output.
 type listing[T any] struct {
 	fetch func(to *connection) ([]T, error)
-	title []string // of the columns
+	title []string // titles of the columns
 	row   func(T) []string
-	none  string // a sentence for an empty list
-	// project is the root of the project of a row, which is shown if the server has several; nil: rows have none.
+	none  string // printed for an empty list
+	// project returns the project root of a row. It is shown if the server has several projects. If rows have no
+	// project, the function is nil.
 	project func(T) string
 }
 
-// show prints the list of the server that the flags name.
+// show prints the list of the server that the flags select.
 func (l listing[T]) show(p *program, f listFlags) error {
 	return p.with(f.serverFlags, func(to *connection) error {
 		list, err := l.fetch(to)
@@ -56,7 +57,7 @@ func (l listing[T]) show(p *program, f listFlags) error {
 	})
 }
 
-// projects are those of the server, if the list is to show them: there are several, and rows have one.
+// projects returns the server's projects if the list is to show them: if there are several, and rows have one.
 func (l listing[T]) projects(p *program, to *connection, f listFlags) ([]port.Project, error) {
 	if l.project == nil || f.JSON {
 		return nil, nil
@@ -68,11 +69,10 @@ func (l listing[T]) projects(p *program, to *connection, f listFlags) ([]port.Pr
 	return projects, err
 }
 
-// A table is a list for people; the first row has the titles of the columns.
+// A table is a list for people. The first row contains the titles of the columns.
 type table [][]string
 
-// print prints a list: as JSON for scripts, or as a table in which nothing obeys the terminal. none is a sentence for
-// an empty table.
+// print prints a list as JSON, or as a table without control sequences. none is printed for an empty table.
 func (f listFlags) print(p *program, list any, rows table, none string) error {
 	if f.JSON {
 		return printJSON(p.stdout, list)
@@ -93,7 +93,7 @@ func (f listFlags) print(p *program, list any, rows table, none string) error {
 	return w.Flush()
 }
 
-// printJSON prints a value so that both people and programs can read it.
+// printJSON prints a value as indented JSON.
 func printJSON(w io.Writer, value any) error {
 	raw, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
@@ -103,7 +103,7 @@ func printJSON(w io.Writer, value any) error {
 	return err
 }
 
-// clip is a text that fits a column.
+// clip shortens a text to the width of a column.
 func clip(text string, most int) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if runes := []rune(text); len(runes) > most {
@@ -112,7 +112,7 @@ func clip(text string, most int) string {
 	return text
 }
 
-// ago is a time as people say it.
+// ago describes a time relative to now.
 func ago(at, now time.Time) string {
 	if at.IsZero() {
 		return ""
@@ -129,7 +129,7 @@ func ago(at, now time.Time) string {
 	return at.Local().Format("2006-01-02")
 }
 
-// orEmpty has JSON print a list as [], not as null.
+// orEmpty makes JSON print a nil list as [] instead of null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -17,8 +17,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// serveTenantTools is what this program is when it is started as an MCP server: it
-// reads and writes what it is told to, wherever the sandbox lets it.
+// serveTenantTools runs this program as an MCP server, which reads and writes any
+// file that a caller names, as far as the sandbox allows it.
 func serveTenantTools(shared string) {
 	s := sdk.NewServer(&sdk.Implementation{Name: "tenants", Version: "1"}, nil)
 	type arguments struct {
@@ -43,7 +43,7 @@ func serveTenantTools(shared string) {
 	add("write", func(a arguments) (string, error) { return "written", os.WriteFile(a.Path, []byte(a.Text), 0o644) })
 	add("where", func(arguments) (string, error) { return os.Getwd() })
 	add("environment", func(arguments) (string, error) { return strings.Join(os.Environ(), "\n"), nil })
-	// hold says that it has begun, and does not answer before a file tells it to.
+	// hold reports progress, and returns only after the test has created a file.
 	sdk.AddTool(s, &sdk.Tool{Name: "hold", Description: "Waits."},
 		func(ctx context.Context, r *sdk.CallToolRequest, a arguments) (*sdk.CallToolResult, any, error) {
 			_ = r.Session.NotifyProgress(ctx,
@@ -53,18 +53,18 @@ func serveTenantTools(shared string) {
 				if _, err := os.Stat(filepath.Join(shared, filepath.Base(a.Text))); err == nil {
 					return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "held"}}}, nil, nil
 				}
-				time.Sleep(10 * time.Millisecond) // another process has no event to wait for
+				time.Sleep(10 * time.Millisecond) // there is no event to wait for in another process
 			}
 		})
-	_ = s.Run(context.Background(), &sdk.StdioTransport{}) // ends with its input
+	_ = s.Run(context.Background(), &sdk.StdioTransport{}) // ends when its input ends
 	os.Exit(0)
 }
 
 var toolOrder = regexp.MustCompile(`(?s)^tool (\S+) (\{.*\})$`)
 
-// newObedientModel is a server of models that does what the last message says:
-// tool NAME ARGUMENTS calls that tool, whether it is on offer or not. Everything
-// else, and what tools answer, it repeats. It hands over each request.
+// newObedientModel is a model server that obeys the last message: "tool NAME
+// ARGUMENTS" calls that tool, even if the request does not offer it. It repeats
+// other messages and the results of tools. It passes each request to asked.
 func newObedientModel(t *testing.T, asked func(body string)) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -106,14 +106,15 @@ func newObedientModel(t *testing.T, asked func(body string)) string {
 	return s.URL + "/v1"
 }
 
-// contentText is the text of a message, which is a string or a list of parts.
+// contentText returns the text of a message, whose content is a string or a list of
+// parts.
 func contentText(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		return text
 	}
 	var parts []struct{ Text string }
-	_ = json.Unmarshal(raw, &parts) // then there is none
+	_ = json.Unmarshal(raw, &parts) // other content has no text
 	for _, p := range parts {
 		text += p.Text
 	}

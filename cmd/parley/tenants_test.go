@@ -30,11 +30,12 @@ import (
 	"parley/workspace"
 )
 
-// Two tenants use one server at once. Each plants marks of its own, 130 random
-// bits, wherever it can: files, agents, skills, sessions, settings, missions,
+// Two tenants use one server at the same time. Each plants its own marks of 130
+// random bits wherever it can: files, agents, skills, sessions, settings, missions,
 // webhooks. Each uses every route, tool and dialect, with its own ids and with the
-// other's. No mark of one may be in any byte that the other receives, that the
-// model is sent on behalf of the other, or that the server logs.
+// other's. A mark of one tenant must not appear in any byte that the other
+// receives, in requests to the model on behalf of the other, or in the server's
+// log.
 
 const home, rival = parley.TenantID("acme"), parley.TenantID("rival")
 
@@ -45,11 +46,11 @@ func other(tenant parley.TenantID) parley.TenantID {
 	return home
 }
 
-// places are what has a mark of its own, so that a leak says where it comes from.
+// places each have a mark of their own, so that a leak shows where it comes from.
 var places = []string{"title", "input", "description", "instructions", "model", "mission", "prompt", "context",
 	"webhook", "answer", "plan"}
 
-// filePlaces are of the workspace, which is home's.
+// filePlaces are places in the workspace, which belongs to home.
 var filePlaces = []string{"file", "file name", "secret", "agent file", "skill", "change"}
 
 type tenancy struct {
@@ -61,16 +62,17 @@ type tenancy struct {
 	marks     map[parley.TenantID]map[string]string
 	log       bytes.Buffer
 
-	mu   sync.Mutex // guards the following
+	mu   sync.Mutex // guards the fields below
 	seen map[parley.TenantID]*bytes.Buffer
-	ids  []string          // of sessions, of both tenants
-	used map[string]int    // routes, tools and dialects, by tenant
-	told []string          // what the model was sent
+	ids  []string          // session ids of both tenants
+	used map[string]int    // counts of routes, tools and dialects, by tenant
+	told []string          // requests to the model
 	errs map[string]string // leaks, by where they were seen
 }
 
-// TestTwoTenantsAtOnce. PARLEY_TENANT_STEPS sets how many random steps each tenant
-// takes after it has used everything once, PARLEY_TENANT_SEED which.
+// TestTwoTenantsAtOnce runs both tenants and looks for leaks. PARLEY_TENANT_STEPS
+// is the number of random steps of each tenant after it has used everything once.
+// PARLEY_TENANT_SEED selects the steps.
 func TestTwoTenantsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newTenancy(t)
@@ -138,7 +140,7 @@ func newTenancy(t *testing.T) *tenancy {
 			t.Fatal(err)
 		}
 	}
-	if _, err := exec.LookPath("git"); err == nil { // or changes are not reported
+	if _, err := exec.LookPath("git"); err == nil { // changes are reported only in a git repository
 		for _, args := range [][]string{{"init", "-q"}, {"add", "note.txt"},
 			{"-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"}} {
 			cmd := exec.Command("git", args...)
@@ -154,8 +156,8 @@ func newTenancy(t *testing.T) *tenancy {
 	return w
 }
 
-// start serves both tenants, with an MCP server that every tenant may use, and one
-// that names no tenants.
+// start starts the server for both tenants. One of its MCP servers is for every
+// tenant, and one names no tenants.
 func (w *tenancy) start() (stop func()) {
 	self, err := os.Executable()
 	if err != nil {
@@ -186,14 +188,14 @@ func (w *tenancy) start() (stop func()) {
 	return stop
 }
 
-// use counts that a tenant has used something.
+// use counts an action of a tenant.
 func (w *tenancy) use(tenant parley.TenantID, what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.used[string(tenant)+" "+what]++
 }
 
-// receive looks at bytes that a tenant was sent.
+// receive searches bytes that a tenant received for marks of the other tenant.
 func (w *tenancy) receive(tenant parley.TenantID, from string, got []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -206,10 +208,10 @@ func (w *tenancy) receive(tenant parley.TenantID, from string, got []byte) {
 	}
 }
 
-// findMark looks for a mark as it is, and in the encodings that a server might use.
+// findMark searches for a mark, also in the encodings that a server might use.
 func findMark(text []byte, mark string) string {
 	needles := []string{mark, strings.ToLower(mark), hex.EncodeToString([]byte(mark))}
-	for skip := range 3 { // by where it begins in what was encoded
+	for skip := range 3 { // base64 depends on the offset of the mark
 		encoded := base64.RawStdEncoding.EncodeToString(append(make([]byte, skip), mark...))
 		needles = append(needles, encoded[4:len(encoded)-3])
 	}
@@ -221,8 +223,8 @@ func findMark(text []byte, mark string) string {
 	return ""
 }
 
-// judge says what was seen where it must not be, and what was not used or seen at
-// all, which would make the test worthless.
+// judge reports leaks. It also reports actions that were not used and places that
+// were never seen, because the test would then prove nothing.
 func (w *tenancy) judge() {
 	w.t.Helper()
 	for where, what := range w.errs {
@@ -274,8 +276,9 @@ func (w *tenancy) judge() {
 	}
 }
 
-// changeWhileHeld has the workspace change in the middle of a run of the other
-// tenant that may have changed it, as far as its class tells.
+// changeWhileHeld changes the workspace during a run of the other tenant. That
+// run contains a call of a class that may change files, so the change could be
+// attributed to it.
 func (w *tenancy) changeWhileHeld() {
 	if box, err := sandbox.New(sandbox.Options{Workspace: w.workspace}); err != nil || box.Missing() != nil {
 		w.t.Log("there is no sandbox here for MCP servers")
@@ -301,7 +304,8 @@ func (w *tenancy) changeWhileHeld() {
 	wg.Wait()
 }
 
-// TestEveryToolHasTenants: a new tool is to be tried by another tenant, too.
+// TestEveryToolHasTenants fails if the tenants of TestTwoTenantsAtOnce do not call
+// a new tool.
 func TestEveryToolHasTenants(t *testing.T) {
 	t.Parallel()
 	files, err := workspace.Open(t.TempDir(), workspace.Rules{})

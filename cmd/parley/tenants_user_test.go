@@ -21,7 +21,7 @@ import (
 	"parley"
 )
 
-// A tenantUser is an admin of a tenant, who tries everything.
+// A tenantUser is an admin of a tenant who uses every route, tool and dialect.
 type tenantUser struct {
 	*tenancy
 	tenant parley.TenantID
@@ -34,7 +34,7 @@ func (u *tenantUser) token() string {
 	return token(u.t, u.tenant, "boss", 10*time.Minute, "org_admin")
 }
 
-// id is that of a session of anybody.
+// id returns the id of a session of either tenant, or sometimes an unused id.
 func (u *tenantUser) id() string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -50,7 +50,8 @@ func (u *tenantUser) opened(id string) {
 	u.ids = append(u.ids, id)
 }
 
-// settle makes what every tenant has: an agent that may do everything it can.
+// settle reads a file, and creates the tenant's agents if they are not in files:
+// one of them may use all tools.
 func (u *tenantUser) settle() {
 	u.request("GET", "/api/file?path=note.txt", "") // before it is changed
 	if u.tenant != home {
@@ -62,7 +63,7 @@ func (u *tenantUser) settle() {
 	}
 }
 
-// live uses everything once, in any order, and then something at random.
+// live uses everything once in random order, and then takes random steps.
 func (u *tenantUser) live(steps int) {
 	var all []func()
 	for _, pattern := range u.patterns {
@@ -77,7 +78,7 @@ func (u *tenantUser) live(steps int) {
 	all = append(all, u.mcp)
 	once := slices.Clone(all)
 	u.dice.Shuffle(len(once), func(i, j int) { once[i], once[j] = once[j], once[i] })
-	for range 3 { // something to try on
+	for range 3 { // some sessions and runs for the next steps
 		u.route("POST /api/v1/sessions")
 		u.call("read_file")
 	}
@@ -89,7 +90,8 @@ func (u *tenantUser) live(steps int) {
 	}
 }
 
-// bodies of requests that leave something behind; others are those of the matrix.
+// body returns the body of a request. Requests that store something contain marks;
+// others are those of the matrix.
 func (u *tenantUser) body(pattern, id string) string {
 	agent := "made-" + strings.ToLower(cryptorand.Text())
 	bodies := map[string]string{
@@ -135,7 +137,7 @@ func (u *tenantUser) body(pattern, id string) string {
 	return strings.ReplaceAll(routeRules[pattern].body, "{id}", id)
 }
 
-// route uses a route, on something of anybody's.
+// route sends a request to a route, about an object of either tenant.
 func (u *tenantUser) route(pattern string) {
 	method, path, _ := strings.Cut(pattern, " ")
 	rule, id := routeRules[pattern], u.id()
@@ -169,13 +171,13 @@ func (u *tenantUser) route(pattern string) {
 	}
 	u.use(u.tenant, pattern)
 	if rule.on == "thread" || rule.on == "frames" || strings.HasSuffix(path, "/ws") {
-		u.request(method, path, "") // without the upgrade; with it, see dialect
+		u.request(method, path, "") // a plain request; dialect sends the upgrade
 		return
 	}
 	u.request(method, path+query, u.body(pattern, in))
 }
 
-// query asks for more of routes that take one.
+// query returns a query for routes that take one.
 func (u *tenantUser) query(path string) string {
 	one := func(list ...string) string { return list[u.dice.IntN(len(list))] }
 	switch path {
@@ -213,9 +215,9 @@ func (u *tenantUser) request(method, path, body string) {
 	defer res.Body.Close()
 	var got []byte
 	if idle(path) && res.StatusCode == http.StatusOK {
-		// Nothing may ever come.
+		// The stream may stay silent.
 	} else if endless(path) && res.StatusCode == http.StatusOK {
-		got = make([]byte, 64<<10) // some of it will do: see follow
+		got = make([]byte, 64<<10) // a part is enough; follow reads the whole stream
 		n, _ := res.Body.Read(got)
 		got = got[:n]
 	} else if got, err = io.ReadAll(res.Body); err != nil {
@@ -225,7 +227,7 @@ func (u *tenantUser) request(method, path, body string) {
 	u.receive(u.tenant, method+" "+path, slices.Concat(got, []byte("\n"), headers))
 }
 
-// follow reads a stream of the whole tenant.
+// follow reads a stream with events of the whole tenant.
 func (u *tenantUser) follow(ctx context.Context, path string) {
 	r, err := http.NewRequestWithContext(ctx, "GET", u.addr+path, nil)
 	if err != nil {
@@ -271,7 +273,7 @@ func (u *tenantUser) listen(ctx context.Context) {
 	}
 }
 
-// calls are arguments for every tool there is.
+// calls returns arguments for every tool.
 func (u *tenantUser) calls() map[string][]string {
 	note := filepath.Join(u.workspace, "note.txt")
 	calls := map[string][]string{
@@ -304,14 +306,15 @@ func (u *tenantUser) calls() map[string][]string {
 	return calls
 }
 
-// call has the tenant's agent call a tool.
+// call makes the tenant's agent call a tool.
 func (u *tenantUser) call(name string) {
 	list := u.calls()[name]
 	u.use(u.tenant, "tool "+name)
 	u.say(name, list[u.dice.IntN(len(list))], nil)
 }
 
-// say opens a session in which the agent calls a tool, and follows it to its end.
+// say opens a session in which the agent calls a tool, and follows it until the run
+// ends.
 func (u *tenantUser) say(name, arguments string, started func()) {
 	id := uuid.NewString()
 	u.request("POST", "/api/v1/sessions", fmt.Sprintf(`{"id":%q,"title":%q}`, id, u.mark("title")))
@@ -352,7 +355,7 @@ func (u *tenantUser) say(name, arguments string, started func()) {
 	}
 }
 
-// dialect says something over a socket, in a session of anybody.
+// dialect sends a message over a socket, to a session of either tenant.
 func (u *tenantUser) dialect(name string) {
 	id := u.id()
 	text, _ := json.Marshal(u.mark("input"))
@@ -385,7 +388,7 @@ func (u *tenantUser) dialect(name string) {
 	}
 	defer c.CloseNow()
 	if err := c.Write(ctx, websocket.MessageText, []byte(frame)); err != nil {
-		return // it was closed, which is an answer
+		return // the server has closed the socket
 	}
 	for {
 		_, got, err := c.Read(ctx)
@@ -397,14 +400,14 @@ func (u *tenantUser) dialect(name string) {
 			return
 		}
 		u.receive(u.tenant, name, got)
-		more := bytes.Contains(got, []byte(`"more":true`)) // of agent chat: the run goes on
+		more := bytes.Contains(got, []byte(`"more":true`)) // agent chat: the run continues
 		if !more && slices.ContainsFunc(ends, func(end string) bool { return bytes.Contains(got, []byte(end)) }) {
 			return
 		}
 	}
 }
 
-// mcp asks an agent, and reads a session of anybody, by the tools of MCP.
+// mcp uses the MCP tools: it asks an agent, and reads a session of either tenant.
 func (u *tenantUser) mcp() {
 	u.use(u.tenant, "dialect mcpserver")
 	client, fresh := "", uuid.NewString()
@@ -447,7 +450,7 @@ func (u *tenantUser) mcp() {
 	}
 }
 
-// lookBack asks for everything about every session, once it is quiet.
+// lookBack requests everything about every session after all runs have ended.
 func (u *tenantUser) lookBack() {
 	for _, id := range slices.Clone(u.ids) {
 		for _, path := range []string{"/api/v1/sessions/", "/api/history?session_id=", "/api/agent-runs?session_id=",

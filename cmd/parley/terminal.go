@@ -9,36 +9,36 @@ import (
 	"parley"
 )
 
-// A terminal shows what happens in a session and below it, and asks about cards
-// one at a time. Nothing that comes from outside gets to it but through visible.
+// A terminal shows the events of a session and its child sessions, and asks about
+// cards one at a time. Text from outside is printed only through visible.
 type terminal struct {
 	out     io.Writer
 	session parley.SessionID
 	color   bool
 
-	within bool // something stands on the line already
-	live   bool // it is output of a tool
-	dialog bool // the person was asked something on it
+	within bool // the current line is not empty
+	live   bool // the current line is live output of a tool
+	dialog bool // the current line is a question to the person
 
-	open     parley.RunID // the run that is going on
-	requests []string     // that it answers
+	open     parley.RunID // the current run
+	requests []string     // requests that the run answers
 	model    string
-	spoke    bool // in this run
-	cut      bool // in the middle of what it said last
-	shown    int  // bytes of the output that is being said
+	spoke    bool // the run has produced text
+	cut      bool // the last text was incomplete
+	shown    int  // printed bytes of the open output
 	cost     int64
 	gone     bool   // the session was deleted
-	retrying bool   // the model did not answer, and is asked again
-	unsolved string // a problem that no retry has solved, until the log says what came of it
+	retrying bool   // the model did not answer and is called again
+	unsolved string // a problem that retries did not solve, until a later event shows its consequence
 
 	calls  map[ref]toolUse
-	agents map[parley.SessionID]string // of those below
+	agents map[parley.SessionID]string // names of sub-agents
 
-	cards   []card     // that wait for the person, oldest first
-	answers [][]string // to questions of the first one
+	cards   []card     // open cards, oldest first
+	answers [][]string // answers so far to the questions of the first card
 }
 
-// A ref names something of a session, or of one below it.
+// A ref names an event of a session or of a child session.
 type ref struct {
 	session parley.SessionID
 	seq     parley.Seq
@@ -48,26 +48,26 @@ func (r ref) String() string { return fmt.Sprintf("%s.%d", r.session, r.seq) }
 
 type toolUse struct{ name, arguments string }
 
-// say prints what may come from anywhere.
+// say prints text from outside.
 func (t *terminal) say(text string) { t.print(visible(text)) }
 
 func (t *terminal) print(text string) {
 	if text == "" {
 		return
 	}
-	io.WriteString(t.out, text) // nobody is left to be told of an error
+	io.WriteString(t.out, text) // an error has no place to be shown
 	t.within = !strings.HasSuffix(text, "\n")
 	t.live, t.dialog = false, false
 }
 
-// line begins a new one.
+// line begins a new line, if the current one is not empty.
 func (t *terminal) line() {
 	if t.within {
 		t.print("\n")
 	}
 }
 
-// typed: the person's own Enter has ended the line.
+// typed records that the person's Enter has ended the line.
 func (t *terminal) typed() { t.within, t.dialog = false, false }
 
 func (t *terminal) prompt() {
@@ -83,7 +83,7 @@ const (
 	cyan  = "36"
 )
 
-// in has a text in a colour, where there are any.
+// in returns text in a colour, if the terminal uses colours.
 func (t *terminal) in(colour, text string) string {
 	if !t.color {
 		return text
@@ -91,13 +91,13 @@ func (t *terminal) in(colour, text string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// note prints a line about what happens.
+// note prints a text on a line of its own.
 func (t *terminal) note(colour, text string) {
 	t.line()
 	t.print(t.in(colour, visible(text)) + "\n")
 }
 
-// show shows an event, if there is something to be seen.
+// show shows an event, if it is for people.
 func (t *terminal) show(e parley.Event) {
 	t.showCards(e)
 	if e.Session == t.session {
@@ -106,7 +106,7 @@ func (t *terminal) show(e parley.Event) {
 	t.showWork(e)
 }
 
-// showTalk shows what is said, in the session itself.
+// showTalk shows the conversation of the session itself.
 func (t *terminal) showTalk(e parley.Event) {
 	t.settleRetry(e)
 	t.settleProblem(e)
@@ -123,7 +123,7 @@ func (t *terminal) showTalk(e parley.Event) {
 	case parley.OutputStarted:
 		if t.shown = 0; b.Kind == parley.Text && t.spoke && !t.cut {
 			t.line()
-			t.print("\n") // what is said in two turns is two paragraphs
+			t.print("\n") // the texts of two turns are two paragraphs
 		}
 	case parley.OutputAppended:
 		t.speak(b.Kind, b.Offset, b.Text)
@@ -156,8 +156,8 @@ func (t *terminal) showTalk(e parley.Event) {
 	}
 }
 
-// problem shows trouble that does not end the run. A retry is no failure yet, and the last failure usually ends the
-// run: settleProblem shows it if not.
+// problem shows a problem that does not end the run. While retries continue it is only a note. The last failed retry
+// usually ends the run; if it does not, settleProblem shows the problem.
 func (t *terminal) problem(b parley.ProblemReported) {
 	t.retrying = b.Retry != nil && !b.Retry.GaveUp
 	switch {
@@ -170,7 +170,7 @@ func (t *terminal) problem(b parley.ProblemReported) {
 	}
 }
 
-// settleProblem shows a problem that no retry has solved, unless the end of the run says why.
+// settleProblem shows a problem that retries did not solve, unless the end of the run explains it.
 func (t *terminal) settleProblem(e parley.Event) {
 	if t.unsolved == "" {
 		return
@@ -188,7 +188,7 @@ func (t *terminal) settleProblem(e parley.Event) {
 	t.unsolved = ""
 }
 
-// settleRetry says that a retry succeeded, before what the model says.
+// settleRetry prints that a retry succeeded, before the output of the model.
 func (t *terminal) settleRetry(e parley.Event) {
 	if !t.retrying {
 		return
@@ -200,12 +200,12 @@ func (t *terminal) settleRetry(e parley.Event) {
 		}
 		t.note(dim, "(a retry succeeded)")
 		t.retrying = false
-	case parley.ModelFellBack, parley.RunFinished: // they say it themselves
+	case parley.ModelFellBack, parley.RunFinished: // these events have their own texts
 		t.retrying = false
 	}
 }
 
-// speak prints what was not shown of an output yet. Thinking is not shown.
+// speak prints the part of an output that is not printed yet. It skips thinking.
 func (t *terminal) speak(kind parley.OutputKind, offset int, text string) {
 	if kind != parley.Text {
 		return
@@ -256,7 +256,7 @@ func (t *terminal) showPlan(p parley.Plan) {
 	}
 }
 
-// showWork shows what is done, also below the session.
+// showWork shows tool calls and sub-agents, also in child sessions.
 func (t *terminal) showWork(e parley.Event) {
 	if t.calls == nil {
 		t.calls, t.agents = map[ref]toolUse{}, map[parley.SessionID]string{}
@@ -293,7 +293,7 @@ func (t *terminal) showWork(e parley.Event) {
 
 const bar = "  │ "
 
-// output prints what a command prints, while it does.
+// output prints the live output of a command.
 func (t *terminal) output(text string) {
 	if !t.live {
 		t.line()
@@ -311,12 +311,12 @@ func (t *terminal) output(text string) {
 	t.live = true
 }
 
-// result says in short what came of a call. The whole is for the model, and in the
-// log.
+// result prints a short form of a call's result. The whole result is for the model,
+// and is in the log.
 func (t *terminal) result(b parley.ToolCallFinished) {
 	lines := strings.Split(strings.TrimRight(b.Result, "\n"), "\n")
 	switch {
-	case b.Outcome == parley.CallCancelled, b.Outcome == parley.CallUnknown: // the end of the run, or a card, says so
+	case b.Outcome == parley.CallCancelled, b.Outcome == parley.CallUnknown: // the end of the run or a card shows it
 	case b.Outcome == parley.CallDenied:
 		t.note(dim, "  not allowed")
 	case b.Exit != nil || strings.HasPrefix(b.Result, "stopped: "):
@@ -333,7 +333,7 @@ func (t *terminal) result(b parley.ToolCallFinished) {
 		for _, l := range lines[:min(len(lines), 20)] {
 			t.note(dim, "  "+l)
 		}
-	case slices.Contains([]string{"ask_user", "update_plan", "delegate"}, b.Name): // it is seen otherwise
+	case slices.Contains([]string{"ask_user", "update_plan", "delegate"}, b.Name): // other events show it
 	case len(lines) == 1:
 		t.note(dim, fmt.Sprintf("  %.100s", lines[0]))
 	default:

@@ -9,20 +9,22 @@ import (
 	"parley"
 )
 
-// A card is something that waits for the person.
+// A card is an approval, a question or an unresolved call that waits for the
+// person.
 type card struct {
 	ref
 	call      parley.CallID
-	kind      string // approvals, questions or calls, as the protocol names them
+	kind      string // approvals, questions or calls, as in the protocol
 	tool      string
-	text      string // exactly what would be done, or what is known
-	digest    string // of what was shown
+	text      string // exactly what the call would do, or what is known of its outcome
+	digest    string // of the call as it was shown
 	why       string
-	similar   string // the rule for similar calls that may be allowed
+	similar   string // the rule that could allow similar calls
 	questions []parley.Question
 }
 
-// alsoSimilar is a text for cards that offer a rule for similar calls.
+// alsoSimilar returns text if the card offers a rule for similar calls, else
+// nothing.
 func (c card) alsoSimilar(text string) string {
 	if c.similar == "" {
 		return ""
@@ -39,7 +41,7 @@ func (t *terminal) card() *card {
 	return &t.cards[0]
 }
 
-// showCards asks what is to be asked, and takes away what was settled.
+// showCards shows new cards, and removes settled ones.
 func (t *terminal) showCards(e parley.Event) {
 	here := ref{e.Session, e.Seq}
 	switch b := e.Body.(type) {
@@ -83,17 +85,17 @@ func (t *terminal) add(c card) {
 	}
 }
 
-// putBack has a card wait again whose answer did not arrive.
+// putBack returns a card to the front, because its answer did not arrive.
 func (t *terminal) putBack(c card) {
 	t.cards = append([]card{c}, t.cards...)
 	t.answers = nil
 }
 
-// settle takes a card away that was answered elsewhere, expired or cancelled.
+// settle removes a card that was answered elsewhere, has expired or was cancelled.
 func (t *terminal) settle(which ref, how string) {
 	i := slices.IndexFunc(t.cards, func(c card) bool { return c.ref == which })
 	if i < 0 {
-		return // it was answered here
+		return // the person has answered it here
 	}
 	t.cards = slices.Delete(t.cards, i, i+1)
 	if i == 0 {
@@ -102,14 +104,14 @@ func (t *terminal) settle(which ref, how string) {
 	}
 }
 
-// next presents the next card, if there is one.
+// next shows the next card, if there is one.
 func (t *terminal) next() {
 	if t.answers = nil; len(t.cards) > 0 {
 		t.present()
 	}
 }
 
-// present shows the first card, and asks what it asks.
+// present shows the first card and its question.
 func (t *terminal) present() {
 	c := t.cards[0]
 	t.line()
@@ -133,7 +135,7 @@ func (t *terminal) present() {
 	t.ask()
 }
 
-// diff is what would be done, with what is added and taken away in colours.
+// diff colours the added and removed lines of a card's text.
 func (t *terminal) diff(text string) string {
 	text = visible(text)
 	if !t.color {
@@ -158,7 +160,7 @@ func (t *terminal) diff(text string) string {
 	return b.String()
 }
 
-// ask asks for an answer to the first card.
+// ask prints the question of the first card.
 func (t *terminal) ask() {
 	t.line()
 	switch c := t.cards[0]; c.kind {
@@ -183,7 +185,7 @@ func (t *terminal) ask() {
 	t.dialog = true
 }
 
-// allowSimilar is parley.AllowAlways with the rule that the card offers.
+// allowSimilar stands for parley.AllowAlways with the rule that the card offers.
 const allowSimilar = parley.AllowAlways + " " + parley.Decision(parley.ScopeSimilar)
 
 var (
@@ -196,9 +198,10 @@ var (
 		"a":    parley.Abandon, "abandon": parley.Abandon}
 )
 
-// answer is what a line amounts to as an answer to the first card; nil: it needs
-// more. A no may have a reason behind it, which the model is told; nothing else
-// may: somebody who types on should not have allowed something.
+// answer parses a line as an answer to the first card, and returns nil if more
+// input is needed. A reason may follow "no", and the model gets it. Text after any
+// other word is refused, so that a longer sentence does not allow a call by
+// mistake.
 func (t *terminal) answer(line string) map[string]any {
 	c := t.cards[0]
 	word, note, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -220,7 +223,7 @@ func (t *terminal) answer(line string) map[string]any {
 			body["scope"] = scope
 		}
 		if decision == "explain" {
-			return map[string]any{"decision": decision} // it waits all the same
+			return map[string]any{"decision": decision} // the card still waits
 		}
 		body["digest"] = c.digest
 	case "calls":
@@ -246,7 +249,7 @@ func (t *terminal) answer(line string) map[string]any {
 	return body
 }
 
-// choices takes the numbers of options for their labels.
+// choices replaces the numbers of options by their labels.
 func choices(q parley.Question, line string) (chosen []string) {
 	parts := []string{line}
 	if q.MultiSelect {

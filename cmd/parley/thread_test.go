@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// frame is any message of thread chat.
+// frame is any frame of thread chat.
 type frame struct {
 	Type      string `json:"type"`
 	RequestID string `json:"requestId"`
@@ -21,7 +21,7 @@ type frame struct {
 	ID        string `json:"id"`
 }
 
-// A line to a thread of a server that runs in this process.
+// A line is a client of a thread, on a server in this process.
 type line struct {
 	t    *testing.T
 	ctx  context.Context
@@ -58,7 +58,7 @@ func (l *line) next() (f frame) {
 	return f
 }
 
-// ended reads until a request has ended, and says how.
+// ended reads until a request has ended, and returns the type of the last frame.
 func (l *line) ended(request string) string {
 	l.t.Helper()
 	for {
@@ -71,7 +71,8 @@ func (l *line) ended(request string) string {
 	}
 }
 
-// TestACancelDoesNotOvertakeItsRequest: both are sent at once, many times.
+// TestACancelDoesNotOvertakeItsRequest sends a request and its cancel together,
+// many times.
 func TestACancelDoesNotOvertakeItsRequest(t *testing.T) {
 	t.Parallel()
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir())
@@ -90,7 +91,8 @@ func TestACancelDoesNotOvertakeItsRequest(t *testing.T) {
 }
 
 // TestWhatWasShownIsNotShownAgain: a client reads the end of its answer and
-// leaves at once; whoever comes next is owed nothing.
+// disconnects at once. The next client of the thread must not get that answer
+// again.
 func TestWhatWasShownIsNotShownAgain(t *testing.T) {
 	t.Parallel()
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir())

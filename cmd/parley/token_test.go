@@ -46,7 +46,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestChatWithAToken: who has one talks, who has none is told what to do.
+// TestChatWithAToken checks that a user with a token can chat, and that the error
+// without a token says what to do.
 func TestChatWithAToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []string{"--data", t.TempDir()})
@@ -73,7 +74,8 @@ func TestChatWithAToken(t *testing.T) {
 	}
 }
 
-// TestAClassifierIsAsked before the agent's model, and what it blocks is an error.
+// TestAClassifierIsAsked checks that the classifier runs before the agent's model,
+// and that a message that it blocks gets an error.
 func TestAClassifierIsAsked(t *testing.T) {
 	t.Parallel()
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(), "--classifier",
@@ -87,14 +89,14 @@ func TestAClassifierIsAsked(t *testing.T) {
 	}
 	c.enter("say jailbreak")
 	c.see("message blocked: llm:says jailbreak")
-	c.enter("say goodbye") // a chat whose last message was refused fails
+	c.enter("say goodbye") // after this the last message is not a refused one, so the chat succeeds
 	c.see("goodbye")
 	c.see("\n> ")
 	c.leave()
 }
 
-// TestAuditVerify: what was recorded is as it was written, until somebody changes
-// it or cuts off its end.
+// TestAuditVerify checks that verify accepts the audit as it was written, and
+// detects changed rows and a truncated end.
 func TestAuditVerify(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

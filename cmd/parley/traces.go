@@ -15,8 +15,8 @@ import (
 	"parley/trace"
 )
 
-// newTraces exports runs to the collector that the standard variables of
-// OpenTelemetry name; nil: they name none.
+// newTraces exports runs to the collector in the standard variables of
+// OpenTelemetry. It returns nil if they name none.
 func newTraces(env config.Lookup, s store, models *provider.Models, at net.Addr, made *parts, log *slog.Logger) (
 	*trace.Exporter, error) {
 	t, err := config.ReadTraces(env)
@@ -24,7 +24,7 @@ func newTraces(env config.Lookup, s store, models *provider.Models, at net.Addr,
 		return nil, err
 	}
 	options := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(t.Endpoint), otlptracehttp.WithHeaders(t.Headers),
-		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{})} // the exporter tries again itself
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{})} // no retries: the exporter has its own
 	if t.Timeout > 0 {
 		options = append(options, otlptracehttp.WithTimeout(t.Timeout))
 	}
@@ -39,7 +39,7 @@ func newTraces(env config.Lookup, s store, models *provider.Models, at net.Addr,
 	return x, nil
 }
 
-// resource says which server the spans are of.
+// resource describes the server that the spans come from.
 func resource(given map[string]string, at net.Addr) *resourcepb.Resource {
 	all := map[string]string{"service.name": "parley", "service.version": version, "service.instance.id": at.String()}
 	maps.Copy(all, given)
@@ -51,7 +51,7 @@ func resource(given map[string]string, at net.Addr) *resourcepb.Resource {
 	return r
 }
 
-// vendor is the name that the conventions give to a provider.
+// vendor returns the name of a provider in the OpenTelemetry conventions.
 func vendor(name string) string {
 	if name == provider.Google {
 		return "gcp.gemini"

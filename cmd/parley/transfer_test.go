@@ -22,12 +22,11 @@ import (
 
 var own = regexp.MustCompile(`"(position|epoch|tenant)":("[^"]*"|\d+)`)
 
-// without leaves out what belongs to a store.
+// without blanks the values that belong to a store.
 func without(export string) string { return own.ReplaceAllString(export, `"$1":0`) }
 
-// waiting makes a session with a finished run that a client without a cursor
-// asked for, and a second one that waits for an approval. It is exported while
-// the server runs.
+// waiting creates a session with two runs: one that has ended, with a bookmark,
+// and one that waits for an approval. It is exported while the server runs.
 func waiting(t *testing.T, store []string) (id, export string) {
 	id = uuid.NewString()
 	served(t, store, func(addr, _ string) {
@@ -46,8 +45,9 @@ func waiting(t *testing.T, store []string) (id, export string) {
 	return id, export
 }
 
-// TestASessionGoesElsewhere: from each kind of store to the other, where it is
-// the same to the byte, still waits for its approval, and goes on once it has it.
+// TestASessionGoesElsewhere moves a session from each kind of store to the other.
+// It must be the same to the byte, still wait for its approval, and continue after
+// the approval.
 func TestASessionGoesElsewhere(t *testing.T) {
 	t.Parallel()
 	for from, other := range map[string]string{"sqlite": "postgres", "postgres": "sqlite"} {
@@ -93,7 +93,8 @@ func TestASessionGoesElsewhere(t *testing.T) {
 	}
 }
 
-// bookmarksOfOpenRunsStay: what has ended was for somebody elsewhere.
+// bookmarksOfOpenRunsStay checks that only the open run has a bookmark: those of
+// ended runs belong to clients of the exporting server.
 func bookmarksOfOpenRunsStay(t *testing.T, store []string, id parley.SessionID) {
 	t.Helper()
 	logs := reading(t, store).Tenant("default")
@@ -111,9 +112,9 @@ func bookmarksOfOpenRunsStay(t *testing.T, store []string, id parley.SessionID) 
 	}
 }
 
-// TestExportDoesNotDisturb: while a server writes, every export is a log that
-// can be, and a beginning of the next one. What was cut off in it goes on
-// elsewhere as after a crash.
+// TestExportDoesNotDisturb exports while a server writes. Every export is a
+// valid log and a prefix of the next one. Imported elsewhere, the open run
+// continues as after a crash.
 func TestExportDoesNotDisturb(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, store []string) {
@@ -151,8 +152,8 @@ func TestExportDoesNotDisturb(t *testing.T) {
 	})
 }
 
-// TestImportBelievesNothing: what is not a whole session, as some engine wrote
-// it, leaves nothing behind.
+// TestImportBelievesNothing checks that a file that is not a complete exported
+// session is refused and leaves nothing behind.
 func TestImportBelievesNothing(t *testing.T) {
 	t.Parallel()
 	_, export := waiting(t, kinds["sqlite"](t))
@@ -202,9 +203,9 @@ func TestImportBelievesNothing(t *testing.T) {
 	}
 }
 
-// TestImportAcceptsWhatRetentionLeaves: the pieces of a finished output may be
-// missing, all of them, and no other line. What was brought in like that is
-// there as any other session, and can be taken out again.
+// TestImportAcceptsWhatRetentionLeaves: all chunks of a finished output may be
+// missing together, and no other line. A session without chunks can be
+// imported, used and exported again.
 func TestImportAcceptsWhatRetentionLeaves(t *testing.T) {
 	t.Parallel()
 	id, export := waiting(t, kinds["sqlite"](t))
@@ -218,7 +219,7 @@ func TestImportAcceptsWhatRetentionLeaves(t *testing.T) {
 		}
 		return e
 	}
-	var rest []string // without any piece
+	var rest []string // lines without chunks
 	for i, line := range lines {
 		if piece, ok := event(i).Body.(parley.OutputAppended); ok {
 			pieces[piece.Output]++
@@ -250,7 +251,8 @@ func TestImportAcceptsWhatRetentionLeaves(t *testing.T) {
 	})
 }
 
-// TestImportTakesNobodysPlace: an id is taken once, and another one can be given.
+// TestImportTakesNobodysPlace checks that an existing session id is refused, and
+// that --as gives another id.
 func TestImportTakesNobodysPlace(t *testing.T) {
 	t.Parallel()
 	id, export := waiting(t, kinds["sqlite"](t))
@@ -296,7 +298,8 @@ func TestExportRefuses(t *testing.T) {
 	})
 }
 
-// TestImportNeedsTheFolder: a server that runs has it.
+// TestImportNeedsTheFolder checks that import fails while a server uses the data
+// folder.
 func TestImportNeedsTheFolder(t *testing.T) {
 	t.Parallel()
 	store := kinds["sqlite"](t)
@@ -307,7 +310,7 @@ func TestImportNeedsTheFolder(t *testing.T) {
 	refused(t, "There is no session "+id, "", with(store, "export", id)...)
 }
 
-// get is what a page says.
+// get returns the body of a page.
 func get(t *testing.T, url string) string {
 	t.Helper()
 	res, err := http.Get(url)

@@ -44,10 +44,10 @@ func (c *upgradeCheckCommand) Run(p *program) error {
 		out.SetIndent("", "  ")
 		err = out.Encode(plan)
 	} else {
-		_, err = io.WriteString(p.stdout, visible(c.describe(plan))) // it names what the database says
+		_, err = io.WriteString(p.stdout, visible(c.describe(plan))) // it has names from the database
 	}
 	if err == nil && plan.Has > 0 && len(plan.Waiting) > 0 {
-		err = &exitError{exitWaiting, nil} // the plan was shown
+		err = &exitError{exitWaiting, nil} // the plan is already printed
 	}
 	return err
 }
@@ -59,7 +59,7 @@ func (c *upgradeCheckCommand) plan(p *program) (rules.UpgradePlan, error) {
 	return sqlite.PlanUpgrade(p.ctx, c.Data)
 }
 
-// describe is the plan in words.
+// describe formats the plan for people.
 func (c *upgradeCheckCommand) describe(plan rules.UpgradePlan) string {
 	var b strings.Builder
 	if plan.Has == 0 {
@@ -97,8 +97,8 @@ func (c *upgradeCheckCommand) describe(plan rules.UpgradePlan) string {
 	return b.String()
 }
 
-// backup is the command that makes a backup of this database. The address of a
-// database may hold a password, so it is not repeated.
+// backup returns the command that makes a backup of this database. The address
+// of a PostgreSQL database is left out, because it may hold a password.
 func (c *upgradeCheckCommand) backup() string {
 	if c.DatabaseURL != "" {
 		return "parley backup before-upgrade.dump     # with PARLEY_DATABASE_URL or --database-url as here"
@@ -106,7 +106,7 @@ func (c *upgradeCheckCommand) backup() string {
 	return "parley backup before-upgrade.db --data " + quoteWord(c.Data)
 }
 
-// quoteWord quotes a word for a shell, if it needs that.
+// quoteWord quotes a word for a shell, if necessary.
 func quoteWord(word string) string {
 	if strings.ContainsAny(word, " \t\n'\"\\$`&|;<>()*?[]#~!{}") || word == "" {
 		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
@@ -114,7 +114,7 @@ func quoteWord(word string) string {
 	return word
 }
 
-// rowsIn says which rows a migration changes, and how long that takes.
+// rowsIn describes which rows a migration changes, and how long that takes.
 func rowsIn(plan rules.UpgradePlan, m rules.Migration, takes time.Duration) string {
 	if len(m.Tables) == 0 {
 		return "Changes no rows."
@@ -135,7 +135,7 @@ func rowsIn(plan rules.UpgradePlan, m rules.Migration, takes time.Duration) stri
 	return verb + strings.Join(tables, " and ") + ": " + roughly(takes) + "."
 }
 
-// roughly is a duration that is only an estimate.
+// roughly formats a duration that is only an estimate.
 func roughly(d time.Duration) string {
 	switch {
 	case d < time.Second:

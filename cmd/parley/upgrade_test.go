@@ -28,7 +28,7 @@ func checkUpgrade(t *testing.T, store []string, args ...string) (out string, cod
 	return out, 0
 }
 
-// sums are the files of a folder and a hash of each.
+// sums lists the files of a folder with their hashes.
 func sums(t *testing.T, folder string) string {
 	t.Helper()
 	var all strings.Builder
@@ -45,7 +45,7 @@ func sums(t *testing.T, folder string) string {
 	return all.String()
 }
 
-// TestUpgradeCheck: the command says what this version would do, also beside a running server, and changes nothing.
+// TestUpgradeCheck checks that the command describes the upgrade, also while a server runs, and changes nothing.
 func TestUpgradeCheck(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, store []string) {
@@ -73,7 +73,7 @@ func TestUpgradeCheck(t *testing.T) {
 		unpack(t, filepath.Join("testdata", "stored", "2026-11-16", kind+".tgz"), store)
 		waiting := []string{"Notes which release of Parley applied each migration.", "Changes no rows.",
 			"takes under a second", "Snapshots: 1 of 1 are of another fold version", "parley backup before-upgrade."}
-		if kind == "sqlite" { // whose server was killed, so there is a write-ahead log
+		if kind == "sqlite" { // the server was killed, so there is a write-ahead log
 			waiting = append(waiting, "Changes every row of sessions (40 rows)", "--data "+store[1])
 		}
 		says(exitWaiting, waiting...)
@@ -104,7 +104,7 @@ func TestUpgradeCheck(t *testing.T) {
 	})
 }
 
-// TestUpgradeCheckOfALostDatabase: a data folder that was in use and has no database is not taken for a new one.
+// TestUpgradeCheckOfALostDatabase checks that a used data folder without a database is not taken for a new one.
 func TestUpgradeCheckOfALostDatabase(t *testing.T) {
 	t.Parallel()
 	dir := storetest.Dir(t)
@@ -118,8 +118,8 @@ func TestUpgradeCheckOfALostDatabase(t *testing.T) {
 	refused(t, "was in use", "", "upgrade-check", "--data", dir)
 }
 
-// TestHostileDatabases: a stored name of a release cannot control the terminal, and a named pipe or a device is refused
-// at once, by every command that opens a database.
+// TestHostileDatabases checks that the stored name of a release cannot control the terminal. Every command that opens a
+// database must refuse a named pipe or a device at once.
 func TestHostileDatabases(t *testing.T) {
 	t.Parallel()
 	store := []string{"--data", storetest.Dir(t)}
@@ -150,8 +150,8 @@ func TestHostileDatabases(t *testing.T) {
 	}
 }
 
-// TestAMigrationBesideARunningServer: while a rolling upgrade goes on, a server of the earlier release works with tables
-// that a later one has migrated, if no rows were changed.
+// TestAMigrationBesideARunningServer: during a rolling upgrade, a server of the earlier release works with tables that
+// a later release has migrated, if no rows were changed.
 func TestAMigrationBesideARunningServer(t *testing.T) {
 	t.Parallel()
 	store := kinds["postgres"](t)

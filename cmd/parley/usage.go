@@ -8,7 +8,7 @@ import (
 	"parley/port"
 )
 
-// quotasOf are the quotas of each tenant; nil: there are none.
+// quotasOf returns the quotas of each tenant, or nil if there are none.
 func quotasOf(c *config.Settings) func(parley.TenantID) port.Quotas {
 	if !c.Quotas.Any() {
 		return nil
@@ -29,7 +29,7 @@ Example:
   $ parley usage --day 2026-11-30`
 }
 
-// Run prints what a server says was used.
+// Run prints the usage that a server reports.
 func (c *usageCommand) Run(p *program) error {
 	to, err := p.connect(c.serverFlags)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *usageCommand) Run(p *program) error {
 	return c.print(p, report, rows, "Nothing was used.")
 }
 
-// usageRow has what was used and, where there is a quota, of how much.
+// usageRow shows the usage and, where there is a quota, its limit.
 func usageRow(name string, u port.UsageOf) []string {
 	of := func(used, limit string, limited bool) string {
 		if !limited {

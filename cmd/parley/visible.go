@@ -2,8 +2,9 @@ package main
 
 import "parley/tui"
 
-// visible is a text that a terminal can print without obeying it.
+// visible makes control sequences in a text visible, so that a terminal does not
+// obey them.
 func visible(text string) string { return tui.Visible(text) }
 
-// String is a call on one line: the tool, and its most telling arguments.
+// String describes a call on one line: the tool and its most telling arguments.
 func (u toolUse) String() string { return tui.CallLine(u.name, u.arguments) }

@@ -15,8 +15,8 @@ import (
 	"parley/remote/frames"
 )
 
-// remoteAgents reaches the agents of files that run elsewhere: over connections,
-// which it keeps, or in programs.
+// remoteAgents calls the remote agents in files: over connections, which it keeps
+// open, or as local programs.
 type remoteAgents struct {
 	*frames.Pool
 	programs *acp.Programs
@@ -28,8 +28,8 @@ func newRemoteAgents(projects []*project, env config.Lookup, log *slog.Logger) r
 	return remoteAgents{frames.New(frames.Options{Log: log}), newPrograms(projects, env, log), projects, log}
 }
 
-// Start connects to the agents that the files name now. It is for whenever the
-// files have changed, too.
+// Start connects to the remote agents that the files name now. It is called
+// again after each change of the files.
 func (r remoteAgents) Start() {
 	kept := map[parley.TenantID]bool{}
 	for _, p := range r.projects {
@@ -55,11 +55,11 @@ func (r remoteAgents) keep(tenant parley.TenantID, agents []parley.Agent) {
 	r.Keep(tenant, agents)
 }
 
-// newWatchers has changes of files take effect in every project.
+// newWatchers watches the files of every project, so that changes take effect.
 func newWatchers(
 	c *config.Settings, projects []*project, remotes remoteAgents, door *engine.Engine, log *slog.Logger,
 ) (list each[*config.Watcher]) {
-	var changing sync.Mutex // remotes are started by one goroutine at a time
+	var changing sync.Mutex // held while remotes.Start runs
 	for _, p := range projects {
 		w, err := newWatcher(c, p, &changing, remotes, door, log)
 		if err != nil {
@@ -72,8 +72,8 @@ func newWatchers(
 	return list
 }
 
-// newWatcher has changes of the files of agents and skills take effect. If files
-// cannot be watched, it logs the error.
+// newWatcher watches the files of a project's agents and skills, so that changes
+// take effect. It returns an error if the files cannot be watched.
 func newWatcher(
 	c *config.Settings, p *project, changing *sync.Mutex, remotes remoteAgents, door *engine.Engine, log *slog.Logger,
 ) (*config.Watcher, error) {
@@ -99,5 +99,5 @@ func newWatcher(
 	})
 }
 
-// tellChanges is how long it may take to tell clients of changed agents.
+// tellChanges is the time limit for notifying clients of changed agents.
 const tellChanges = 5 * time.Second

@@ -14,8 +14,8 @@ import (
 	"parley/webhook"
 )
 
-// hookRules say which addresses webhooks may reach, and find the secrets that sign
-// the webhooks of agents.
+// hookRules contain the addresses that webhooks may call, and look up the secrets
+// that sign the webhooks of agents.
 type hookRules struct {
 	webhook.Allow
 	env config.Lookup
@@ -29,7 +29,7 @@ func newHookRules(c *config.Settings, env config.Lookup) (h hookRules, err error
 	return h, err
 }
 
-// check rejects a webhook of an agent that cannot be delivered.
+// check rejects an agent whose webhook cannot be delivered.
 func (h hookRules) check(a parley.Agent) error {
 	if a.Webhook == nil {
 		return nil
@@ -49,7 +49,7 @@ func (h hookRules) check(a parley.Agent) error {
 	return nil
 }
 
-// secrets are those that sign the webhooks of agents.
+// secrets returns the secrets that sign the webhooks of agents.
 func (h hookRules) secrets(agents []parley.Agent) (list []string) {
 	for _, a := range agents {
 		if a.Webhook != nil {
@@ -60,14 +60,15 @@ func (h hookRules) secrets(agents []parley.Agent) (list []string) {
 	return list
 }
 
-// hooks are the rules for webhooks, the key that seals the secrets of sessions, and the dispatcher that calls receivers.
+// hooks contain the rules for webhooks, the key that seals the secrets of sessions, and the dispatcher that calls
+// receivers.
 type hooks struct {
 	hookRules
 	webhook.Sealer
 	dispatcher *webhook.Dispatcher
 }
 
-// Try sends a receiver a sample.
+// Try sends a sample to a receiver.
 func (h hooks) Try(ctx context.Context, tenant parley.TenantID, session parley.SessionID, hook port.StoredWebhook) (
 	port.WebhookTrial, error) {
 	return h.dispatcher.Try(ctx, tenant, session, hook)

@@ -13,7 +13,8 @@ import (
 	"parley/port"
 )
 
-// TestAnImportedSessionTellsNobody: what its log promised is told where it was.
+// TestAnImportedSessionTellsNobody checks that the importing server cancels the
+// pending webhooks of a session, and that the exporting one still delivers them.
 func TestAnImportedSessionTellsNobody(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -60,8 +61,8 @@ func TestAnImportedSessionTellsNobody(t *testing.T) {
 	}
 }
 
-// TestAgentsWhoseWebhookCannotBeTold do not serve, and the operator is told what
-// to do.
+// TestAgentsWhoseWebhookCannotBeTold checks that an agent whose webhook cannot be
+// delivered is rejected, with advice for the operator.
 func TestAgentsWhoseWebhookCannotBeTold(t *testing.T) {
 	t.Parallel()
 	secret := "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -10,17 +10,16 @@ import (
 	"parley/workspace"
 )
 
-// newWorkspace opens the folder that agents work in. The data folder, the agents,
-// the file of --config and the .env file that the server reads are hidden from
-// agents and people; skills are read by both and written by neither tools nor
-// commands.
+// newWorkspace opens the folder that agents work in. Hidden from agents and people
+// are the data folder, the files of agents, the file of --config and the server's
+// .env. Both can read skills, and neither tools nor commands can write them.
 func newWorkspace(c *config.Settings, p config.Project) (*workspace.Workspace, error) {
 	rules := workspace.Rules{Hidden: []workspace.Place{
 		{Path: c.Data, Setting: "--data"},
 		{Path: p.Agents, Setting: "--agents"},
 		{Path: ".env", Setting: "the server's"},
 	}}
-	for _, other := range c.Projects { // --agents of one may lie in another
+	for _, other := range c.Projects { // the --agents folder of one may lie in another
 		if other.Root != p.Root {
 			rules.Hidden = append(rules.Hidden, workspace.Place{Path: other.Agents, Setting: "--agents"})
 		}
@@ -34,7 +33,7 @@ func newWorkspace(c *config.Settings, p config.Project) (*workspace.Workspace, e
 	return workspace.Open(p.Root, rules)
 }
 
-// newSandbox is where the commands of a project's agents run. They see nothing of
+// newSandbox returns the sandbox for commands of a project's agents. It hides all
 // other projects.
 func newSandbox(c *config.Settings, p config.Project, files *workspace.Workspace) (*sandbox.Sandbox, error) {
 	o := sandbox.Options{Workspace: files.Root(), Hidden: []string{c.Data, p.Agents}, Secret: workspace.IsSecret}
@@ -52,8 +51,8 @@ func newSandbox(c *config.Settings, p config.Project, files *workspace.Workspace
 	return sandbox.New(o)
 }
 
-// A sandboxProbe tries the sandboxes out once the server serves. Commands that
-// come earlier wait for it.
+// A sandboxProbe tests the sandboxes after the server has started. Commands
+// that come earlier wait for the test.
 type sandboxProbe struct {
 	projects []*project
 	log      *slog.Logger
@@ -66,14 +65,14 @@ func (p *sandboxProbe) Start() {
 	go func() {
 		defer close(p.done)
 		for i, at := range p.projects {
-			if missing := at.commands.Missing(); missing != nil && i == 0 { // the others miss the same
+			if missing := at.commands.Missing(); missing != nil && i == 0 { // the other projects lack the same
 				p.log.Warn("there is no sandbox: commands ask, and under full-auto are refused", "reason", missing)
 			}
 		}
 	}()
 }
 
-// Close waits for a probe that is under way. One that takes longer changes nothing, and ends with the process.
+// Close waits for a running probe until ctx ends. A probe that takes longer does no harm, and ends with the process.
 func (p *sandboxProbe) Close(ctx context.Context) error {
 	if p.started {
 		select {
@@ -84,8 +83,8 @@ func (p *sandboxProbe) Close(ctx context.Context) error {
 	return nil
 }
 
-// keptFolders are those that only people write: what agents are told is not for
-// agents to say.
+// keptFolders are the folders that only people may write, because agents must
+// not change the instructions of agents.
 func keptFolders(c *config.Settings, p config.Project) []string {
 	return append(p.SkillFolders(c.Skills), filepath.Join(p.Root, ".parley"))
 }
