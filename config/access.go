@@ -12,14 +12,14 @@ import (
 	"parley/port"
 )
 
-// Signing is what tokens are made and known by.
+// Signing contains the settings with which tokens are signed and verified.
 type Signing struct {
 	JWTSecret   Secret `name:"jwt-secret" var:"PARLEY_JWT_SECRET" placeholder:"TEXT" group:"Access" help:"With --auth jwt: HS256 secret that signs tokens, at least 32 bytes. Prefer the variable: other users of the machine can see flags."`
 	JWTIssuer   string `name:"jwt-issuer" var:"PARLEY_JWT_ISSUER" default:"parley" group:"Access" help:"Issuer (iss) of tokens."`
 	JWTAudience string `name:"jwt-audience" var:"PARLEY_JWT_AUDIENCE" placeholder:"TEXT" group:"Access" help:"Audience (aud) of tokens (default: not checked)."`
 }
 
-// Access is who may come in, from where and how often.
+// Access contains the settings for authentication, origins and rate limits.
 type Access struct {
 	Auth string `var:"PARLEY_AUTH" default:"local" group:"Access" help:"Authentication. local: every user of this machine, without a credential; jwt: callers with a token."`
 	Signing
@@ -34,7 +34,7 @@ type Access struct {
 	MaxConnections     int     `var:"PARLEY_MAX_CONNECTIONS" default:"10000" group:"Limits" help:"Maximum number of open connections."`
 }
 
-// Limits are how often people may come, as given or else by mode.
+// Limits returns the rate limits: those that were given, or else those of the mode.
 func (a *Access) Limits() (connections, messages, reconnections port.Rate) {
 	pick := func(l Limit, n int) port.Rate {
 		if l.Given || a.Auth == "local" {
@@ -45,7 +45,7 @@ func (a *Access) Limits() (connections, messages, reconnections port.Rate) {
 	return pick(a.LimitConnections, 10), pick(a.LimitMessages, 60), pick(a.LimitReconnections, 5)
 }
 
-// A Limit is a rate, and whether anybody gave one.
+// A Limit is a rate, and whether it was given.
 type Limit struct {
 	port.Rate
 	Given bool
@@ -56,7 +56,7 @@ func (l *Limit) UnmarshalText(text []byte) error {
 	return l.Rate.UnmarshalText(text)
 }
 
-// Origins are those of web pages, exactly as browsers write them.
+// Origins are the origins of web pages, exactly as browsers write them.
 type Origins []string
 
 func (o *Origins) UnmarshalText(text []byte) error {
@@ -69,8 +69,8 @@ func (o *Origins) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// checkOrigin demands the one way in which browsers write an origin: compared
-// letter by letter, any other would never be met.
+// checkOrigin accepts only the form in which browsers write an origin. Origins
+// are compared letter by letter, so any other form would never match.
 func checkOrigin(origin string) error {
 	if strings.Contains(origin, "*") {
 		return fmt.Errorf("%q would let in pages that nobody has named; name each origin", origin)
@@ -87,7 +87,7 @@ func checkOrigin(origin string) error {
 	return nil
 }
 
-// Proxies are blocks of addresses; an address stands for itself.
+// Proxies are blocks of addresses. A single address is a block of one.
 type Proxies []netip.Prefix
 
 func (p *Proxies) UnmarshalText(text []byte) error {
@@ -114,8 +114,7 @@ func commas(text []byte) []string {
 	return strings.FieldsFunc(string(text), func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// validateAccess never repeats the secret, nor the URL, which may hold a
-// password.
+// validateAccess never repeats a secret, nor a URL, which may hold a password.
 func (a *Access) validateAccess() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -157,14 +156,14 @@ func safeURL(text string) bool {
 		loopback(u.Hostname()))
 }
 
-// loopback reports whether a host can be reached from this machine only.
+// loopback reports whether a host is only reachable from this machine.
 func loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// validateReach keeps local mode, in which whoever can connect may do
-// everything, on this machine.
+// validateReach allows local mode only on loopback addresses, because every
+// client then has all rights.
 func (a *Access) validateReach(listen string) error {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil || a.Auth != "local" || loopback(host) {

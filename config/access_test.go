@@ -51,8 +51,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestOriginsCanBeRepeated: the flag, its older name, and both variables are one
-// setting.
+// TestOriginsCanBeRepeated checks that the flag, its older name and both variables
+// are one setting.
 func TestOriginsCanBeRepeated(t *testing.T) {
 	inDir(t, map[string]string{"old.yaml": "allowed-origins: http://f.example\n"})
 	for _, c := range []struct {
@@ -113,7 +113,8 @@ func TestOriginsAreWrittenAsBrowsersDo(t *testing.T) {
 	}
 }
 
-// A secret is in no help, no error, and nothing that prints a configuration.
+// TestSecretsDoNotShow checks that no help text, no error and no printed
+// configuration contains a secret.
 func TestSecretsDoNotShow(t *testing.T) {
 	inDir(t, nil)
 	env := map[string]string{"PARLEY_AUTH": "jwt", "PARLEY_JWT_SECRET": jwtSecret}

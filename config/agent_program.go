@@ -9,13 +9,12 @@ import (
 	"parley"
 )
 
-// Agents that are programs: runtime acp, with a command and the names of variables
-// that the program is given.
+// Agents that are programs have runtime acp, a command, and the names of variables
+// that the program gets.
 
 const maxProgramWords = 256
 
-// place says where an agent runs, if that is elsewhere: at an address, or in a
-// program of its own.
+// place reads where a remote agent runs: at an address, or as a program.
 func (f *frontMatter) place(doc document, agent *parley.Agent) error {
 	bad := func(key, format string, args ...any) error { return at(doc.path, doc.line(key), format, args...) }
 	switch {
@@ -44,7 +43,8 @@ func (f *frontMatter) place(doc document, agent *parley.Agent) error {
 	return nil
 }
 
-// program says what is wrong with the command and the variables of a program.
+// program reports a mistake in the command or the variables of a program, and its
+// key.
 func (f *frontMatter) program() (key string, err error) {
 	switch {
 	case len(f.Command) > maxProgramWords:
@@ -72,8 +72,8 @@ func (f *frontMatter) program() (key string, err error) {
 	return "", nil
 }
 
-// CheckProgram refuses the program of an agent that other agents could replace: it
-// runs without a sandbox.
+// CheckProgram rejects an agent whose program other agents could replace, because
+// it runs without a sandbox.
 func (s *Settings) CheckProgram(agent parley.Agent) error {
 	if len(agent.Command) == 0 {
 		return nil
@@ -85,8 +85,8 @@ func (s *Settings) CheckProgram(agent parley.Agent) error {
 	return nil
 }
 
-// ProgramSecrets are the values of variables that programs of agents are given and
-// whose names say that they are secret.
+// ProgramSecrets returns the values of variables that programs of agents get, if
+// the name sounds like that of a secret.
 func ProgramSecrets(agents []parley.Agent, env Lookup) (list []string) {
 	for _, a := range agents {
 		for _, name := range a.Env {

@@ -12,7 +12,7 @@ import (
 	"parley/workspace"
 )
 
-// A definition is an agent and where it comes from.
+// A definition is an agent and its place in a file.
 type definition struct {
 	path    string
 	lines   map[string]int // by key
@@ -20,9 +20,8 @@ type definition struct {
 	ignored []string
 }
 
-// frontMatter has every documented key, so that files written for a later
-// release are read by this one, if they mean the same there. Keys of which that
-// cannot be said are refused by place.
+// frontMatter has every documented key. Other keys are errors, and place
+// rejects keys that do not fit the runtime.
 type frontMatter struct {
 	Name        string   `yaml:"name"`
 	Description string   `yaml:"description"`
@@ -62,12 +61,11 @@ type frontMatter struct {
 	Webhook *webhookFile `yaml:"webhook"`
 }
 
-// ofTheLoop are keys that say how Parley runs an agent: to one that runs elsewhere
-// they mean nothing. Its model is for what is done about it here, and the approval
-// of a program for what the server does for it.
+// ofTheLoop are keys that have no effect on a remote agent, because Parley does not
+// run it. approval has an effect if the agent is a program.
 var ofTheLoop = []string{"approval", "delegates", "fallback_models"}
 
-// readAgent reads a file of a folder. The path is for messages.
+// readAgent reads an agent's file in a folder. The path is used in messages.
 func readAgent(folder *workspace.Dir, name, path string) (definition, error) {
 	f, _, err := folder.Open(name)
 	if err != nil {
@@ -160,7 +158,7 @@ func parseAgent(path, text string) (definition, error) {
 		err = at(path, doc.line("trust"), "%v", parley.CheckTrust(f.Trust))
 	case badAddress(agent.Address) != nil:
 		err = at(path, doc.line("address"), "%s", badAddress(agent.Address))
-	case parley.IsBlank(agent.Instructions) && !agent.Elsewhere(): // elsewhere it may have its own
+	case parley.IsBlank(agent.Instructions) && !agent.Elsewhere(): // a remote agent may have its own
 		err = at(path, end, "the instructions are missing; they follow this line")
 	}
 	for _, e := range doc.entries {
@@ -181,11 +179,11 @@ func badAddress(address string) error {
 	return err
 }
 
-// splitFrontMatter parts a file at its two lines of dashes, and says on which
-// line the second one is. The front begins with an empty line in place of the
-// first, so that lines have the same numbers in it as in the file. A file
-// without front matter is refused: if its first line were mistyped, what
-// follows would be read as instructions and its limits would be lost.
+// splitFrontMatter splits a file at its two lines of dashes. end is the line
+// number of the second one. The front begins with an empty line in place of the
+// first one, so that it has the same line numbers as the file. A file without
+// front matter is an error: after a typing error in the first line, the keys
+// would be read as instructions and the limits would be lost.
 func splitFrontMatter(path, text string) (front, body string, end int, err error) {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	lines := strings.SplitAfter(text, "\n")
@@ -202,7 +200,7 @@ func splitFrontMatter(path, text string) (front, body string, end int, err error
 		"three dashes")
 }
 
-// twice is the first name that is in a list twice.
+// twice returns the first name that occurs twice in a list.
 func twice(names []string) string {
 	for i, name := range names {
 		if slices.Contains(names[:i], name) {

@@ -16,30 +16,31 @@ import (
 	"parley/workspace"
 )
 
-// Agents are the agents defined by the Markdown files of a folder. They belong
-// to one tenant; every other tenant has none. It implements port.Agents; its
-// methods may be called concurrently, Reload by one goroutine at a time.
+// Agents are the agents that the Markdown files of a folder define. They belong
+// to one tenant; other tenants have none. Agents implements port.Agents. Its
+// methods may be called concurrently, except that only one goroutine may call
+// Reload at a time.
 type Agents struct {
 	files   *workspace.Workspace
 	dir     string
 	tenant  parley.TenantID
-	check   AgentCheck // nil: a file that can be read is good
+	check   AgentCheck // nil: every readable file is accepted
 	current atomic.Pointer[[]definition]
 	wrong   atomic.Pointer[[]port.AgentProblem]
 }
 
-// An AgentCheck rejects an agent that this server cannot serve, and names the key
-// of the agent's file that the error is about.
+// An AgentCheck rejects an agent that this server cannot run. key is the key of the
+// agent's file that the error is about.
 type AgentCheck func(parley.Agent) (key string, err error)
 
 var _ port.Agents = (*Agents)(nil)
 
-// BuiltIn serves while no file defines an agent.
+// BuiltIn is the agent of a server without agent files.
 var BuiltIn = parley.Agent{
 	Name:        "helpful-assistant",
 	Description: "answers questions and works on the files of the workspace",
 	Tools:       []string{"*"},
-	Autonomy:    parley.Autonomy{Enabled: true}, // where the server allows it
+	Autonomy:    parley.Autonomy{Enabled: true}, // if the server enables autonomy
 	Instructions: `You are a helpful assistant who works in a person's project folder.
 
 Look before you answer: read the files a question is about rather than guess at them. Do what was asked and no more; when
@@ -47,10 +48,10 @@ it is unclear what is wanted, ask. Say plainly what you did, what you did not do
 have to allow what you want to do; if they refuse, respect it and look for another way.`,
 }
 
-// LoadAgents reads the *.md files of a folder, in order of their names; the
-// first one's agent is the default. A folder that is missing or has no such
-// file yields BuiltIn. Any file that is wrong, or fails the check, is an error that
-// names the line; in the workspace, symbolic links are.
+// LoadAgents reads the *.md files of a folder in order of their names. The first
+// agent is the default. If the folder is missing or has no such file, the only
+// agent is BuiltIn. A file that is wrong or fails the check is an error that names
+// the line. In the workspace, a symbolic link is an error, too.
 func LoadAgents(files *workspace.Workspace, dir string, tenant parley.TenantID, check AgentCheck) (*Agents, error) {
 	a := &Agents{files: files, dir: dir, tenant: tenant, check: check}
 	defs, _, err := a.read(nil)
@@ -61,9 +62,9 @@ func LoadAgents(files *workspace.Workspace, dir string, tenant parley.TenantID, 
 	return a, nil
 }
 
-// Reload reads the folder again. A file that is wrong now keeps the definition
-// it had, if it had one; all others take effect. The error says what is wrong
-// with each.
+// Reload reads the folder again. A file with a mistake keeps its last
+// definition, if it had one; all other files take effect. The error describes
+// every mistake.
 func (a *Agents) Reload() error {
 	defs, wrong, err := a.read(*a.current.Load())
 	a.current.Store(&defs)
@@ -71,7 +72,7 @@ func (a *Agents) Reload() error {
 	return err
 }
 
-// Problems says what is wrong with files, since they were last read.
+// Problems returns the mistakes that the last Reload found.
 func (a *Agents) Problems(tenant parley.TenantID) []port.AgentProblem {
 	if wrong := a.wrong.Load(); wrong != nil && tenant == a.tenant {
 		return *wrong
@@ -79,8 +80,8 @@ func (a *Agents) Problems(tenant parley.TenantID) []port.AgentProblem {
 	return nil
 }
 
-// Agent finds an agent by name; an empty name is the default's. CodeNotFound:
-// the tenant has none of that name.
+// Agent finds an agent by name. An empty name means the default agent. If the
+// tenant has no such agent, the error has CodeNotFound.
 func (a *Agents) Agent(tenant parley.TenantID, name string) (parley.Agent, error) {
 	agents := a.List(tenant)
 	if len(agents) == 0 {
@@ -122,8 +123,8 @@ func (a *Agents) List(tenant parley.TenantID) []parley.Agent {
 	return agents
 }
 
-// Ignored says what the files ask for that has no effect in this release, one
-// line for each key.
+// Ignored lists the keys in files that have no effect on their agent, one line
+// for each key.
 func (a *Agents) Ignored() []string {
 	var lines []string
 	for _, def := range *a.current.Load() {
@@ -132,7 +133,7 @@ func (a *Agents) Ignored() []string {
 	return lines
 }
 
-// read reads the folder. last is what its files meant the last time.
+// read reads the folder. last are the definitions of the previous read.
 func (a *Agents) read(last []definition) ([]definition, []port.AgentProblem, error) {
 	folder, err := a.files.Load(a.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -163,7 +164,7 @@ func (a *Agents) read(last []definition) ([]definition, []port.AgentProblem, err
 		}
 		if err != nil {
 			errs = append(errs, err)
-			// Where the folder is concerns nobody who is told.
+			// Clients need not know where the folder is.
 			problem := port.AgentProblem{Text: strings.ReplaceAll(err.Error(), a.dir+string(filepath.Separator), "")}
 			wrong = append(wrong, problem)
 			i := slices.IndexFunc(last, func(d definition) bool { return d.path == path })
@@ -186,7 +187,7 @@ func agentFiles(folder *workspace.Dir) (names []string, err error) {
 		return nil, fmt.Errorf("the folder of agents has more than %d files", maxAgentFiles)
 	}
 	for _, e := range entries {
-		// Editors keep their locks and backups under names with a dot.
+		// Editors give their lock and backup files names that begin with a dot.
 		if name := e.Name(); filepath.Ext(name) == ".md" && name[0] != '.' && !e.IsDir() {
 			names = append(names, name)
 		}

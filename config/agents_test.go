@@ -16,7 +16,7 @@ import (
 
 const tenant = parley.TenantID("acme")
 
-// anywhere is a workspace that the folders of a test are not in.
+// anywhere is a workspace that does not contain the folders of a test.
 func anywhere(t *testing.T) *workspace.Workspace {
 	t.Helper()
 	files, err := workspace.Open(t.TempDir(), workspace.Rules{})
@@ -26,7 +26,8 @@ func anywhere(t *testing.T) *workspace.Workspace {
 	return files
 }
 
-// folder writes agents' files; a text is the front matter, "|", the rest.
+// folder writes files of agents. A text consists of the front matter, "|" and the
+// rest.
 func folder(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -132,7 +133,7 @@ func TestBuiltInAgent(t *testing.T) {
 	}
 }
 
-// TestEveryKeyHasAnEffect: none of the documented ones is passed over.
+// TestEveryKeyHasAnEffect checks that no documented key is ignored.
 func TestEveryKeyHasAnEffect(t *testing.T) {
 	dir := folder(t, map[string]string{"a.md": `description: says everything
 delegates: [b]
@@ -151,7 +152,7 @@ runtime: loop
 	}
 }
 
-// TestAgentsElsewhere: one that runs elsewhere may have its own instructions.
+// TestAgentsElsewhere checks that a remote agent may have its own instructions.
 func TestAgentsElsewhere(t *testing.T) {
 	dir := folder(t, map[string]string{"a.md": "runtime: frames\naddress: tcp://[::1]:9100\ntools: " +
 		"[search]\napproval: suggest\n|", "b.md": "runtime: frames\naddress: unix:///run/b.sock\n|Help."})
@@ -172,7 +173,8 @@ func TestAgentsElsewhere(t *testing.T) {
 	}
 }
 
-// TestProgramsOfAgents: an agent may be a program, which other agents cannot replace.
+// TestProgramsOfAgents checks that an agent can be a program, if other agents
+// cannot replace it.
 func TestProgramsOfAgents(t *testing.T) {
 	dir := folder(t, map[string]string{"a.md": "runtime: acp\ncommand: [node, /opt/agent.mjs]\nenv: [HOME, API_KEY]\n" +
 		"approval: auto-edit\ndelegates: [b]\n|"})
@@ -298,8 +300,8 @@ func TestAgentsAreNamedOnce(t *testing.T) {
 	}
 }
 
-// TestACheckNamesTheLineOfItsKey: the line of the key that the check is about, and
-// the first line if the file does not have that key.
+// TestACheckNamesTheLineOfItsKey checks that an error of a check names the line of
+// its key, or the first line if the file does not have the key.
 func TestACheckNamesTheLineOfItsKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.md")
 	write(t, path, "---\ntools: ['*']\ndescription: x\ntrust: [workspace]\n---\nA.")
@@ -333,7 +335,7 @@ func TestReload(t *testing.T) {
 	writeAgent(t, dir, "a.md", "|A, better.")
 	writeAgent(t, dir, "b.md", "approval: never\n|B, worse.")
 	writeAgent(t, dir, "c.md", "approval: never\n|C.")
-	reload("c.md:2: approval", "a b") // b is what it was, c never was anything
+	reload("c.md:2: approval", "a b") // b keeps its definition, c never had one
 	if instructions("a") != "A, better." || instructions("b") != "B." {
 		t.Errorf("a is %q, b is %q", instructions("a"), instructions("b"))
 	}
@@ -344,7 +346,7 @@ func TestReload(t *testing.T) {
 
 	writeAgent(t, dir, "a.md", "name: b\n|A.")
 	writeAgent(t, dir, "b.md", "|B.")
-	reload("b.md:1: the name b is taken by a.md", "b c") // what b was is taken too
+	reload("b.md:1: the name b is taken by a.md", "b c") // the name of b's kept definition is also in use
 	if instructions("b") != "A." {
 		t.Errorf("b is %q", instructions("b"))
 	}

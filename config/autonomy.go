@@ -7,15 +7,15 @@ import (
 	"parley"
 )
 
-// Autonomy is what agents may do unasked, at most; each of them has to want it
-// too. The variables without a prefix are the document's.
+// Autonomy limits the autonomy of all agents. Each agent must enable it in its
+// file, too. The variables without a prefix are those of the specification.
 type Autonomy struct {
 	AutonomyEnabled        bool  `name:"autonomy-enabled" var:"PARLEY_AUTONOMY_ENABLED,AUTONOMY_ENABLED" default:"false" help:"Let agents with autonomy enabled send messages on their own."`
 	AutonomyMaxConsecutive int   `name:"autonomy-max-consecutive" var:"PARLEY_AUTONOMY_MAX_CONSECUTIVE,AUTONOMY_MAX_CONSECUTIVE" default:"3" placeholder:"N" help:"Maximum number of autonomous messages in a session between two messages of a person (default: 3)."`
 	AutonomyCooldownMS     int64 `name:"autonomy-cooldown-ms" var:"PARLEY_AUTONOMY_COOLDOWN_MS,AUTONOMY_COOLDOWN_MS" default:"15000" placeholder:"MS" help:"Minimum time between two autonomous messages of a session, in milliseconds (default: 15000)."`
 }
 
-// Most is the most that any agent may do.
+// Most returns the upper limits for every agent.
 func (a Autonomy) Most() parley.Autonomy {
 	return parley.Autonomy{Enabled: a.AutonomyEnabled, MaxConsecutive: a.AutonomyMaxConsecutive,
 		CooldownMS: a.AutonomyCooldownMS, MaxFollowUps: parley.MaxFollowUps}
@@ -35,7 +35,7 @@ func (a Autonomy) validateAutonomy() error {
 	return errors.Join(errs...)
 }
 
-// autonomy reads what a file says of its agent.
+// autonomy reads the autonomy of an agent from its file.
 func (f *frontMatter) autonomy(doc document) (parley.Autonomy, error) {
 	y := f.Autonomy
 	a := parley.Autonomy{Enabled: y.Enabled, MaxConsecutive: int(y.MaxConsecutive), CooldownMS: y.CooldownMS,

@@ -8,17 +8,17 @@ import (
 	"runtime"
 )
 
-// What the server's safety rests on, its key above all, should not lie where
-// agents write. So the data folder is by default outside every project: one per
+// Agents must not be able to write the data folder, above all the server's key
+// in it. So the default data folder is outside every project: one for each
 // working folder, in the state folder of the user.
 
-// defaultData is the data folder of a server that is started in a working folder
-// without --data. A folder var there that already holds the data of a server goes
-// on being used, unless there is one in the state folder: an agent could have
-// made var, but nothing in the state folder.
+// defaultData returns the data folder of a server that is started in a working
+// folder without --data. If the working folder has a folder var with data of a
+// server, that one is used, unless the state folder has one: an agent could have
+// created var, but nothing in the state folder.
 func defaultData(env Lookup, working string) string {
 	if real, err := filepath.EvalSymlinks(working); err == nil {
-		working = real // one folder has one data folder, whatever it is called
+		working = real // a working folder has one data folder, also when reached through a link
 	}
 	old := filepath.Join(working, "var")
 	state, ok := stateFolder(env)
@@ -33,8 +33,9 @@ func defaultData(env Lookup, working string) string {
 	return folder
 }
 
-// UnusedData is the folder var of the working folder, if it holds the data of a
-// server and the server uses its default folder all the same; empty: it does not.
+// UnusedData returns the folder var of the working folder, if it holds data of a
+// server and the server uses its default folder nevertheless. Otherwise it is
+// empty.
 func UnusedData(env Lookup, data string) string {
 	working, err := os.Getwd()
 	if err != nil {
@@ -46,8 +47,8 @@ func UnusedData(env Lookup, data string) string {
 	return ""
 }
 
-// DataFolders are data folders of this user that servers may use: the one that is
-// given first, and all in the state folder.
+// DataFolders returns the data folders that servers of this user may use: the given
+// one, and all in the state folder.
 func DataFolders(env Lookup, data string) []string {
 	folders := []string{data}
 	if state, ok := stateFolder(env); ok {
@@ -66,8 +67,8 @@ func holdsData(folder string) bool {
 	return false
 }
 
-// stateFolder is where programs of the user keep what is neither a document nor
-// a setting.
+// stateFolder returns the folder for the state of the user's programs: data
+// that is neither a document nor a setting.
 func stateFolder(env Lookup) (string, bool) {
 	get := func(name string) string {
 		value, _ := env(name)
@@ -92,9 +93,9 @@ func stateFolder(env Lookup) (string, bool) {
 	}
 }
 
-// ReserveData makes the default data folder of a server that was given another
-// with --data, if agents can write to the working folder: they could otherwise
-// make a folder var there, which a later server without --data would use.
+// ReserveData creates the default data folder if a server has another one with
+// --data and agents can write to the working folder. Otherwise an agent could
+// create a folder var there, which a later server without --data would use.
 func ReserveData(env Lookup, workspace string) error {
 	working, err := os.Getwd()
 	if err == nil {

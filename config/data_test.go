@@ -57,8 +57,8 @@ func TestDefaultDataFolder(t *testing.T) {
 		}
 	}
 
-	// A var of the project's own is not the server's; one that a server has
-	// used is, until there is data in the state folder.
+	// A folder var of the project is not a data folder. One that a server has
+	// used is, until the state folder has one.
 	mkdir(project + "/var")
 	if got := defaultData(env("HOME", home), project); got != usual {
 		t.Errorf("somebody else's var: %s", got)
@@ -75,8 +75,9 @@ func TestDefaultDataFolder(t *testing.T) {
 	}
 }
 
-// A server with --data in a folder that agents write to keeps them from making
-// the data folder of the next one.
+// TestTheDefaultDataFolderIsReserved: a server with --data, in a folder that
+// agents can write, prevents agents from creating the data folder of a later
+// server.
 func TestTheDefaultDataFolderIsReserved(t *testing.T) {
 	project, home := t.TempDir(), t.TempDir()
 	t.Chdir(project)
@@ -101,7 +102,8 @@ func TestTheDefaultDataFolderIsReserved(t *testing.T) {
 	}
 }
 
-// Two data folders are told apart: the one that is not used is named.
+// TestASecondDataFolderIsNamed checks that UnusedData returns the data folder that
+// the server does not use.
 func TestASecondDataFolderIsNamed(t *testing.T) {
 	project, home := t.TempDir(), t.TempDir()
 	t.Chdir(project)

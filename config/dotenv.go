@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// readDotenv reads a file of variables; a missing file has none. What it finds
-// stays out of the process's environment, and so out of every child process.
+// readDotenv reads a file of variables. A missing file has no variables. They
+// are not added to the environment of the process, so child processes do not
+// get them.
 func readDotenv(path string) (Lookup, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -28,7 +29,8 @@ var (
 	trailingComment = regexp.MustCompile(`\s+#.*$`)
 )
 
-// parseDotenv reads lines of these forms; of two with one key, the last counts.
+// parseDotenv reads lines of these forms. Of two lines with the same key, the last
+// one counts.
 //
 //	# comment
 //	KEY=as it stands      # comment, after a space
@@ -36,8 +38,8 @@ var (
 //	KEY="with \n \r \t \" \\ \$"
 //	export KEY=value
 //
-// Nothing is expanded and no value goes over a line. Errors name the line and
-// never show it: these files hold keys.
+// Variables in values are not expanded, and a value cannot span several lines.
+// Errors contain the line number and never the line, because these files hold keys.
 func parseDotenv(path, text string) (map[string]string, error) {
 	values := map[string]string{}
 	number := 0

@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// Files of --config: *.good.yaml are accepted, *.bad.yaml begin with a comment
-// that is the error. DIR stands for the working directory of the test, FILE for
-// the file itself; DIR holds a folder workspace and a file taken.
+// TestFiles reads files for --config: *.good.yaml are accepted, and *.bad.yaml
+// begin with a comment that contains the error. In it, DIR stands for the
+// working directory of the test and FILE for the file itself. DIR holds a
+// folder workspace and a file taken.
 func TestFiles(t *testing.T) {
 	good, bad := glob(t, "*.good.yaml"), glob(t, "*.bad.yaml")
 	dir := inDir(t, map[string]string{"workspace/README.md": "", "taken": ""})

@@ -10,8 +10,8 @@ import (
 	"parley/port"
 )
 
-// IdlePrompts limits how often agents are prompted that are idle during a mission.
-// With AUTONOMY_ENABLED only.
+// IdlePrompts limits how often agents are prompted while they are idle during a
+// mission. It needs AUTONOMY_ENABLED.
 type IdlePrompts struct {
 	IdlePromptInterval time.Duration `name:"idle-prompt-interval" var:"PARLEY_IDLE_PROMPT_INTERVAL" default:"30s" help:"Minimum time that an agent is idle during a mission before it is prompted. It overrides shorter intervals of agents."`
 	IdlePromptMax      int           `name:"idle-prompt-max" var:"PARLEY_IDLE_PROMPT_MAX" default:"10" placeholder:"N" help:"Maximum number of idle prompts of an agent in a mission between two messages of a person (default: 10)."`
@@ -33,7 +33,7 @@ func (i IdlePrompts) validateIdle() error {
 	return errors.Join(errs...)
 }
 
-// idle reads what a file says of its agent when it is idle.
+// idle reads the idle prompt and its interval from an agent's file.
 func (f *frontMatter) idle(doc document) (prompt string, seconds int64, err error) {
 	prompt = strings.TrimSpace(f.IdlePrompt)
 	if len(prompt) > parley.MaxIdlePrompt {

@@ -10,8 +10,8 @@ import (
 	"parley/workspace/workspacetest"
 )
 
-// inside is a workspace with agents and skills, and other files that look like
-// some.
+// inside creates a workspace with agents and skills, and with other files in
+// the same formats.
 func inside(t *testing.T) (root string, files *workspace.Workspace) {
 	t.Helper()
 	root = t.TempDir()
@@ -31,7 +31,8 @@ func inside(t *testing.T) (root string, files *workspace.Workspace) {
 	return root, files
 }
 
-// TestLinksAreNotLoaded: an agent could have made them. Each is told as a problem.
+// TestLinksAreNotLoaded checks that symbolic links are not loaded and are reported
+// as problems, because an agent could have created them.
 func TestLinksAreNotLoaded(t *testing.T) {
 	root, files := inside(t)
 	in := func(name string) string { return filepath.Join(root, name) }
@@ -72,8 +73,8 @@ func TestLinksAreNotLoaded(t *testing.T) {
 	}
 }
 
-// TestFoldersOfLinksOutside: outside the workspace, a folder may be made of links
-// into itself, as Kubernetes delivers files.
+// TestFoldersOfLinksOutside checks that a folder outside the workspace may contain
+// links to files in itself, as Kubernetes delivers files.
 func TestFoldersOfLinksOutside(t *testing.T) {
 	root, files := inside(t)
 	dir := t.TempDir()
@@ -96,7 +97,7 @@ func TestFoldersOfLinksOutside(t *testing.T) {
 }
 
 // TestLoadingWhileFoldersAreSwapped: while folders of skills and agents are
-// exchanged with links, nothing behind the links takes effect.
+// swapped with links, no file behind the links takes effect.
 func TestLoadingWhileFoldersAreSwapped(t *testing.T) {
 	root, files := inside(t)
 	in := func(name string) string { return filepath.Join(root, name) }

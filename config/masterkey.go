@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// masterKey is the form of a master key.
+// masterKey matches a master key.
 var masterKey = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
 
-// MasterKeys are the keys that stored secrets are encrypted with, the current one
-// first; none: secrets are not encrypted by a key from outside.
+// MasterKeys returns the keys that encrypt stored secrets, the current one first.
+// If there are none, stored secrets are not encrypted with a master key.
 func (s *Store) MasterKeys() (keys []string, err error) {
 	text, from := string(s.MasterKey), "--master-key"
 	if s.MasterKeyFile != "" {

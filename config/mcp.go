@@ -17,23 +17,23 @@ import (
 	"parley"
 )
 
-// A ToolServer is a server of the Model Context Protocol, as the file of
-// --config describes it under mcp.servers: a command or an address.
+// A ToolServer is an MCP server with a command or an address, as mcp.servers in
+// the file of --config describes it.
 type ToolServer struct {
 	Name     string
-	Tenants  []parley.TenantID // that may use it; nil: the default tenant alone
+	Tenants  []parley.TenantID // tenants that may use it; nil: only the default tenant
 	Everyone bool              // every tenant may use it
 	Trust    bool
 	Timeout  time.Duration // zero: the default
-	Idle     time.Duration // likewise
+	Idle     time.Duration // zero: the default
 
 	Command     []string
 	Env         []Variable
-	Missing     []string // names of variables that it wants and that are not set
-	Writes      bool     // to the workspace
-	Read, Write []string // folders; absolute
+	Missing     []string // names of its variables that are not set
+	Writes      bool     // may write to the workspace
+	Read, Write []string // absolute paths of folders
 	Network     bool
-	Bare        bool // without a sandbox
+	Bare        bool // runs without a sandbox
 
 	URL     SecretURL
 	Headers map[string]Secret
@@ -46,11 +46,10 @@ var (
 
 const maxToolServers = 32
 
-// toolServers are those of one file; a command that has no use for them leaves
-// them alone.
+// toolServers are the MCP servers of a file. Some commands ignore them.
 type toolServers []ToolServer
 
-// serverFile is how one stands in the file.
+// serverFile is an MCP server in the file.
 type serverFile struct {
 	Command    []string          `yaml:"command"`
 	Env        []string          `yaml:"env"`
@@ -91,7 +90,7 @@ func readToolServers(doc document, env Lookup) (toolServers, error) {
 			len(file.Servers), maxToolServers)
 	}
 	var list toolServers
-	for _, name := range slices.Sorted(maps.Keys(file.Servers)) { // which error is told must not be a matter of chance
+	for _, name := range slices.Sorted(maps.Keys(file.Servers)) { // sorted, so that the first error is always the same
 		s, key, err := file.Servers[name].read(name, env)
 		if err != nil {
 			where := "mcp.servers." + name
@@ -110,7 +109,7 @@ func readToolServers(doc document, env Lookup) (toolServers, error) {
 	return list, nil
 }
 
-// read makes sense of one, or says which key does not.
+// read checks a server and converts it. key is the key that an error is about.
 func (f serverFile) read(name string, env Lookup) (s ToolServer, key string, err error) {
 	s = ToolServer{Name: name, Trust: f.Trust, Command: f.Command, Network: f.Network,
 		URL: SecretURL(f.URL), Writes: f.Workspace == "write", Bare: f.Sandbox != nil && !*f.Sandbox}
@@ -194,7 +193,7 @@ func (s *ToolServer) readCommand(f serverFile, env Lookup) (key string, err erro
 }
 
 func (s *ToolServer) readHeaders(f serverFile, env Lookup) (key string, err error) {
-	u, err := url.Parse(f.URL) // is not repeated: it may hold a password
+	u, err := url.Parse(f.URL) // not repeated, because it may hold a password
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return "url", fmt.Errorf("this is not the address of a server; write it like https://host/mcp")
@@ -239,7 +238,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// duration reads one within bounds; empty: zero.
+// duration parses a duration between two limits. An empty text is zero.
 func duration(text string, least, most time.Duration) (time.Duration, error) {
 	if text == "" {
 		return 0, nil

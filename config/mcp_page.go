@@ -10,8 +10,8 @@ import (
 	"parley/port"
 )
 
-// PageServer makes sense of an MCP server that was set up in the console, by the rules for those of the file. Its
-// secrets are values, not names of variables.
+// PageServer checks and converts an MCP server that was set up in the console, by the rules for servers in the file.
+// Its secrets are values instead of names of variables.
 func PageServer(name string, p port.ServerSetup) (s ToolServer, err error) {
 	values := map[string]string{}
 	f := serverFile{Command: append([]string(nil), p.Command...), URL: p.URL, Read: p.Read, Network: p.Network}
@@ -43,7 +43,7 @@ func PageServer(name string, p port.ServerSetup) (s ToolServer, err error) {
 	}
 	s, key, err := f.read(name, func(name string) (string, bool) { value, ok := values[name]; return value, ok })
 	if err != nil && key != "" {
-		// The page has headers, and no variables of the server.
+		// The page has a field for headers, and none for headers_env.
 		err = errors.New(strings.ReplaceAll(fmt.Sprintf("%s: %s", key, err), "headers_env", "headers"))
 	}
 	return s, err

@@ -7,7 +7,8 @@ import (
 	"parley/port"
 )
 
-// TestPageServerErrors name what the page has: headers and variables, not keys of the configuration file.
+// TestPageServerErrors checks that errors use the words of the page, headers and variables, instead of keys of the
+// configuration file.
 func TestPageServerErrors(t *testing.T) {
 	const url = "https://x.example/mcp"
 	for want, p := range map[string]port.ServerSetup{

@@ -12,9 +12,10 @@ import (
 	"parley"
 )
 
-// CheckToolServers says which servers must not be started as they are configured:
-// those whose program an agent could replace although it is trusted with more than
-// an agent is, and those that would show the workspace to another tenant.
+// CheckToolServers rejects MCP servers that must not be started as configured. A
+// server is rejected if agents could replace its program and it has more rights
+// than an agent. It is also rejected if it would show the workspace to another
+// tenant.
 func (s *Settings) CheckToolServers() error {
 	var problems []error
 	for _, server := range s.ToolServers {
@@ -25,7 +26,7 @@ func (s *Settings) CheckToolServers() error {
 	return errors.Join(problems...)
 }
 
-// CheckToolServer says what is wrong with one, and with which of its keys.
+// CheckToolServer reports a mistake in an MCP server, and its key.
 func (s *Settings) CheckToolServer(t ToolServer) (key string, err error) {
 	if t.URL != "" {
 		return "", nil
@@ -36,12 +37,13 @@ func (s *Settings) CheckToolServer(t ToolServer) (key string, err error) {
 	return "command", s.checkPlace(t)
 }
 
-// others reports whether tenants besides one may use it.
+// others reports whether tenants other than home may use the server.
 func (t ToolServer) others(home parley.TenantID) bool {
 	return t.Everyone || slices.ContainsFunc(t.Tenants, func(tenant parley.TenantID) bool { return tenant != home })
 }
 
-// checkReach keeps the workspace from processes that serve other tenants.
+// checkReach rejects servers for other tenants whose processes could reach a
+// project.
 func (s *Settings) checkReach(t ToolServer) (key string, err error) {
 	if !t.others(s.DefaultTenant) {
 		return "", nil
@@ -68,8 +70,8 @@ func (s *Settings) checkReach(t ToolServer) (key string, err error) {
 	return "", nil
 }
 
-// checkPlace refuses a program that agents could replace, if it is given secrets,
-// runs without a sandbox, or works for another tenant.
+// checkPlace rejects a program that agents could replace, if it gets secrets, runs
+// without a sandbox, or works for another tenant.
 func (s *Settings) checkPlace(t ToolServer) error {
 	var why string
 	given := slices.Clone(t.Missing)
@@ -103,9 +105,9 @@ func (s *Settings) checkPlace(t ToolServer) error {
 		where, why, t.Name)
 }
 
-// replaceable says which word of a command leads into which folder that agents can
-// write to; empty: none does. The path is where programs are looked for; nil: the
-// sandbox's own.
+// replaceable returns the word of a command that leads into a folder that agents
+// can write to, with that folder. It is empty if there is none. path are the
+// folders in which programs are searched; nil means the sandbox's own.
 func (s *Settings) replaceable(command, path []string) string {
 	c := code{path: path}
 	for _, p := range s.Projects {
@@ -133,13 +135,13 @@ func (s *Settings) replaceable(command, path []string) string {
 	return fmt.Sprintf("%s leads into %s (%s)", word, folder, what)
 }
 
-// code finds what a command line runs, as far as that can be told without running
-// it: the program, its interpreter, and the scripts that an interpreter is given.
+// code finds the code that a command line runs, as far as possible without running
+// it: the program, its interpreter, and the scripts that an interpreter gets.
 type code struct {
 	projects []string
-	started  string   // the project that the command is started in
-	writable []string // by agents: the projects, and more
-	path     []string // that the process is given; nil: the sandbox's own
+	started  string   // the project in which the command is started
+	writable []string // folders that agents can write to: the projects, and more
+	path     []string // PATH of the process; nil: the sandbox's own
 }
 
 // find returns the first word that leads to code in a writable folder, and that
@@ -163,8 +165,9 @@ func (c code) find(argv []string) (word, folder string) {
 
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// look finds a program as a process would. A folder on the way that agents can
-// write to is as good as the program: they could put one there.
+// look finds a program like a process does. If agents can write to a folder
+// that is searched before, they could put another program there, so that folder
+// is returned.
 func (c code) look(name string) (program, folder string) {
 	search := c.path
 	if search == nil {
@@ -172,11 +175,11 @@ func (c code) look(name string) (program, folder string) {
 	}
 	for _, dir := range search {
 		if !filepath.IsAbs(dir) {
-			continue // in a folder of the process's own
+			continue // relative to a folder that is not known here
 		}
 		in := c.lies(dir)
 		if slices.Contains(c.projects, in) && c.path == nil {
-			continue // the sandbox leaves it out
+			continue // the sandbox hides projects from PATH
 		}
 		if in != "" {
 			return "", in
@@ -190,7 +193,7 @@ func (c code) look(name string) (program, folder string) {
 }
 
 // lies returns the writable folder through which an absolute path leads, if any:
-// one in which the file, a folder above it, or a link on the way lies.
+// the folder contains the file, a parent folder or a symbolic link on the way.
 func (c code) lies(path string) string {
 	at, rest := "/", strings.Split(filepath.Clean(path), "/")
 	if !filepath.IsAbs(path) {
@@ -217,7 +220,7 @@ func (c code) lies(path string) string {
 	return ""
 }
 
-// shebang looks at the interpreter that a script names in its first line.
+// shebang checks the interpreter in the first line of a script.
 func (c code) shebang(program string) (word, folder string) {
 	f, err := os.Open(program)
 	if err != nil {
@@ -243,13 +246,14 @@ func (c code) shebang(program string) (word, folder string) {
 	return "", ""
 }
 
-// A launcher runs code that its arguments name.
+// A launcher is a program that runs code named by its arguments.
 type launcher struct {
-	values string // its options that take a value as the next word
-	first  bool   // the first word that is no option names the code, and need not be a file
+	values string // options that take the next word as a value
+	first  bool   // the first word that is no option names the code, which need not be a file
 }
 
-// launchers are by the names of programs, which stand in groups.
+// launchers are indexed by the names of programs. Programs with the same options
+// are in one group.
 var launchers = byName(map[string]launcher{
 	"node": {values: "-r --require --import --loader --experimental-loader --env-file -C --conditions " +
 		"--input-type --title --icu-data-dir"},
@@ -293,13 +297,15 @@ func byName(groups map[string]launcher) map[string]launcher {
 var (
 	subcommands = []string{"run", "exec", "x", "dlx", "tool"}
 	version     = regexp.MustCompile(`[-0-9.]+$`)
-	// codeOption is followed by code: as in bash -lc, node -pe, python3 -m.
+	// codeOption matches options that are followed by code, as in bash -lc, node
+	// -pe, python3 -m.
 	codeOption = regexp.MustCompile(`^(-[A-Za-z]*[cem]|-E|--eval|--print|--call|--command)$`)
 	scriptName = regexp.MustCompile(
 		`(?i)\.([cm]?[jt]sx?|py[cz]?|rb|pl|php|lua|(ba|z|fi)?sh|jar|wasm|dll|exe|jl|r|ps1|go)$`)
 )
 
-// launcherOf finds a launcher by the name of a program, or of what it links to.
+// launcherOf finds a launcher by the name of a program, or of the file that it
+// links to.
 func launcherOf(program string) (launcher, bool) {
 	for _, name := range []string{program, leadsTo(program)} {
 		name = strings.TrimSuffix(version.ReplaceAllString(strings.ToLower(filepath.Base(name)), ""), ".exe")
@@ -313,8 +319,8 @@ func launcherOf(program string) (launcher, bool) {
 	return launcher{}, false
 }
 
-// arguments judges the words that name code. What comes behind the script is for
-// the script, and may name any file.
+// arguments checks the words that name code. Words after the script are arguments
+// of the script, and may name any file.
 func (c code) arguments(program string, argv []string) (word, folder string) {
 	l, known := launcherOf(program)
 	values := strings.Fields(l.values)
@@ -327,7 +333,7 @@ func (c code) arguments(program string, argv []string) (word, folder string) {
 		path, exists, dir := c.leads(w)
 		in := c.lies(path)
 		switch {
-		case !known: // it may be an interpreter all the same
+		case !known: // it may still be an interpreter
 			if option {
 				continue
 			}
@@ -368,8 +374,8 @@ func (c code) arguments(program string, argv []string) (word, folder string) {
 	return "", ""
 }
 
-// leads is the path that a word names. A relative one counts if it looks like a
-// path and there is such a file in the project.
+// leads returns the path that a word names. A relative path counts if it looks
+// like a path and the project has such a file.
 func (c code) leads(word string) (path string, exists, dir bool) {
 	if filepath.IsAbs(word) {
 		info, err := os.Stat(word)
@@ -405,13 +411,13 @@ func (c code) mentions(text string) string {
 	return ""
 }
 
-// holds reports whether a path is a folder, or in it.
+// holds reports whether a path is the folder or is in it.
 func holds(folder, path string) bool {
 	inside, err := filepath.Rel(folder, path)
 	return err == nil && filepath.IsLocal(inside)
 }
 
-// leadsTo is where a path leads, as far as it exists.
+// leadsTo resolves the symbolic links of a path, as far as the path exists.
 func leadsTo(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// placed is a folder with a workspace in it, programs beside that, and links in
-// both directions.
+// placed creates a folder that contains a workspace, programs outside the
+// workspace, and links in both directions.
 func placed(t *testing.T) string {
 	dir := inDir(t, map[string]string{
 		"ws/server.js": "", "ws/x.py": "", "ws/tool": "#!/bin/sh\n", "ws/bin/node": "", "ws/lib/a.rb": "",
@@ -38,7 +38,7 @@ func placed(t *testing.T) string {
 	return dir
 }
 
-// starts parses a configuration with one server in it.
+// starts parses a configuration with one server.
 func starts(t *testing.T, dir, server string, more ...string) error {
 	t.Helper()
 	server = strings.NewReplacer("WS", dir+"/ws", "OPT", dir+"/opt", "DIR", dir).Replace(server)
@@ -49,8 +49,8 @@ func starts(t *testing.T, dir, server string, more ...string) error {
 	return err
 }
 
-// TestProgramsThatAgentsCouldReplace are refused at start, if they are trusted with
-// more than an agent is: a life outside of the sandbox, secrets, another tenant.
+// TestProgramsThatAgentsCouldReplace checks that these programs are rejected if
+// they have more rights than an agent: no sandbox, secrets, or another tenant.
 func TestProgramsThatAgentsCouldReplace(t *testing.T) {
 	dir := placed(t)
 	refused := []string{
@@ -109,15 +109,16 @@ func TestProgramsThatAgentsCouldReplace(t *testing.T) {
 			}
 		}
 	}
-	for _, command := range append(refused, runs...) { // as an agent's own command: nothing to be gained
+	for _, command := range append(refused, runs...) { // replacing it would gain an agent nothing
 		if err := starts(t, dir, "command: ["+command+"]"); err != nil {
 			t.Errorf("%s with nothing is refused: %v", command, err)
 		}
 	}
 }
 
-// TestWritableFoldersAreNoPlaceForPrograms: what an agent has written by a server's
-// tools is no better than what it wrote itself.
+// TestWritableFoldersAreNoPlaceForPrograms checks that folders that MCP servers can
+// write to count like the workspace, because agents can write files there by the
+// servers' tools.
 func TestWritableFoldersAreNoPlaceForPrograms(t *testing.T) {
 	dir := placed(t)
 	other := fmt.Sprintf("    y: {command: [%s/opt/tool], write: [%s/shared]}\n", dir, dir)
@@ -127,7 +128,7 @@ func TestWritableFoldersAreNoPlaceForPrograms(t *testing.T) {
 		"command: [node, DIR/shared/cache/plugin.js]":                 false,
 		"command: [node, OPT/server.js], env: [TOKEN]":                false,
 		"command: [node, OPT/server.js], env: [TOKEN], write: [OPT]":  true,
-		// PATH begins with a folder of the workspace
+		// PATH begins with a folder in the workspace
 		"command: [node, OPT/server.js], env: [TOKEN, PATH]":            true,
 		"command: [DIR/opt/bin/node, OPT/server.js], env: [PATH]":       false,
 		"command: [OPT/tool], tenants: ['*'], sandbox: false":           true,

@@ -5,14 +5,15 @@ import (
 	"net"
 )
 
-// Metrics is where numbers are served besides /metrics of a server in local mode.
+// Metrics contains the address of /metrics and its token. In local mode the server
+// itself serves /metrics, too.
 type Metrics struct {
 	MetricsListen string `var:"PARLEY_METRICS_LISTEN" placeholder:"ADDRESS" help:"Address to serve /metrics on, for Prometheus. An address that other machines reach needs --metrics-token. Default: the server's own address with --auth local, none with jwt."`
 	MetricsToken  Secret `var:"PARLEY_METRICS_TOKEN" placeholder:"TEXT" help:"Bearer token for --metrics-listen, at least 16 bytes. Prefer the variable: other users of the machine can see flags."`
 }
 
-// validateMetrics: the numbers are those of all tenants together, so they are for
-// who runs the server, and no role of a tenant opens them.
+// validateMetrics checks the address and the token. Metrics cover all tenants, so
+// they are for the operator, and no role of a tenant gives access to them.
 func (m *Metrics) validateMetrics() error {
 	if m.MetricsListen == "" {
 		if m.MetricsToken != "" {

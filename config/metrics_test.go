@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestMetricsBeyondThisMachineNeedAToken, and nothing that is wrong starts.
+// TestMetricsBeyondThisMachineNeedAToken checks the rules for the address and the
+// token of metrics.
 func TestMetricsBeyondThisMachineNeedAToken(t *testing.T) {
 	for _, test := range []struct{ listen, token, wrong string }{
 		{"", "", ""},

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Models is who answers: models, and how their vendors are reached. The keys and
-// addresses have the names that the vendors' own tools know, too.
+// Models contains the default model, and the keys and addresses of vendors. Keys
+// and addresses also have the variables that the vendors' own tools use.
 type Models struct {
 	Provider string `var:"PARLEY_PROVIDER,PROVIDER" placeholder:"NAME" help:"Provider of every model: openai (or a compatible server), anthropic, google, or demo (scripted, needs no key). Default: chosen by the model's name."`
 	Model    string `var:"PARLEY_MODEL,MODEL" placeholder:"NAME" help:"Model of agents that name none (default: a model of the first provider with a key, in the order anthropic, openai, google; without a key, the scripted demo)."`
@@ -26,10 +26,10 @@ type Models struct {
 	ModelSilence time.Duration `var:"PARLEY_MODEL_SILENCE" default:"1m" help:"How long a model may pause in the middle of an answer before the call counts as lost."`
 }
 
-// providers are the names that --provider takes.
+// providers are the possible values of --provider.
 var providers = []string{"openai", "anthropic", "google", "demo"}
 
-// CheckModels says what is wrong with them.
+// CheckModels reports mistakes in these settings.
 func (m *Models) CheckModels() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -48,7 +48,7 @@ func (m *Models) CheckModels() error {
 	}
 	for flag, address := range map[string]SecretURL{
 		"openai-base-url": m.OpenAIURL, "anthropic-base-url": m.AnthropicURL, "google-gemini-base-url": m.GoogleURL} {
-		// The address is not repeated: it may hold a password.
+		// The error does not contain the address, which may hold a password.
 		if u, err := url.Parse(string(address)); address != "" && (err != nil || u.Host == "" || u.Scheme != "http" &&
 			u.Scheme != "https") {
 			wrong("--%s is not the address of a server; write it like https://host/v1", flag)

@@ -11,7 +11,7 @@ func TestSettingsOfSeveralNodes(t *testing.T) {
 	database, nats := "--database-url=postgres://db/parley", "--nats-url=nats://someone:hidden@nats:4222"
 	for _, x := range []struct {
 		args []string
-		want string // of the error
+		want string // a part of the error
 	}{
 		{[]string{"serve", nats, database, key}, ""},
 		{[]string{"serve", nats, key}, "--database-url"},

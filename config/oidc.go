@@ -9,8 +9,8 @@ import (
 	"parley"
 )
 
-// OIDC is who vouches for people that sign in with a browser, and what is made of
-// what it says of them.
+// OIDC contains the settings of the OpenID provider for sign-in with a browser, and
+// how its claims become users.
 type OIDC struct {
 	OIDCIssuer       string        `name:"oidc-issuer" var:"PARLEY_OIDC_ISSUER" placeholder:"URL" help:"With --auth jwt: OpenID provider for sign-in to the console (default: none; users paste a token)."`
 	OIDCClientID     string        `name:"oidc-client-id" var:"PARLEY_OIDC_CLIENT_ID" placeholder:"TEXT" help:"Client id of Parley at the OpenID provider."`
@@ -24,7 +24,7 @@ type OIDC struct {
 	PublicURL        string        `name:"public-url" var:"PARLEY_PUBLIC_URL" placeholder:"URL" group:"Address" help:"Address of this server for browsers, such as https://parley.example.com. The OpenID provider redirects to /auth/callback there, and links in webhooks start with it (default: the address of --listen, if it is a loopback address)."`
 }
 
-// RoleNames are roles by what others call them.
+// RoleNames map the provider's names of roles or groups to roles.
 type RoleNames map[string]parley.UserRole
 
 func (n *RoleNames) UnmarshalText(text []byte) error {
@@ -46,7 +46,7 @@ func (n *RoleNames) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// validateOIDC says what is wrong. Secrets are not repeated.
+// validateOIDC reports the first mistake. It does not repeat secrets.
 func (a *Access) validateOIDC(listen string) error {
 	if a.OIDCIssuer == "" {
 		if a.OIDCClientID != "" || a.OIDCClientSecret != "" {
@@ -86,7 +86,8 @@ func (a *Access) validateOIDC(listen string) error {
 	return nil
 }
 
-// Public is the server's address as browsers know it; empty if nobody has said.
+// Public returns the server's address for browsers, or an empty text if it is
+// unknown.
 func (a *Access) Public(listen string) string {
 	if a.PublicURL != "" {
 		return strings.TrimSuffix(a.PublicURL, "/")

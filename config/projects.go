@@ -17,14 +17,14 @@ import (
 // A Project is a folder that agents of a tenant work in.
 type Project struct {
 	Root   string          // absolute
-	Name   string          // for people
-	Tenant parley.TenantID // whose it is
+	Name   string          // shown to people
+	Tenant parley.TenantID // owner of the project
 	Agents string          // folder with one file per agent; it need not exist
-	Given  string          // how the setting is written, for messages
+	Given  string          // the setting as it was written, for messages
 }
 
-// SkillFolders are where skills of the project are looked for; where two have a
-// name, the first one counts.
+// SkillFolders returns the folders with skills of the project. If two skills
+// have the same name, the first one counts.
 func (p Project) SkillFolders(more string) []string {
 	dirs := []string{filepath.Join(p.Root, "skills"), filepath.Join(p.Root, ".parley", "skills")}
 	if more != "" {
@@ -33,18 +33,18 @@ func (p Project) SkillFolders(more string) []string {
 	return dirs
 }
 
-// fileProjects are those of the file of --config.
+// fileProjects are the projects in the file of --config.
 type fileProjects []Project
 
 // settleProjects lists the projects: the workspace first, then those of --project
-// or, without any, those of the file.
+// or, without any, those in the file.
 func (s *Settings) settleProjects(file fileProjects) error {
 	first := Project{Root: s.Workspace, Given: "--workspace " + s.Workspace}
 	if len(s.Project) > 0 {
 		file = nil
 	}
 	for _, root := range s.Project {
-		if root != "" { // between two separators of the variable
+		if root != "" { // the variable may contain empty parts
 			file = append(file, Project{Root: kong.ExpandPath(root), Given: "--project " + root})
 		}
 	}
@@ -69,8 +69,8 @@ func (s *Settings) settleProjects(file fileProjects) error {
 	return nil
 }
 
-// validateProjects refuses folders that cannot be read, and those that overlap: a
-// file must not be of two projects.
+// validateProjects rejects folders that cannot be read, and projects that overlap:
+// a file must belong to one project only.
 func (s *Settings) validateProjects() error {
 	var errs []error
 	for i, p := range s.Projects {

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestProjects: the workspace is the first; then come those of the command line, or
-// else of the variable, or else of the file.
+// TestProjects checks the order: the workspace first, then the projects of the
+// command line, else of the variable, else of the file.
 func TestProjects(t *testing.T) {
 	dir := inDir(t, map[string]string{
 		"parley.yaml": "projects:\n  - three\n  - root: four\n    name: Four\n    tenant: acme\n",
@@ -49,7 +49,8 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-// TestBadProjects: nothing starts, and the message names the folders.
+// TestBadProjects checks that the server does not start, and that the message names
+// the folders.
 func TestBadProjects(t *testing.T) {
 	dir := inDir(t, map[string]string{"work/inner/x": "", "other/x": "", "file": "",
 		"list.yaml":   "projects: other\n",

@@ -13,14 +13,14 @@ import (
 	"parley/port"
 )
 
-// Quotas are what tenants and their users may use, as the key quotas of the file of --config says it. A tenant with
-// an entry of its own has exactly what stands there.
+// Quotas are the limits for tenants and their users, from the key quotas in the file of --config. If a tenant has an
+// entry of its own, only that entry counts.
 type Quotas struct {
 	All     port.Quotas
 	Tenants map[parley.TenantID]port.Quotas
 }
 
-// Of are the quotas of a tenant.
+// Of returns the quotas of a tenant.
 func (q Quotas) Of(tenant parley.TenantID) port.Quotas {
 	if own, ok := q.Tenants[tenant]; ok {
 		return own
@@ -52,7 +52,7 @@ type (
 	}
 )
 
-// Largest values, far beyond any use, that can be added up.
+// Largest values. They are far beyond any use, and sums of them do not overflow.
 const (
 	mostCounted   = 1 << 50
 	mostCostUSD   = 1e9
@@ -101,12 +101,12 @@ func (f tenantQuotas) read(doc document, prefix string) (q port.Quotas, err erro
 	return q, err
 }
 
-// read refuses zero: whether it would mean nothing or no limit is for the operator to say.
+// read converts one set of quotas. It rejects zero, because zero could mean either nothing or no limit.
 func (f quotaFile) read(doc document, prefix string) (q port.Quota, err error) {
 	whole := func(key string, value *int64, most, unit int64, into *int64) {
 		switch {
 		case value == nil || err != nil:
-		case strings.Contains(doc.text(prefix+key), "."): // the decoder would cut it off
+		case strings.Contains(doc.text(prefix+key), "."): // the decoder would cut off the fraction
 			err = at(doc.path, doc.line(prefix+key), "a whole number is wanted here")
 		case *value < 1 || *value > most:
 			err = at(doc.path, doc.line(prefix+key), "%s%s is 1 to %d, not %d; leave it out for no limit", prefix, key,

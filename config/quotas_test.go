@@ -35,7 +35,8 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
-// TestBadQuotas: nothing starts, and the message names the line and the key.
+// TestBadQuotas checks that the server does not start, and that the message names
+// the line and the key.
 func TestBadQuotas(t *testing.T) {
 	for text, want := range map[string]string{
 		"quotas: 5\n":                                     "parley.yaml:1: quotas has tenant:, user: and tenants:",

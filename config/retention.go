@@ -14,14 +14,14 @@ import (
 	"parley/port"
 )
 
-// Retention is how long tenants keep their data, as the key retention of the file of --config says it. A tenant with an
-// entry of its own has exactly what stands there.
+// Retention contains how long tenants keep their data, from the key retention in the file of --config. If a tenant has
+// an entry of its own, only that entry counts.
 type Retention struct {
 	All     port.Retention
 	Tenants map[parley.TenantID]port.Retention
 }
 
-// Of are the rules of a tenant.
+// Of returns the rules of a tenant.
 func (r Retention) Of(tenant parley.TenantID) port.Retention {
 	if own, ok := r.Tenants[tenant]; ok {
 		return own
@@ -48,7 +48,7 @@ type (
 	}
 )
 
-// shortestRetention keeps a mistake in the unit from deleting today's work.
+// shortestRetention protects recent data from a mistake in the unit.
 const shortestRetention = time.Hour
 
 // readRetention reads the key retention of a file.
@@ -109,7 +109,7 @@ func (f retentionRules) read(doc document, prefix string) (r port.Retention, err
 	return r, nil
 }
 
-// daysOrDuration reads a duration, which may be in days.
+// daysOrDuration parses a duration, which may be in days.
 func daysOrDuration(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)

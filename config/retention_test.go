@@ -36,7 +36,8 @@ retention:
 	}
 }
 
-// TestBadRetention: nothing starts, and the message names the line and the key.
+// TestBadRetention checks that the server does not start, and that the message
+// names the line and the key.
 func TestBadRetention(t *testing.T) {
 	for text, want := range map[string]string{
 		"retention: 5\n":                               "parley.yaml:1: retention has chunks:, transcripts:",

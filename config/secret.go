@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// A Secret does not show itself when it is printed, and is redacted: Secrets finds
-// every value of this type.
+// A Secret is not shown when it is printed. Secrets finds every value of this type,
+// so that it can be redacted.
 type Secret string
 
 func (Secret) String() string   { return "(secret)" }
 func (Secret) GoString() string { return "(secret)" }
 
-// A SecretURL is an address that may hold a password or a key. It does not show
-// itself either. What is secret in it is redacted.
+// A SecretURL is an address that may hold a password or a key. It is not shown
+// when it is printed. Its secret parts are redacted.
 type SecretURL string
 
 func (SecretURL) String() string   { return "(address)" }
 func (SecretURL) GoString() string { return "(address)" }
 
-// secrets are the password of an address, and those of its parameters that sound
-// like one.
+// secrets returns the password of an address, and its parameters whose names sound
+// like secrets.
 func (s SecretURL) secrets() (list []string) {
 	u, err := url.Parse(string(s))
 	if err != nil {
@@ -40,8 +40,8 @@ func (s SecretURL) secrets() (list []string) {
 	return list
 }
 
-// A Variable of a process. Its value is Secret if the name sounds like that of a
-// secret, and else Plain. It shows its name alone.
+// A Variable is an environment variable of a process. Its value is in Secret if the
+// name sounds like that of a secret, else in Plain. Only the name is printed.
 type Variable struct {
 	Name   string
 	Plain  string
@@ -55,7 +55,7 @@ func newVariable(name, value string) Variable {
 	return Variable{Name: name, Plain: value}
 }
 
-// Pair is NAME=VALUE.
+// Pair returns NAME=VALUE.
 func (v Variable) Pair() string { return v.Name + "=" + v.Plain + string(v.Secret) }
 
 func (v Variable) String() string   { return v.Name }
@@ -63,14 +63,13 @@ func (v Variable) GoString() string { return v.Name }
 
 var secretName = regexp.MustCompile(`(?i)key|token|secret|passw|auth|credential`)
 
-// minSecret is the length below which a secret is taken for a word, and not
-// redacted.
+// minSecret is the minimum length of a secret. Shorter texts could be ordinary
+// words and are not redacted.
 const minSecret = 8
 
-// Secrets are the texts to redact for a configuration: every Secret and SecretURL
-// that can be reached from it, whatever it is in. If its field names variables
-// (the tag var), the values of all of them count, also of those that another one
-// overrides.
+// Secrets returns the texts to redact for a configuration: every Secret and
+// SecretURL in it, at any depth. If the tag var of a field lists variables, the
+// values of all of them count, including those that another one overrides.
 func Secrets(configuration any, env Lookup) []string {
 	w := secretWalk{env: env, seen: map[string]bool{}}
 	w.walk(reflect.ValueOf(configuration), "")
@@ -89,7 +88,7 @@ var (
 	secretURLType = reflect.TypeFor[SecretURL]()
 )
 
-// walk looks at a value, of a field with these variables.
+// walk collects secrets in a value. variables are those of its field.
 func (w *secretWalk) walk(v reflect.Value, variables string) {
 	if !v.IsValid() {
 		return
@@ -140,12 +139,12 @@ func (w *secretWalk) add(kind reflect.Type, value string) {
 	}
 }
 
-// EnteredSecret are the texts to redact for a value that was entered in the console, with the name of its header or
-// variable. Such a value may be anything, such as the name of a team. It counts as a secret
-//   - with at least 8 bytes and a digit, or 16 bytes, if its name sounds like that of a secret;
-//   - otherwise if 16 letters and digits follow each other in it, among them at least 2 of each.
+// EnteredSecret returns the texts to redact for a value of a header or variable that was entered in the console. The
+// value may be anything, for example the name of a team. It counts as a secret
+//   - if the name sounds like that of a secret, and the value has at least 8 bytes and a digit, or at least 16 bytes;
+//   - with any name, if it contains 16 letters and digits in a row, with at least 2 of each.
 //
-// Of two or more words, as in Bearer TOKEN, the first may be left out.
+// If the value has several words, as in Bearer TOKEN, the text without the first word is checked, too.
 func EnteredSecret(name, value string) (list []string) {
 	values := []string{value}
 	if _, token, ok := strings.Cut(value, " "); ok {
@@ -165,7 +164,7 @@ var (
 	manyInARow = regexp.MustCompile(`[0-9A-Za-z]{16,}`)
 )
 
-// looksRandom reports whether a text holds 16 letters and digits in a row, among them 2 of each.
+// looksRandom reports whether a text contains 16 letters and digits in a row, with at least 2 of each.
 func looksRandom(text string) bool {
 	for _, run := range manyInARow.FindAllString(text, -1) {
 		digits := 0
@@ -181,8 +180,8 @@ func looksRandom(text string) bool {
 	return false
 }
 
-// SecretForms are a secret as it is, and as it stands in addresses; none if it is
-// too short to be told from a word.
+// SecretForms returns a secret in plain form and as it appears in URLs. It returns
+// nothing if the secret is shorter than minSecret.
 func SecretForms(secret string) []string {
 	if len(secret) < minSecret {
 		return nil

@@ -14,7 +14,7 @@ type deepSecrets struct {
 	Embedded Secret `var:"FIRST_VARIABLE,SECOND_VARIABLE"`
 }
 
-// TestSecretsAreFoundAnywhere, by their type alone.
+// TestSecretsAreFoundAnywhere checks that secrets are found by their type, wherever they are in a configuration.
 func TestSecretsAreFoundAnywhere(t *testing.T) {
 	type settings struct {
 		deepSecrets
@@ -60,7 +60,7 @@ func TestSecretsAreFoundAnywhere(t *testing.T) {
 			want[form] = true
 		}
 	}
-	// What follows the first space counts, as the token of a header does.
+	// The text after the first space counts too, because of headers such as Bearer TOKEN.
 	for _, s := range []string{"an embedded struct", "a pointer", "a list", "key of a map", "an inner struct",
 		"an interface", "a private field", "a variable"} {
 		for _, form := range SecretForms(s) {
@@ -76,8 +76,8 @@ func TestSecretsAreFoundAnywhere(t *testing.T) {
 	}
 }
 
-// TestSecretsHaveTheType: a setting whose name sounds like a secret is of type
-// Secret, so that it is neither printed nor left unredacted.
+// TestSecretsHaveTheType checks that a setting whose name sounds like a secret
+// has the type Secret, so that it is redacted and not printed.
 func TestSecretsHaveTheType(t *testing.T) {
 	sounds := regexp.MustCompile(`Key$|Secret$|Token$|Password$`)
 	noSecrets := map[string]bool{
@@ -100,7 +100,7 @@ func TestSecretsHaveTheType(t *testing.T) {
 	look(reflect.TypeFor[Settings]())
 }
 
-// TestEnteredSecrets: what counts as a secret of what was entered in the console. Ordinary words do not, under any name.
+// TestEnteredSecrets checks which values that were entered in the console count as secrets. Ordinary words never do.
 func TestEnteredSecrets(t *testing.T) {
 	for _, c := range []struct {
 		name, value string
@@ -125,7 +125,7 @@ func TestEnteredSecrets(t *testing.T) {
 		got := slices.DeleteFunc(EnteredSecret(c.name, c.value), func(s string) bool {
 			return strings.Contains(s, "+") ||
 				strings.Contains(s, "%")
-		}) // the forms in addresses
+		}) // without the forms in URLs
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %s: %q, want %q", c.name, c.value, got, c.want)
 		}

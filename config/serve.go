@@ -1,5 +1,5 @@
-// Package config is what an operator says: flags, variables, files, and the
-// agents that are defined in files.
+// Package config reads the settings of an operator: flags, variables, files, and
+// the agents that files define.
 //
 // A value is taken from the first place that has it:
 //
@@ -24,9 +24,9 @@ import (
 	"parley"
 )
 
-// Store is what every command that reads or writes sessions has to be told:
-// where they are kept. It is for embedding; the tag var lists the variables of
-// a flag, the first one set wins.
+// Store contains the settings of every command that reads or writes sessions:
+// where they are stored. It is embedded in commands. The tag var lists the
+// variables of a flag; the first one that is set counts.
 type Store struct {
 	Data          string          `var:"PARLEY_DATA" type:"path" placeholder:"DIR" group:"Data" help:"Data folder: the database, the server's key, artifacts. It is made if it is missing. Default: a folder for the working folder below ~/.local/state/parley (or your state folder); or ./var, if only that holds data."`
 	DatabaseURL   SecretURL       `var:"PARLEY_DATABASE_URL" placeholder:"URL" group:"Data" help:"PostgreSQL database for sessions, such as postgres://user@host/name. Several servers may share it (docs/cluster.md). Default: SQLite in the data folder."`
@@ -38,8 +38,7 @@ type Store struct {
 	Config        string          `var:"PARLEY_CONFIG" type:"path" placeholder:"FILE" group:"Configuration file" help:"YAML file with settings, named like the flags of parley serve, and MCP servers."`
 }
 
-// Settings is everything that can be said to a server. Check says whether it
-// makes sense.
+// Settings contains all settings of a server. Check validates them.
 type Settings struct {
 	Store
 	New         bool          `var:"PARLEY_NEW" default:"false" group:"Data" help:"Make an empty database although the data folder holds the key of an earlier one. An existing database stays as it is."`
@@ -64,18 +63,17 @@ type Settings struct {
 	IdlePrompts `group:"Autonomous agents"`
 	Metrics     `group:"Logs, metrics and shutdown"`
 	Webhook     `group:"Webhooks"`
-	ToolServers []ToolServer `kong:"-"` // of the file, where they stand under mcp
-	Projects    []Project    `kong:"-"` // the workspace, and those of --project or of the file
-	Quotas      Quotas       `kong:"-"` // of the file
-	ForACommand bool         `kong:"-"` // a command started the server for itself, and ends it
-	Retention   Retention    `kong:"-"` // of the file, and --keep-pieces
+	ToolServers []ToolServer `kong:"-"` // from the file, under mcp
+	Projects    []Project    `kong:"-"` // the workspace, and those of --project or in the file
+	Quotas      Quotas       `kong:"-"` // from the file
+	ForACommand bool         `kong:"-"` // a command started the server for itself and will stop it
+	Retention   Retention    `kong:"-"` // from the file and --keep-pieces
 }
 
-// Serve is Settings that must make sense, as a kong command.
+// Serve is Settings as a kong command, which validates them.
 type Serve struct{ Settings }
 
-// AfterApply is called by kong last, when it is known which servers of tools and which
-// projects there are.
+// AfterApply is called by kong last, when the MCP servers and projects are known.
 func (s *Serve) AfterApply(file fileSettings) error {
 	if err := s.Settings.AfterApply(file); err != nil {
 		return err
@@ -95,12 +93,12 @@ func (s *Settings) AfterApply(file fileSettings) error {
 
 func (s *Settings) agentsInWorkspace() string { return filepath.Join(s.Workspace, "agents") }
 
-// A LogLevel is a slog.Leveler that is written by name, in any case.
+// A LogLevel is a slog.Leveler that is parsed from its name, in any case.
 type LogLevel slog.Level
 
 func (l LogLevel) Level() slog.Level { return slog.Level(l) }
 
-// UnmarshalText knows fewer forms than slog, which also takes INFO+2.
+// UnmarshalText accepts fewer forms than slog, which also accepts INFO+2.
 func (l *LogLevel) UnmarshalText(text []byte) error {
 	levels := map[string]slog.Level{
 		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,

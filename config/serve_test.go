@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// parse does what cmd/parley does, with an environment of its own.
+// parse parses a command line like cmd/parley, with a given environment.
 func parse(args []string, env map[string]string) (Serve, error) {
 	var cli struct {
 		Serve   Serve    `cmd:""`
@@ -33,7 +33,7 @@ func parse(args []string, env map[string]string) (Serve, error) {
 	return cli.Serve, err
 }
 
-// inDir moves the test to an empty working directory with these files.
+// inDir changes to a new working directory with these files.
 func inDir(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -92,7 +92,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Each row adds a place above those of the row before.
+// TestPrecedence: each row adds a place that takes precedence over those of the
+// rows before.
 func TestPrecedence(t *testing.T) {
 	files := map[string]string{}
 	env := map[string]string{}
@@ -184,7 +185,7 @@ func TestEveryFlagHasItsVariable(t *testing.T) {
 		seen++
 		want := "PARLEY_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
 		if flag.Value.IsSlice() {
-			want += "S" // it has several
+			want += "S" // a list, so the name has a plural
 		}
 		if names := variables(flag.Value); len(names) == 0 || names[0] != want {
 			t.Errorf("--%s has the variables %v; want %s first", flag.Name, names, want)
@@ -219,8 +220,8 @@ func TestHelpShowsVariables(t *testing.T) {
 	_, _ = k.Parse([]string{"--help"})
 }
 
-// TestOneFileServesEveryCommand: each takes the flags it has, and a key that no
-// command has is still a typing error.
+// TestOneFileServesEveryCommand checks that each command takes the flags that
+// it has, and that a key that belongs to no command is an error.
 func TestOneFileServesEveryCommand(t *testing.T) {
 	dir := inDir(t, map[string]string{
 		".env":     "PARLEY_CONFIG=p.yaml\n",

@@ -19,9 +19,9 @@ import (
 	"parley/workspace"
 )
 
-// Skills are the skills defined by folders with a SKILL.md in them. They belong
-// to one tenant. It implements port.Skills; its methods may be called
-// concurrently, Reload by one goroutine at a time.
+// Skills are the skills defined by folders that contain a SKILL.md. They belong
+// to one tenant. Skills implements port.Skills. Its methods may be called
+// concurrently, except that only one goroutine may call Reload at a time.
 type Skills struct {
 	files   *workspace.Workspace
 	dirs    []string
@@ -37,12 +37,12 @@ type skillSet struct {
 
 var _ port.Skills = (*Skills)(nil)
 
-// SkillFile is what a skill's folder must have.
+// SkillFile is the file that defines a skill, in a folder of its own.
 const SkillFile = "SKILL.md"
 
-// LoadSkills reads DIR/*/SKILL.md of each folder; where two have a name, the
-// first one counts. What is wrong is left out, and told by Problems; in the
-// workspace, symbolic links are.
+// LoadSkills reads DIR/*/SKILL.md of each folder. If two skills have the same
+// name, the first one counts. Skills with mistakes are left out and listed by
+// Problems. In the workspace, a symbolic link is a mistake, too.
 func LoadSkills(files *workspace.Workspace, tenant parley.TenantID, dirs ...string) *Skills {
 	s := &Skills{files: files, dirs: dirs, tenant: tenant}
 	s.Reload()
@@ -58,7 +58,7 @@ func (s *Skills) Reload() {
 		}
 	}
 	for i, text := range set.problems {
-		for _, dir := range s.dirs { // where the folder is concerns nobody who is told
+		for _, dir := range s.dirs { // clients need not know where the folder is
 			text = strings.ReplaceAll(text, filepath.Dir(dir)+string(filepath.Separator), "")
 		}
 		set.problems[i] = text
@@ -67,7 +67,7 @@ func (s *Skills) Reload() {
 	s.current.Store(&set)
 }
 
-const maxSkillEntries = 10_000 // of a folder of skills that are looked at
+const maxSkillEntries = 10_000 // entries read in a folder of skills
 
 // load adds the skills of a folder.
 func (s *Skills) load(set *skillSet, dir string) error {
@@ -84,7 +84,7 @@ func (s *Skills) load(set *skillSet, dir string) error {
 		path := filepath.Join(dir, e.Name(), SkillFile)
 		skill, err := openSkill(folder, e, path)
 		switch other, taken := set.from[skill.Name]; {
-		case errors.Is(err, fs.ErrNotExist): // no skill
+		case errors.Is(err, fs.ErrNotExist): // the entry is not a skill
 		case err != nil:
 			set.problems = append(set.problems, err.Error())
 		case taken:
@@ -99,13 +99,13 @@ func (s *Skills) load(set *skillSet, dir string) error {
 	return err
 }
 
-// openSkill reads the skill of an entry of a folder. The path is for messages.
+// openSkill reads the skill of an entry of a folder. The path is used in messages.
 func openSkill(folder *workspace.Dir, e fs.DirEntry, path string) (port.Skill, error) {
 	var none port.Skill
 	dir, err := folder.Dir(e.Name())
 	if err != nil {
 		if !e.IsDir() && !errors.Is(err, workspace.ErrLink) {
-			return none, fs.ErrNotExist // a link, which leads to no folder
+			return none, fs.ErrNotExist // a link to something that is not a folder
 		}
 		return none, at(path, 1, "%s", parley.MessageOf(err))
 	}
@@ -142,8 +142,8 @@ func (s *Skills) Problems(tenant parley.TenantID) []string {
 	return s.current.Load().problems
 }
 
-// A skillHead is the front matter of a skill. Such files come from elsewhere, so
-// keys that are not known here are passed over.
+// A skillHead is the front matter of a skill. Skills are often written for other
+// programs, so unknown keys are ignored.
 type skillHead struct {
 	Name        string `yaml:"name"`
 	Description string `yaml:"description"`
@@ -193,7 +193,8 @@ func parseSkill(path, text string) (port.Skill, error) {
 	return s, nil
 }
 
-// toolNames is a list, or its names in one line with commas or spaces.
+// toolNames parses a list of names, or names in one line that are separated by
+// commas or spaces.
 func toolNames(value any) ([]string, error) {
 	switch value := value.(type) {
 	case nil:

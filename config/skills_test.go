@@ -65,7 +65,8 @@ func TestSkills(t *testing.T) {
 	}
 }
 
-// TestBrokenSkills: what is wrong is told with its line, and costs nothing else.
+// TestBrokenSkills checks that a mistake is reported with its line and affects no
+// other skill.
 func TestBrokenSkills(t *testing.T) {
 	for text, want := range map[string]string{
 		"Do it.":         ":1: the file begins with",

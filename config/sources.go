@@ -10,14 +10,14 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// A Lookup finds a variable, like os.LookupEnv.
+// A Lookup looks up a variable, like os.LookupEnv.
 type Lookup func(name string) (value string, ok bool)
 
-// Environment is the kong option that a program with a Store in its commands needs:
-// where variables come from. The help then shows them.
+// Environment is the kong option with the environment variables that commands with
+// a Store read. The help then shows the variables of each flag.
 //
-// kong's own tag env is of no use here. It reads the process's environment
-// past any Lookup, and lets every resolver, so also a file, overrule it.
+// kong's own tag env cannot be used. It bypasses any Lookup, and every resolver,
+// also a file, takes precedence over it.
 func Environment(env Lookup) kong.Option {
 	return kong.OptionFunc(func(k *kong.Kong) error {
 		if err := kong.Bind(env).Apply(k); err != nil {
@@ -39,13 +39,13 @@ func variables(v *kong.Value) []string {
 	return strings.FieldsFunc(v.Tag.Get("var"), func(r rune) bool { return r == ',' })
 }
 
-// BeforeResolve is called by kong when the command line is read; what is not
-// on it is then asked of the resolver made here.
+// BeforeResolve is called by kong after it has parsed the command line. It adds
+// a resolver for the flags that the command line does not contain.
 func (s *Store) BeforeResolve(ctx *kong.Context, command *kong.Path, env Lookup) error {
 	return resolve(ctx, command, env)
 }
 
-// BeforeResolve is the same for commands that need no store.
+// BeforeResolve does the same for commands that need no store.
 func (s *Signing) BeforeResolve(ctx *kong.Context, command *kong.Path, env Lookup) error {
 	return resolve(ctx, command, env)
 }
@@ -68,13 +68,13 @@ func resolve(ctx *kong.Context, command *kong.Path, env Lookup) error {
 	return nil
 }
 
-// sources are the places below the command line.
+// sources are the places of values after the command line.
 type sources struct {
-	variables []Lookup          // the first one wins
-	file      map[string]string // by flag
+	variables []Lookup          // the first one that has a value counts
+	file      map[string]string // values by the name of the flag
 }
 
-// configFile is what --config says, itself a flag with variables.
+// configFile returns the value of --config, which is itself a flag with variables.
 func (s sources) configFile(ctx *kong.Context, command *kong.Path) string {
 	for _, flag := range command.Node().Flags {
 		if flag.Name != "config" {
@@ -90,7 +90,7 @@ func (s sources) configFile(ctx *kong.Context, command *kong.Path) string {
 	return ""
 }
 
-// variable finds one that is no flag's.
+// variable looks up a variable that belongs to no flag.
 func (s sources) variable(name string) (string, bool) {
 	for _, lookup := range s.variables {
 		if value, ok := lookup(name); ok {
@@ -116,8 +116,8 @@ func (s sources) find(flag *kong.Flag) (string, bool) {
 	return "", false
 }
 
-// Resolve is of kong.Resolver. Something empty stands for the default and still
-// hides what is below it: MODEL= in the environment undoes a MODEL in .env.
+// Resolve implements kong.Resolver. An empty value means the default, but hides
+// the places after it: MODEL= in the environment undoes a MODEL in .env.
 func (s sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if value, _ := s.find(flag); value != "" {
 		if flag.Value.IsSlice() && flag.Value.Tag.Sep == -1 { // several paths, separated like PATH
@@ -138,8 +138,8 @@ func (s sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, e
 
 func (sources) Validate(*kong.Application) error { return nil }
 
-// settings are the flags of all commands that have variables: one file serves
-// every command, each of which takes what it knows.
+// settings returns the names of all flags with variables, of every command. One
+// file serves all commands, and each of them reads its own flags.
 func settings(node *kong.Node) (names []string) {
 	for _, flag := range node.Flags {
 		if len(variables(flag.Value)) > 0 {
@@ -152,9 +152,9 @@ func settings(node *kong.Node) (names []string) {
 	return names
 }
 
-// fileSettings are what the file of --config says.
+// fileSettings are the settings in the file of --config.
 type fileSettings struct {
-	values   map[string]string // of flags
+	values   map[string]string // values of flags
 	servers  toolServers
 	projects fileProjects
 	quotas   Quotas
@@ -178,7 +178,7 @@ func readFile(path string, known []string, env Lookup) (file fileSettings, err e
 		case e.key == "mcp" || strings.HasPrefix(e.key, "mcp.") || e.key == "projects",
 			e.key == "quotas" || strings.HasPrefix(e.key, "quotas."),
 			e.key == "retention" || strings.HasPrefix(e.key, "retention."):
-			continue // below
+			continue // read below
 		case e.key == "config":
 			return file, at(path, e.line, "config cannot name another file")
 		case !slices.Contains(known, e.key):

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Traces is what the standard variables of OpenTelemetry say. They have no flags,
-// because operators set them for all their programs alike.
+// Traces contains the settings in the standard variables of OpenTelemetry. They
+// have no flags, because operators set these variables for all their programs.
 type Traces struct {
-	Endpoint   string // URL that spans are posted to; empty: no traces
+	Endpoint   string // URL for posting spans; empty: no traces
 	Headers    map[string]string
-	Timeout    time.Duration // of a request; zero: the default
+	Timeout    time.Duration // of one request; zero: the default
 	Gzip       bool
-	Attributes map[string]string // of the resource, with service.name
-	Ratio      float64           // of the traces that are exported
-	Content    bool              // texts of messages and tool calls are exported too
+	Attributes map[string]string // attributes of the resource, including service.name
+	Ratio      float64           // fraction of the traces that are exported
+	Content    bool              // export the texts of messages and tool calls, too
 }
 
 const (
@@ -26,14 +26,15 @@ const (
 	otlpContent  = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 )
 
-// ReadTraces reads the variables. Its errors show no value: headers and addresses
-// of collectors hold keys.
+// ReadTraces reads the variables. Its errors do not contain values, because headers
+// and addresses of collectors hold keys.
 func ReadTraces(env Lookup) (t Traces, err error) {
 	get := func(name string) string {
 		value, _ := env(name)
 		return strings.TrimSpace(value)
 	}
-	// A variable of all signals has a form for traces, which wins.
+	// The form of a variable for traces takes precedence over the form for all
+	// signals.
 	otlp := func(name string) (variable, value string) {
 		for _, variable = range []string{"OTEL_EXPORTER_OTLP_TRACES_" + name, "OTEL_EXPORTER_OTLP_" + name} {
 			if value = get(variable); value != "" {
@@ -88,7 +89,8 @@ func ReadTraces(env Lookup) (t Traces, err error) {
 	return t, err
 }
 
-// tracesEndpoint is where spans are posted to. The address of all signals is a base.
+// tracesEndpoint returns the URL for posting spans. If the variable is for all
+// signals, its address is only the base.
 func tracesEndpoint(name, address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -100,7 +102,7 @@ func tracesEndpoint(name, address string) (string, error) {
 	return u.String(), nil
 }
 
-// pairs reads key=value,key=value. Values are percent-encoded.
+// pairs parses key=value,key=value. Values are percent-encoded.
 func pairs(name, list string) (map[string]string, error) {
 	all := map[string]string{}
 	for pair := range strings.SplitSeq(list, ",") {
@@ -117,8 +119,8 @@ func pairs(name, list string) (map[string]string, error) {
 	return all, nil
 }
 
-// sampler is the part of the traces that is exported. A run has no parent outside,
-// so the samplers that ask a parent are as those that do not.
+// sampler returns the fraction of the traces that are exported. A run has no parent
+// outside Parley, so the prefix parentbased_ makes no difference.
 func sampler(name, arg string) (float64, error) {
 	switch strings.TrimPrefix(name, "parentbased_") {
 	case "", "always_on":
@@ -139,7 +141,7 @@ func sampler(name, arg string) (float64, error) {
 		"parentbased_ before it, not %q", name)
 }
 
-// captures reports whether spans hold texts.
+// captures reports whether spans contain texts.
 func captures(value string) (bool, error) {
 	switch strings.ToLower(value) {
 	case "true", "span_only", "span_and_event":

@@ -81,7 +81,8 @@ func TestReadTraces(t *testing.T) {
 	}
 }
 
-// TestTracesAreDocumented: docs/observe.md lists the variables that are read.
+// TestTracesAreDocumented checks that docs/observe.md lists the variables that
+// ReadTraces reads.
 func TestTracesAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/observe.md")
 	if err != nil {
@@ -98,7 +99,7 @@ func TestTracesAreDocumented(t *testing.T) {
 		return "", false
 	})
 	for _, name := range documented {
-		// Those are read by the client of OTLP.
+		// These variables are read by the OTLP client.
 		if !slices.Contains(read, name) && !strings.Contains(name, "CERTIFICATE") &&
 			!strings.Contains(name, "CLIENT_KEY") {
 			t.Errorf("%s is documented, and is not read", name)

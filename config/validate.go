@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// Validate is called by kong while parsing. It makes the data folder, if
-// nothing is wrong: that it can be made is only known by making it.
+// Validate is called by kong during parsing. If all settings are valid, it
+// creates the data folder, because that is the only way to find out whether it
+// can be created.
 func (s *Serve) Validate() error {
 	if err := s.Check(); err != nil {
 		return err
@@ -22,8 +23,8 @@ func (s *Serve) Validate() error {
 	return nil
 }
 
-// Check says everything that is wrong, each with the flag, its value and what
-// to do about it.
+// Check reports all mistakes, each with the flag, its value and what to do
+// about it.
 func (s *Settings) Check() error {
 	return errors.Join(
 		s.validateAccess(),
@@ -44,7 +45,7 @@ func (s *Settings) Check() error {
 	)
 }
 
-// Check says what is wrong with how the store is named.
+// Check reports mistakes in the settings of the store.
 func (s *Store) Check() error {
 	_, err := s.MasterKeys()
 	return errors.Join(s.validateTenant(), s.validateDatabase(), s.validateKey(), err)
@@ -69,7 +70,7 @@ func (s *Store) validateKey() error {
 	return nil
 }
 
-// validateNodes does not repeat the address: it may hold a password.
+// validateNodes does not repeat the address, which may hold a password.
 func (s *Settings) validateNodes() error {
 	if s.NATSURL != "" && s.DatabaseURL == "" {
 		return errors.New("--nats-url is for several nodes, which share a PostgreSQL database; set --database-url too")
@@ -77,8 +78,8 @@ func (s *Settings) validateNodes() error {
 	return nil
 }
 
-// validateAdmin keeps what shows the inside of the server on this machine,
-// whoever may come in elsewhere.
+// validateAdmin allows profiles only on loopback addresses, in every mode,
+// because they show the inside of the server.
 func (s *Settings) validateAdmin() error {
 	if s.AdminListen == "" {
 		return nil
@@ -91,7 +92,7 @@ func (s *Settings) validateAdmin() error {
 	return nil
 }
 
-// validateDatabase does not repeat the address: it may hold a password.
+// validateDatabase does not repeat the address, which may hold a password.
 func (s *Store) validateDatabase() error {
 	scheme, _, _ := strings.Cut(string(s.DatabaseURL), "://")
 	if s.DatabaseURL != "" && scheme != "postgres" && scheme != "postgresql" {
@@ -112,8 +113,9 @@ func (s *Store) validateTenant() error {
 	return nil
 }
 
-// validateFolders lets the default agents folder be missing, not a named one:
-// a typing error would otherwise quietly serve the built-in agent.
+// validateFolders accepts a missing default folder of agents, but not a missing
+// folder that was named. Otherwise a typing error would silently serve the
+// built-in agent.
 func (s *Settings) validateFolders() error {
 	if !isFolder(s.Workspace) {
 		return fmt.Errorf("--workspace %s is not a folder; make it or name another", s.Workspace)

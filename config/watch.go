@@ -12,15 +12,16 @@ import (
 	"parley/workspace"
 )
 
-// quiet is how long nothing must have changed: editors write a file in several
-// steps.
+// quiet is the time without changes before a change is reported, because
+// editors write a file in several steps.
 const quiet = 100 * time.Millisecond
 
-// A Watcher calls a function whenever a file was changed in one of its folders, or
-// in a folder in one, and has been left alone for a moment. It waits for folders
-// that do not exist. The function is called by one goroutine, from Start to Close.
-// The operating system reports changes, nothing is polled; on file systems that
-// report none, as some network file systems, changes go unnoticed.
+// A Watcher calls a function after a file has changed in one of its folders or in a
+// direct subfolder, and no further change has followed for a moment. It also
+// notices when a missing folder is created. One goroutine calls the function, from
+// Start to Close. The operating system reports changes; nothing is polled. On file
+// systems that report none, such as some network file systems, changes are not
+// noticed.
 type Watcher struct {
 	system  *fsnotify.Watcher
 	files   *workspace.Workspace
@@ -29,7 +30,7 @@ type Watcher struct {
 	wg      sync.WaitGroup
 }
 
-// NewWatcher notes changes from now on; changed is called after Start.
+// NewWatcher collects changes from now on. changed is called only after Start.
 func NewWatcher(files *workspace.Workspace, folders []string, changed func()) (*Watcher, error) {
 	system, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -48,22 +49,22 @@ func NewWatcher(files *workspace.Workspace, folders []string, changed func()) (*
 	return w, nil
 }
 
-// Start begins to report changes. It is for once.
+// Start begins to report changes. It must be called at most once.
 func (w *Watcher) Start() { w.wg.Go(w.run) }
 
-// Close waits for a call of the function that is under way. There is none after it.
+// Close waits for the end of a running call of the function. No call follows.
 func (w *Watcher) Close(context.Context) error {
 	err := w.system.Close()
 	w.wg.Wait()
 	return err
 }
 
-// maxWatched bounds how many folders in one folder are watched.
+// maxWatched is the maximum number of watched subfolders of a folder.
 const maxWatched = 1000
 
-// arm watches what there is: each folder, the folders in it, and those on the way
-// to it, in which it may yet be made. What is watched already stays so; what
-// cannot be loaded is not watched.
+// arm adds watches for each folder, its subfolders, and the nearest existing parent
+// folder, in which a missing folder may be created. Existing watches stay. Folders
+// that must not be loaded are not watched.
 func (w *Watcher) arm() {
 	for _, folder := range w.folders {
 		if dir, err := w.files.Load(folder); err == nil {
@@ -78,7 +79,7 @@ func (w *Watcher) arm() {
 		}
 		for dir := filepath.Dir(folder); ; dir = filepath.Dir(dir) {
 			if w.system.Add(dir) == nil || dir == filepath.Dir(dir) {
-				break // the nearest one is enough: it tells of the next
+				break // the nearest folder is enough: its events show when the next one is created
 			}
 		}
 	}
@@ -103,13 +104,13 @@ func (w *Watcher) run() {
 			}
 			timer.Reset(quiet)
 		case <-timer.C:
-			w.arm() // first: what is made from now on is told, what was made before is read
+			w.arm() // before changed: later changes are reported, and earlier ones are read
 			w.changed()
 		}
 	}
 }
 
-// concerns reports whether a path is in one of the folders, or on the way to it.
+// concerns reports whether a path is in one of the folders, or is a parent of one.
 func (w *Watcher) concerns(path string) bool {
 	for _, folder := range w.folders {
 		if within(folder, path) || within(path, folder) {

@@ -41,8 +41,8 @@ func TestWatch(t *testing.T) {
 			t.Fatalf("nobody noticed that %s", what)
 		}
 	}
-	// What is elsewhere in the workspace is nobody's business. It comes first, and
-	// the notice of what follows is the only one.
+	// The first write is elsewhere in the workspace and causes no notice. The
+	// second one causes the only notice.
 	put(t, filepath.Join(top, "main.go"), "x")
 	put(t, filepath.Join(agents, "coder.md"), "x")
 	notices("the folder was made")
@@ -65,5 +65,5 @@ func TestWatch(t *testing.T) {
 	notices("it was made again")
 	stop()
 	put(t, filepath.Join(agents, "coder.md"), "after")
-	stop() // twice is no harm
+	stop() // closing twice is allowed
 }

@@ -10,12 +10,12 @@ import (
 	"parley/port"
 )
 
-// Webhook is who may be told what happens.
+// Webhook contains the addresses that webhooks may call.
 type Webhook struct {
 	WebhookAllow Names `var:"PARLEY_WEBHOOK_ALLOW" placeholder:"LIST" help:"Private networks and hosts that webhooks may reach, also by plain http, such as 10.1.0.0/16,hooks.internal (default: none)."`
 }
 
-// Names are parted by commas.
+// Names are separated by commas.
 type Names []string
 
 func (n *Names) UnmarshalText(text []byte) error {
@@ -23,7 +23,8 @@ func (n *Names) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// validatePublic: links in webhooks begin with it, whoever signs in how.
+// validatePublic checks the public URL in every mode, because links in webhooks
+// begin with it.
 func (a *Access) validatePublic() error {
 	u, err := url.Parse(a.PublicURL)
 	if a.PublicURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
@@ -34,7 +35,7 @@ func (a *Access) validatePublic() error {
 	return nil
 }
 
-// Variables are those of an environment, and below it those of .env.
+// Variables looks up variables in an environment, and then in .env.
 func Variables(env Lookup) (Lookup, error) {
 	dotenv, err := readDotenv(".env")
 	return sources{variables: []Lookup{env, dotenv}}.variable, err
@@ -46,8 +47,8 @@ type webhookFile struct {
 	SecretEnv string             `yaml:"secret_env"`
 }
 
-// webhook reads what a file says of who is told how its agent fares. Whether that
-// may be told is for others to say.
+// webhook reads the webhook of an agent from its file. It does not check whether
+// the address is allowed.
 func (f *frontMatter) webhook(doc document) (*parley.AgentWebhook, error) {
 	w := f.Webhook
 	if w == nil {

@@ -8,7 +8,7 @@ import (
 	"parley"
 )
 
-// TestWebhooksOfFiles: what a file says of one, and on which line it is wrong.
+// TestWebhooksOfFiles checks webhooks in agents' files, and the lines of mistakes.
 func TestWebhooksOfFiles(t *testing.T) {
 	file := func(keys string) (*parley.AgentWebhook, error) {
 		def, err := parseAgent("a.md", "---\nname: a\nwebhook: "+keys+"\n---\nHelp.\n")

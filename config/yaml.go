@@ -10,28 +10,28 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// at is an error about a line of a file.
+// at returns an error about a line of a file.
 func at(path string, line int, format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %w", path, line, fmt.Errorf(format, args...))
 }
 
-// A document is a YAML file that is one mapping, or nothing.
+// A document is a YAML file that contains one mapping or nothing.
 type document struct {
 	path    string
 	body    ast.Node
-	entries []entry // those of inner mappings too, each after the one it is in
+	entries []entry // entries of inner mappings follow their parent
 }
 
 type entry struct {
-	key    string // limits.turns for an inner one
+	key    string // full path, such as limits.turns
 	line   int
 	scalar bool
-	text   string // of a scalar
+	text   string // value of a scalar
 }
 
-// parseYAML refuses keys without a value, because whether "tools:" means none or
-// the default is for the author to say, and what makes a value stand elsewhere
-// than under its key.
+// parseYAML rejects keys without a value, because it cannot know whether "tools:"
+// means an empty list or the default. It also rejects tags, anchors, aliases and
+// merge keys, so that every value is under its key.
 func parseYAML(path string, raw []byte) (document, error) {
 	doc := document{path: path}
 	file, err := parser.ParseBytes(raw, 0)
@@ -86,7 +86,7 @@ func (d *document) collect(prefix string, node ast.Node) error {
 	return nil
 }
 
-// decode fills a struct and refuses keys that it does not have.
+// decode fills a struct and rejects unknown keys.
 func (d document) decode(into any) error {
 	if d.body == nil {
 		return nil
@@ -94,7 +94,7 @@ func (d document) decode(into any) error {
 	return d.explain(yaml.NodeToValue(d.body, into, yaml.Strict()))
 }
 
-// line is where a key stands, or the first line.
+// line returns the line of a key, or the first line if there is no such key.
 func (d document) line(key string) int {
 	for _, e := range d.entries {
 		if e.key == key {
@@ -104,7 +104,7 @@ func (d document) line(key string) int {
 	return 1
 }
 
-// text is the value of a key, if it is a scalar.
+// text returns the value of a key if it is a scalar.
 func (d document) text(key string) string {
 	for _, e := range d.entries {
 		if e.key == key {
@@ -114,8 +114,8 @@ func (d document) text(key string) string {
 	return ""
 }
 
-// explain puts the parser's errors, which draw the place in the source, on one
-// line, and says in words what it says in types of Go.
+// explain shortens the parser's errors, which quote the source, to one line. It
+// describes expected types without names of Go types.
 func (d document) explain(err error) error {
 	e, ok := errors.AsType[yaml.Error](err)
 	if !ok || e.GetToken() == nil {
