@@ -7,8 +7,9 @@ import (
 	"net/http/pprof"
 )
 
-// NewAdmin serves profiles to clients on this machine that name it by its address:
-// a page whose own name resolves to this machine does not.
+// NewAdmin serves Go profiles to clients on this machine that use a loopback
+// address or localhost as the host. Other host names are refused, because a web
+// page could use a name that resolves to this machine.
 func NewAdmin(l net.Listener, log *slog.Logger) *Aux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)

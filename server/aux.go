@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// An Aux is an HTTP server on a listener of its own, for the operator. Start and
-// Close are as of Server. A failure of it does not end the process.
+// An Aux is an HTTP server for the operator, on a listener of its own. Start and
+// Close work as those of Server. If it fails, the process continues.
 type Aux struct {
 	serving
 	what string
@@ -24,23 +24,23 @@ func newAux(l net.Listener, h http.Handler, what string, log *slog.Logger) *Aux 
 		http: &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: idleWithin}}}
 }
 
-// Start begins to serve. It is for once.
+// Start begins to serve. It must be called at most once.
 func (a *Aux) Start() {
 	a.start(func(err error) { a.log.Error(a.what+" are no longer served", "error", err) })
 }
 
-// Close stops serving, and cuts requests that are under way after a second or
-// when ctx ends: an operator can ask again.
+// Close stops serving. It cuts open requests after a second or when ctx ends,
+// because an operator can repeat them.
 func (a *Aux) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	_ = a.close(ctx) // a request that was cut is no loss
+	_ = a.close(ctx) // cutting a request does no harm
 	return nil
 }
 
 // NewMetrics serves metrics to clients with the token. Without a token it serves
-// clients on this machine that name it by its address: a page of another site
-// cannot.
+// clients on this machine that use a loopback address or localhost as the host,
+// which a page of another site cannot.
 func NewMetrics(l net.Listener, metrics http.Handler, token string, log *slog.Logger) *Aux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {

@@ -9,8 +9,8 @@ import (
 // Limits for the body of a request. A route that needs a credential asks for it
 // before it reads the body, so a client without one has unreadWithin.
 const (
-	unreadWithin = 5 * time.Second  // for a body that the route has not begun to read
-	readGrace    = 10 * time.Second // for a body that is being read, plus one second for each minRate bytes
+	unreadWithin = 5 * time.Second  // for a body that the route has not started to read
+	readGrace    = 10 * time.Second // for a body that the route is reading, plus one second for each minRate bytes
 	minRate      = 4 << 10          // bytes per second
 )
 
@@ -20,14 +20,14 @@ const (
 func timed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
-			// A chunked body never keeps the connection. It may have had a
-			// length as well, which net/http ignores. A proxy that went by the
+			// A chunked body always closes the connection. The request may also
+			// have had a length, which net/http ignores. A proxy that uses the
 			// length would take the rest of the body for another request.
 			b := &timedBody{ReadCloser: r.Body, header: w.Header(), control: http.NewResponseController(w),
 				keep: len(r.TransferEncoding) == 0}
 			b.header.Set("Connection", "close")
 			b.allow(unreadWithin)
-			r = r.WithContext(r.Context()) // net/http looks at the body of the request that it made
+			r = r.WithContext(r.Context()) // net/http keeps using the body of its own request
 			r.Body = b
 		}
 		next.ServeHTTP(w, r)
@@ -38,13 +38,14 @@ type timedBody struct {
 	io.ReadCloser
 	header  http.Header
 	control *http.ResponseController
-	keep    bool // the connection may be used again
+	keep    bool // keep the connection open after the answer
 	began   time.Time
 	got     int64
 }
 
-// Read moves the deadline with what has arrived so far. At the end of the body
-// net/http removes the deadline, so that it does not cut a long answer.
+// Read extends the deadline according to the bytes that have arrived. At the
+// end of the body net/http removes the deadline, so that it does not cut a long
+// answer.
 func (b *timedBody) Read(p []byte) (n int, err error) {
 	if b.began.IsZero() {
 		b.began = time.Now()
@@ -53,7 +54,7 @@ func (b *timedBody) Read(p []byte) (n int, err error) {
 	n, err = b.ReadCloser.Read(p)
 	b.got += int64(n)
 	if err == io.EOF {
-		// The time to read the answer begins now.
+		// From now on, the client has answerWithin to read the answer.
 		_ = b.control.SetWriteDeadline(time.Now().Add(answerWithin))
 		if b.keep {
 			b.header.Del("Connection")

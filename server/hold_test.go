@@ -35,7 +35,7 @@ func (l *pipeListener) Accept() (net.Conn, error) {
 func (l *pipeListener) Close() error   { close(l.done); return nil }
 func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080} }
 
-// inMemory serves in a bubble with a fake clock. dial opens a connection.
+// inMemory runs a server in a bubble with a fake clock. dial opens a connection.
 func inMemory(t *testing.T, test func(t *testing.T, dial func() net.Conn)) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &pipeListener{make(chan net.Conn), make(chan struct{})}
@@ -70,7 +70,7 @@ func inMemory(t *testing.T, test func(t *testing.T, dial func() net.Conn)) {
 				return
 			}
 			defer conn.Close()
-			time.Sleep(time.Hour) // the other side is silent, too
+			time.Sleep(time.Hour) // both sides are silent
 			fmt.Fprint(conn, "still here")
 		})
 		s := New(l, slog.New(slog.DiscardHandler), Options{Routes: routes,
@@ -96,11 +96,11 @@ func inMemory(t *testing.T, test func(t *testing.T, dial func() net.Conn)) {
 	})
 }
 
-// closedAfter reads until the server ends a connection, and says when that was
-// and what it answered.
+// closedAfter reads until the server closes the connection. It returns the time
+// until then, and the answer.
 func closedAfter(conn net.Conn) (took time.Duration, answer string) {
 	start := time.Now()
-	_ = conn.SetReadDeadline(start.Add(24 * time.Hour)) // net.Pipe has no other error
+	_ = conn.SetReadDeadline(start.Add(24 * time.Hour)) // fails only on a closed pipe
 	raw, err := io.ReadAll(conn)
 	if err != nil {
 		return 24 * time.Hour, string(raw)
@@ -108,8 +108,8 @@ func closedAfter(conn net.Conn) (took time.Duration, answer string) {
 	return time.Since(start), string(raw)
 }
 
-// TestHeldBodies: a client that announces a body and does not send it holds its
-// connection for a few seconds, on every kind of route.
+// TestHeldBodies checks that a client that announces a body and does not send
+// it can hold its connection only for a few seconds, on every kind of route.
 func TestHeldBodies(t *testing.T) {
 	length := "Content-Length: 100\r\n\r\n{"
 	chunked := "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"
@@ -159,7 +159,7 @@ func TestHeldBodies(t *testing.T) {
 	}
 }
 
-// TestSlowUploads: a client may be slow, as long as it sends at the least rate.
+// TestSlowUploads checks that a client may be slow if it sends at least minRate.
 func TestSlowUploads(t *testing.T) {
 	const size, each = 2 << 20, 1 << 10
 	for _, pace := range []struct {
@@ -197,7 +197,7 @@ func TestSlowUploads(t *testing.T) {
 	}
 }
 
-// TestStreamsLast: the time for a body does not end the stream that answers it.
+// TestStreamsLast checks that the time limit for a body does not end the stream that answers it.
 func TestStreamsLast(t *testing.T) {
 	for name, request := range map[string]string{
 		"no body":          "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -224,8 +224,8 @@ func TestStreamsLast(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreReused after a body was read, and closed once they have been
-// idle for a while.
+// TestConnectionsAreReused checks that a connection is reused after a body was
+// read, and closed after some time without requests.
 func TestConnectionsAreReused(t *testing.T) {
 	inMemory(t, func(t *testing.T, dial func() net.Conn) {
 		conn := dial()
@@ -252,8 +252,8 @@ func TestConnectionsAreReused(t *testing.T) {
 	})
 }
 
-// TestIdleConnectionsAreClosed: a client that keeps its connection after an answer and sends nothing more is closed
-// after two minutes, whatever it asked for. A request in between starts the time again.
+// TestIdleConnectionsAreClosed checks that a connection without requests is closed after two minutes, whatever the
+// earlier request was. Each request restarts the time.
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	for name, request := range map[string]string{
 		"get":     "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -284,7 +284,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	}
 }
 
-// TestSilentSocketsAreKept: a connection that became a socket has its own rules.
+// TestSilentSocketsAreKept checks that these limits do not apply to sockets, which have their own.
 func TestSilentSocketsAreKept(t *testing.T) {
 	inMemory(t, func(t *testing.T, dial func() net.Conn) {
 		conn := dial()

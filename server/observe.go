@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// observed says what became of each request.
+// observed reports the result of each request to Options.Answered.
 func (s *Server) observed(next http.Handler) http.Handler {
 	if s.options.Answered == nil {
 		return next
@@ -16,7 +16,7 @@ func (s *Server) observed(next http.Handler) http.Handler {
 		start, seen := time.Now(), &seen{ResponseWriter: w}
 		defer func() {
 			if seen.status == 0 {
-				seen.status = http.StatusOK // as net/http does
+				seen.status = http.StatusOK // the default of net/http
 			}
 			s.options.Answered(r.Pattern, seen.status, time.Since(start), seen.lasted)
 		}()
@@ -24,8 +24,8 @@ func (s *Server) observed(next http.Handler) http.Handler {
 	})
 }
 
-// seen is an answer whose status is noted. It lasts if it is sent piece by piece,
-// or is no answer any more but a connection.
+// seen is an answer that records its status. lasted is true if the answer is
+// flushed in parts, or if the connection was hijacked.
 type seen struct {
 	http.ResponseWriter
 	status int
@@ -33,7 +33,7 @@ type seen struct {
 }
 
 func (s *seen) WriteHeader(status int) {
-	if s.status == 0 && status >= http.StatusOK { // others only announce one
+	if s.status == 0 && status >= http.StatusOK { // ignore informational statuses
 		s.status = status
 	}
 	s.ResponseWriter.WriteHeader(status)

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// TestEveryRequestIsCountedOnce, under the pattern of its route and never its
-// path, whatever becomes of it; what lasts is not timed.
+// TestEveryRequestIsCountedOnce checks that every request is counted once,
+// under the pattern of its route and never under its path. Streams and sockets
+// are not timed.
 func TestEveryRequestIsCountedOnce(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -88,8 +89,8 @@ func TestEveryRequestIsCountedOnce(t *testing.T) {
 	}
 }
 
-// TestNumbersAreForWhoRunsTheServer: by token, or else from this machine and not
-// by a name that somebody else's page can have.
+// TestNumbersAreForWhoRunsTheServer checks that metrics need the token, or, without
+// one, a host name that a web page of another site cannot have.
 func TestNumbersAreForWhoRunsTheServer(t *testing.T) {
 	numbers := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "numbers") })
 	for _, test := range []struct {

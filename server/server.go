@@ -1,5 +1,5 @@
-// Package server is the HTTP side of a Parley: what every request passes, health,
-// and shutdown.
+// Package server is the HTTP side of a Parley server: checks of every request,
+// health, and shutdown.
 package server
 
 import (
@@ -28,36 +28,36 @@ type Server struct {
 	failed   chan error
 }
 
-// Options say what is served, to whom, and when.
+// Options of a Server.
 type Options struct {
-	// Routes are served besides health, each by its pattern.
+	// Routes are the handlers besides the health checks, by pattern.
 	Routes map[string]http.Handler
-	// Upgrade takes WebSockets that clients open at / itself; nil: none are taken.
+	// Upgrade handles WebSockets that clients open at /. If it is nil, there are none.
 	Upgrade http.Handler
-	// Page answers browsers that ask for / itself; nil: they get a text.
+	// Page answers browsers that request /. If it is nil, they get a text.
 	Page http.Handler
-	// NotFound answers browsers that open an address without a route; nil: they get a text.
+	// NotFound answers browsers that request an unknown address. If it is nil, they get a text.
 	NotFound http.HandlerFunc
-	// Admit says whether a request is to be answered, and has answered it if
-	// it is not.
+	// Admit reports whether a request is admitted. If it is not, Admit has
+	// answered it.
 	Admit func(http.ResponseWriter, *http.Request) bool
-	// Connected and Changed hear of connections, as http.Server.ConnContext and
-	// ConnState do; nil: nobody does.
+	// Connected and Changed are called for connections, like
+	// http.Server.ConnContext and ConnState. They may be nil.
 	Connected func(context.Context, net.Conn) context.Context
 	Changed   func(net.Conn, http.ConnState)
-	// Origins are those of pages that browsers are to let use the server.
+	// Origins are the origins of web pages that browsers allow to use the server.
 	Origins []string
-	// Able says why there is no use in sending anything here; nil: there is.
+	// Able returns an error if the server cannot accept messages now.
 	Able func(context.Context) error
-	// Differ says which other nodes are not like this one; nil, or empty: none.
+	// Differ lists the nodes that differ from this one. It may be nil.
 	Differ func() string
-	// Answered hears of every request: the pattern of its route (empty: it had
-	// none), its status, and how long it took. What lasted was a stream or is a
-	// socket. Nil: nobody does.
+	// Answered is called after every request, with the pattern of its route
+	// (empty if there is none), its status and its duration. lasted is true for
+	// streams and sockets. Answered may be nil.
 	Answered func(route string, status int, took time.Duration, lasted bool)
 }
 
-// New makes a server for a listener, which the server owns from now on.
+// New returns a server for a listener, which the server then owns.
 func New(l net.Listener, log *slog.Logger, o Options) *Server {
 	s := &Server{mux: http.NewServeMux(), options: o, failed: make(chan error, 1)}
 	s.listener = l
@@ -84,7 +84,7 @@ func New(l net.Listener, log *slog.Logger, o Options) *Server {
 	return s
 }
 
-// route answers by the route of the address. People who mistyped an address get a page, programs a text.
+// route calls the handler of the route. If there is none, browsers get a page, and other clients a text.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	if s.options.NotFound != nil && r.Method == http.MethodGet &&
 		strings.Contains(r.Header.Get("Accept"), "text/html") {
@@ -97,7 +97,7 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// Root is the pattern of / itself.
+// Root is the pattern of /.
 const Root = "GET /{$}"
 
 func (s *Server) handle(pattern string, h http.HandlerFunc) {
@@ -106,7 +106,7 @@ func (s *Server) handle(pattern string, h http.HandlerFunc) {
 }
 
 // root answers browsers with a page and other clients with a text. Clients that
-// know only the address of the server open a socket here.
+// know only the address of the server can open a WebSocket here.
 func (s *Server) root(w http.ResponseWriter, r *http.Request) {
 	if s.options.Upgrade != nil && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		s.options.Upgrade.ServeHTTP(w, r)
@@ -120,12 +120,12 @@ func (s *Server) root(w http.ResponseWriter, r *http.Request) {
 	welcome(w, r)
 }
 
-// Patterns lists every route there is.
+// Patterns lists the patterns of all routes.
 func (s *Server) Patterns() []string { return s.patterns }
 
-// ready is for whoever decides where to send clients. Whether to start the
-// process anew is another question, which /healthz answers: it would not help
-// against a disk that is full.
+// ready answers load balancers, which decide where to send clients. Whether to
+// restart the process is another question, for /healthz: a restart would not
+// help if, for example, the disk is full.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if s.draining.Load() {
 		answer(w, http.StatusServiceUnavailable, `{"status":"stopping"}`)
@@ -136,13 +136,13 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		if e, ok := errors.AsType[*parley.Error](err); ok && e.Hint != "" {
 			reason["hint"] = e.Hint
 		}
-		body, _ := json.Marshal(reason) // strings only
+		body, _ := json.Marshal(reason) // strings cannot fail
 		answer(w, http.StatusServiceUnavailable, string(body))
 		return
 	}
 	if s.options.Differ != nil {
 		if differ := s.options.Differ(); differ != "" {
-			body, _ := json.Marshal(map[string]string{"status": "ready", "differ": differ}) // strings only
+			body, _ := json.Marshal(map[string]string{"status": "ready", "differ": differ}) // strings cannot fail
 			answer(w, http.StatusOK, string(body))
 			return
 		}
@@ -150,7 +150,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, `{"status":"ready"}`)
 }
 
-// welcome is for somebody who opens the address in a browser.
+// welcome answers people who open the address in a browser without a console.
 func welcome(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = w.Write([]byte(`Parley is running. In a browser this address is its console.
@@ -163,30 +163,30 @@ func welcome(w http.ResponseWriter, _ *http.Request) {
   ws  /api/agentloop/ws, or / itself                agent loop
   ws  /api/v1/agents/{id}/ws                        debug console
   GET /api/events                                   event bus
-`)) // nobody left to tell
+`)) // the client has gone
 }
 
 func answer(w http.ResponseWriter, status int, body string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(body + "\n")) // nobody left to tell
+	_, _ = w.Write([]byte(body + "\n")) // the client has gone
 }
 
-// Start begins to serve. It is for once.
+// Start begins to serve. It must be called at most once.
 func (s *Server) Start() { s.start(func(err error) { s.failed <- err }) }
 
-// Failed receives the error if serving ends before Close.
+// Failed returns a channel that receives an error if serving ends before Close.
 func (s *Server) Failed() <-chan error { return s.failed }
 
-// Drain has the server say that it is not ready. It still answers, so that who
-// comes now is told to come back rather than left guessing.
+// Drain makes the server report that it is not ready. It still answers, so that
+// new clients get a clear answer instead of a refused connection.
 func (s *Server) Drain() {
 	s.draining.Store(true)
 	s.http.SetKeepAlivesEnabled(false)
 }
 
-// Close stops listening, waits for the requests under way, and cuts them when ctx
-// ends. Sockets are not requests any more: dialect.Conns ends them.
+// Close stops listening, waits for open requests, and cuts them when ctx ends.
+// Sockets no longer count as requests: dialect.Conns ends them.
 func (s *Server) Close(ctx context.Context) error {
 	s.Drain()
 	if err := s.close(ctx); err != nil {
@@ -195,15 +195,14 @@ func (s *Server) Close(ctx context.Context) error {
 	return nil
 }
 
-// idleWithin is how long a connection is kept on which no request is under way.
+// idleWithin is how long a connection without an open request is kept.
 const idleWithin = 2 * time.Minute
 
-// answerWithin is how long a client may take to be given an answer.
+// answerWithin is how long a client may take to read an answer.
 const answerWithin = 30 * time.Second
 
-// guarded is what every request passes: headers that keep browsers from making
-// more of an answer than it is, pages of other origins as far as they are named,
-// and the question whether it is to be answered at all.
+// guarded runs before every route. It sets security headers, allows pages of the
+// configured origins, and asks Admit.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -226,17 +225,17 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 				return
 			}
 		}
-		// Who does not read what is answered is let go; streams, which last, and
-		// sockets see to it themselves.
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin)) // where that can be done
+		// Clients that do not read the answer are disconnected. Streams and sockets
+		// set their own deadlines.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin)) // where possible
 		if s.options.Admit(w, r) {
 			next.ServeHTTP(w, r)
 		}
 	})
 }
 
-// Headers that pages of allowed origins may read, and may send: Parley's own, and those that the official clients of
-// OpenAI, A2A and MCP use.
+// Headers that pages of allowed origins may read and send: Parley's own, and those of the official clients of OpenAI,
+// A2A and MCP.
 const (
 	exposedHeaders = "Parley-Epoch, Parley-Session, Retry-After, WWW-Authenticate, X-Session-Id, Mcp-Session-Id"
 	takenHeaders   = "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Session-Id, A2A-Version, " +

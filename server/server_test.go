@@ -19,10 +19,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// trouble is why the server under test is not able to do anything.
+// trouble is the error that Able returns in the tests.
 var trouble atomic.Pointer[parley.Error]
 
-// start serves on a real port until the test ends.
+// start runs a server on a real port until the test ends.
 func start(t *testing.T, change ...func(*Options)) (*Server, string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -129,7 +129,7 @@ func TestWhatEveryRequestPasses(t *testing.T) {
 	}
 }
 
-// TestPagesOfOtherOrigins: browsers let a page use the server if its origin is on
+// TestPagesOfOtherOrigins checks that a page may use the server if its origin is on
 // the list, letter by letter.
 func TestPagesOfOtherOrigins(t *testing.T) {
 	_, url := start(t)
@@ -162,7 +162,8 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 	}
 }
 
-// TestProfilesAreServedElsewhere, and not where everybody comes.
+// TestProfilesAreServedElsewhere checks that profiles are served on their own listener only, to clients on this
+// machine.
 func TestProfilesAreServedElsewhere(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -188,7 +189,7 @@ func TestProfilesAreServedElsewhere(t *testing.T) {
 	}
 }
 
-// TestTheRoot: people get a page, programs that ask for it a socket.
+// TestTheRoot checks that / answers people with a page, and opens a socket for programs that request one.
 func TestTheRoot(t *testing.T) {
 	_, url := start(t)
 	upgrade := map[string]string{"Connection": "Upgrade", "Upgrade": "WebSocket"}
@@ -215,7 +216,8 @@ func TestTheRoot(t *testing.T) {
 	}
 }
 
-// TestUnknownAddresses: people get a page, programs a text, and neither is told that there is something.
+// TestUnknownAddresses checks that unknown addresses are answered with a page for browsers and a text for programs,
+// both with status 404.
 func TestUnknownAddresses(t *testing.T) {
 	_, url := start(t, func(o *Options) {
 		o.NotFound = func(w http.ResponseWriter, _ *http.Request) {
@@ -235,8 +237,8 @@ func TestUnknownAddresses(t *testing.T) {
 	}
 }
 
-// TestCloseWithoutStart: a server that was never started gives up its port, and a
-// second Close changes nothing.
+// TestCloseWithoutStart checks that a server that was never started releases its
+// port, and that a second Close changes nothing.
 func TestCloseWithoutStart(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -255,8 +257,9 @@ func TestCloseWithoutStart(t *testing.T) {
 	again.Close()
 }
 
-// TestCloseCutsRequests that do not end, says so, and waits for the goroutine that
-// accepts connections. TestMain sees that none is left.
+// TestCloseCutsRequests checks that Close cuts requests that do not end, returns an
+// error, and waits for the goroutine that accepts connections. TestMain checks that
+// no goroutine is left.
 func TestCloseCutsRequests(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

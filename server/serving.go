@@ -7,14 +7,14 @@ import (
 	"net/http"
 )
 
-// serving is an http.Server on a listener, from start to close.
+// serving is a running http.Server on a listener.
 type serving struct {
 	http     *http.Server
 	listener net.Listener
 	done     chan struct{} // closed when Serve has returned; nil before start
 }
 
-// start serves on a goroutine that close waits for. If serving ends before close,
+// start serves in a goroutine that close waits for. If serving ends before close,
 // failed is called with the error.
 func (s *serving) start(failed func(error)) {
 	done := make(chan struct{})
@@ -27,12 +27,12 @@ func (s *serving) start(failed func(error)) {
 	}()
 }
 
-// close stops listening and waits for the requests under way. When ctx ends, it
-// closes their connections, and its error says so.
+// close stops listening and waits for open requests. When ctx ends, it closes
+// their connections and returns an error.
 func (s *serving) close(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)
 	if err != nil {
-		_ = s.http.Close() // Shutdown has closed the listener; nothing else can fail
+		_ = s.http.Close() // Shutdown has closed the listener already; nothing else can fail
 	}
 	if s.done != nil {
 		<-s.done
