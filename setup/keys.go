@@ -12,8 +12,8 @@ import (
 	"parley/port"
 )
 
-// Keys are the keys of model vendors. They are for the operator of a server in local mode: with sign-in, keys are
-// variables of the server.
+// Keys are the keys of model vendors. Only the operator of a server in local mode can enter them: with sign-in, keys
+// are variables of the server.
 type Keys struct {
 	Book    *Book
 	Models  Models
@@ -22,40 +22,40 @@ type Keys struct {
 	Tenant  parley.TenantID
 	May     func(ctx context.Context, who port.Principal, action parley.Action, on port.Resource) error
 
-	given map[string]Account // by the environment, which wins
+	given map[string]Account // accounts from the environment, which take precedence
 }
 
 // A Vendor of models has a name, and a variable that may hold its key.
 type Vendor struct {
 	Name, Variable string
-	Keyless        bool // a server of one's own that is like it may need no key
+	Keyless        bool // a compatible server at an address of one's own may need no key
 }
 
-// An Account is where a vendor is, and with which key.
+// An Account is the address and the key of a vendor.
 type Account struct {
 	Key     string `json:"key"`
-	BaseURL string `json:"base_url,omitempty"` // empty: the vendor's own
-	In      string `json:"-"`                  // the place that holds them, for errors
+	BaseURL string `json:"base_url,omitempty"` // empty: the vendor's own address
+	In      string `json:"-"`                  // where the key and the address come from, for errors
 }
 
 // Models are the clients of vendors.
 type Models interface {
 	Account(vendor string) Account
-	// Use has a vendor be reached by another account from now on.
+	// Use sets the account of a vendor for all later calls.
 	Use(vendor string, a Account)
-	// Try asks a vendor by an account which models it has.
+	// Try lists the models of a vendor with the given account.
 	Try(ctx context.Context, vendor string, a Account) ([]string, error)
 }
 
 const (
 	page       = "the console (Settings, Models)"
 	tryWithin  = 10 * time.Second
-	maxKey     = 4 << 10 // bytes
+	maxKey     = 4 << 10 // in bytes
 	maxAddress = 2 << 10
 	fewNames   = 5
 )
 
-// Start has the models use the keys that are kept, also those of other nodes.
+// Start makes the models use the stored keys, including those that other nodes store later.
 func (k *Keys) Start() {
 	k.given = map[string]Account{}
 	for _, v := range k.Vendors {
@@ -110,7 +110,7 @@ func (k *Keys) vendor(name string) (Vendor, bool) {
 	return k.Vendors[i], true
 }
 
-// List says of each vendor whether there is a key, and where it comes from.
+// List reports for each vendor whether there is a key, and where it comes from.
 func (k *Keys) List(ctx context.Context, who port.Principal) ([]port.ModelKey, error) {
 	if err := k.may(ctx, who, ""); err != nil {
 		return nil, err
@@ -140,7 +140,8 @@ func (k *Keys) one(vendor string) port.ModelKey {
 	return info
 }
 
-// last are the last characters of a key, by which people tell keys apart. Of a short key they would tell too much.
+// last returns the last characters of a key, by which people recognize it. For a short key it returns nothing, because
+// they would reveal too much.
 func last(key string) string {
 	if len(key) < 12 {
 		return ""
@@ -148,7 +149,7 @@ func last(key string) string {
 	return key[len(key)-4:]
 }
 
-// shown is an address without what may be secret in it.
+// shown returns an address without its parts that may be secret.
 func shown(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || address == "" {
@@ -157,7 +158,7 @@ func shown(address string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// Set keeps a key. Runs that begin from now on use it.
+// Set stores a key. Runs that begin from now on use it.
 func (k *Keys) Set(ctx context.Context, who port.Principal, vendor, key, address string) (port.ModelKey, error) {
 	if err := k.may(ctx, who, vendor); err != nil {
 		return port.ModelKey{}, err
@@ -175,7 +176,8 @@ func (k *Keys) Set(ctx context.Context, who port.Principal, vendor, key, address
 	return k.one(vendor), err
 }
 
-// entered checks what a person has entered. An empty key stands for the one that is kept, if it is for the same address.
+// entered checks an account that a person has entered. An empty key means the stored one, if that is for the same
+// address.
 func (k *Keys) entered(vendor, key, address string) (a Account, err error) {
 	a = Account{Key: strings.TrimSpace(key), BaseURL: strings.TrimSpace(address)}
 	if a.Key == "" {
@@ -205,7 +207,7 @@ func (k *Keys) entered(vendor, key, address string) (a Account, err error) {
 	return a, nil
 }
 
-// Remove forgets a key.
+// Remove deletes a stored key.
 func (k *Keys) Remove(ctx context.Context, who port.Principal, vendor string) error {
 	if err := k.may(ctx, who, vendor); err != nil {
 		return err
@@ -217,7 +219,8 @@ func (k *Keys) Remove(ctx context.Context, who port.Principal, vendor string) er
 		vendor, map[string]any{}))
 }
 
-// Try asks a vendor for its models: with what was entered, or, if that is nothing, with what is used now.
+// Try lists the models of a vendor with the entered account. If nothing was entered and the environment has an account,
+// Try uses that one.
 func (k *Keys) Try(ctx context.Context, who port.Principal, vendor, key, address string) (port.ModelKeyTrial, error) {
 	if err := k.may(ctx, who, vendor); err != nil {
 		return port.ModelKeyTrial{}, err
@@ -245,7 +248,7 @@ func (k *Keys) Try(ctx context.Context, who port.Principal, vendor, key, address
 	return port.ModelKeyTrial{Works: true, Models: len(names), Names: names[:min(len(names), fewNames)]}, nil
 }
 
-// reason says why a vendor gave no list. Its own words stand there without any part of the key.
+// reason explains why a vendor returned no list. It includes the vendor's message, without any part of the key.
 func reason(ctx context.Context, err error) string {
 	if ctx.Err() != nil {
 		return "There was no answer within " + tryWithin.String() + "."

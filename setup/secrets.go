@@ -7,13 +7,13 @@ import (
 	"parley/port"
 )
 
-// A Secret is a value that an administrator has entered as one.
+// A Secret is a value from the console that may be secret.
 type Secret struct {
 	Name string // of the header or variable; "key" for the key of a model
 	Text string
 }
 
-// Secrets are those of all values, by tenant. They are taken out of what tools and models print to that tenant.
+// Secrets returns the secrets in all values, by tenant. The screen redacts them for that tenant.
 func Secrets(values []Value) map[parley.TenantID][]Secret {
 	all := map[parley.TenantID][]Secret{}
 	for _, v := range values {

@@ -9,26 +9,26 @@ import (
 	"parley/port"
 )
 
-// Servers are the MCP servers that administrators set up. A server that is a program runs on the machine of the
-// operator, so only the operator of a server in local mode sets one up. Addresses may be set up by any administrator;
-// with sign-in they must be public.
+// Servers are the MCP servers that administrators set up. A server with a command runs on the operator's machine, so
+// only the operator of a server in local mode can set one up. Any administrator can set up a server with an address;
+// with sign-in the address must be public.
 type Servers struct {
 	Book  *Book
 	Local bool // the server is in local mode
 	May   func(ctx context.Context, who port.Principal, action parley.Action, on port.Resource) error
-	// Check says what is wrong with a server.
+	// Check rejects a server with a mistake.
 	Check func(name string, s port.ServerSetup) error
-	// Taken: the operator has configured a server of this name.
+	// Taken reports whether the operator has configured a server of this name.
 	Taken func(name string) bool
-	// Try starts a server of a tenant and ends it.
+	// Try starts a server for a tenant, lists its tools and stops it.
 	Try func(tenant parley.TenantID, name string, s port.ServerSetup) (port.ServerTrial, error)
-	// Use gives a tenant these servers.
+	// Use replaces the servers of a tenant.
 	Use func(tenant parley.TenantID, servers map[string]port.ServerSetup)
 }
 
-const maxServers = 32 // of one tenant
+const maxServers = 32 // for each tenant
 
-// Start has the tenants use the servers that are kept, also those of other nodes.
+// Start makes the tenants use the stored servers, including those that other nodes store later.
 func (s *Servers) Start() {
 	used := map[parley.TenantID]bool{}
 	s.Book.Heed(func(values []Value) {
@@ -51,8 +51,8 @@ func (s *Servers) Start() {
 	})
 }
 
-// Shown adds to the servers of a tenant how they were set up, for a principal who may change that, and those that could
-// not be used.
+// Shown completes the list of a tenant's servers: it adds stored servers that cannot be used, and how servers were set
+// up if mayChange is true.
 func (s *Servers) Shown(who port.Principal, list []port.ToolServer, mayChange bool) []port.ToolServer {
 	for _, v := range s.Book.Of(who.Tenant, port.SetupServer) {
 		if s.Taken(v.Name) {
@@ -91,7 +91,7 @@ func (s *Servers) may(ctx context.Context, who port.Principal, name string, one 
 	}
 	var was port.ServerSetup
 	if v, ok := s.Book.Get(who.Tenant, port.SetupServer, name); ok {
-		_ = json.Unmarshal(v.Plain, &was) // nothing is kept of a value that cannot be read
+		_ = json.Unmarshal(v.Plain, &was) // a value that cannot be read has nothing to keep
 	}
 	one = one.Kept(was)
 	switch {
@@ -111,7 +111,7 @@ func (s *Servers) may(ctx context.Context, who port.Principal, name string, one 
 	return one, nil
 }
 
-// Set keeps a server. Agents use it from their next turn on, after its tools were accepted.
+// Set stores a server. Agents can use it from their next turn on, after its tools were accepted.
 func (s *Servers) Set(ctx context.Context, who port.Principal, name string, one port.ServerSetup) error {
 	one, err := s.may(ctx, who, name, one)
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Servers) Set(ctx context.Context, who port.Principal, name string, one 
 		about(one)))
 }
 
-// about is what stands in the audit of a server: its program or its host.
+// about returns what the audit records of a server: its program or its address.
 func about(one port.ServerSetup) map[string]any {
 	if len(one.Command) > 0 {
 		return map[string]any{"program": one.Command[0], "sandbox": !one.Bare, "network": one.Network}
@@ -133,7 +133,7 @@ func about(one port.ServerSetup) map[string]any {
 	return map[string]any{"url": shown(one.URL)}
 }
 
-// Remove ends a server.
+// Remove deletes a stored server.
 func (s *Servers) Remove(ctx context.Context, who port.Principal, name string) error {
 	if err := s.May(ctx, who, parley.ActSettings,
 		port.Resource{Kind: port.WholeTenant, Tenant: who.Tenant}); err != nil {
@@ -146,7 +146,7 @@ func (s *Servers) Remove(ctx context.Context, who port.Principal, name string) e
 		map[string]any{}))
 }
 
-// Test starts a server as it was entered, and says which tools it offers.
+// Test starts a server as it was entered, and returns the tools that it offers.
 func (s *Servers) Test(ctx context.Context, who port.Principal, name string, one port.ServerSetup) (
 	port.ServerTrial, error) {
 	one, err := s.may(ctx, who, name, one)

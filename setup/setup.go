@@ -1,9 +1,9 @@
-// Package setup keeps what administrators set up in the console: keys of model vendors, and MCP servers. A value is
-// sealed by the server's key, and stored like other secrets. It takes effect at once on the node that was asked, and on
-// other nodes when they look again.
+// Package setup stores what administrators set up in the console: keys of model vendors, and MCP servers. A value is
+// sealed with the server's key and stored like other secrets. It takes effect at once on the node that received it, and
+// on other nodes at their next refresh.
 //
-// Goroutines: Book.Keep is the caller's. Locks: Book.mu is held while the store is read and changes are handed on, so
-// that they are handed on in order; nothing that is called then comes back to the Book.
+// Goroutines: the caller runs Book.Keep. Locks: Book.mu is held while the store is read and the functions of Heed are
+// called, so that they get changes in order. These functions must not call the Book.
 package setup
 
 import (
@@ -24,24 +24,24 @@ import (
 )
 
 const (
-	maxValue  = 64 << 10 // bytes of one setup
-	maxSetups = 64       // of one tenant
+	maxValue  = 64 << 10 // bytes of one value
+	maxSetups = 64       // for each tenant
 )
 
-// Store is what a Book works on.
+// Store is the store of a Book.
 type Store interface {
 	Append(context.Context, port.Batch) (port.Appended, error)
 	Setups(context.Context) ([]port.Setup, error)
 }
 
-// A Value is a setup whose value could be opened.
+// A Value is a setup with its decrypted value.
 type Value struct {
 	port.Setup
 	Plain []byte // JSON
-	Wrong string // why there is no Plain
+	Wrong string // why Plain is missing
 }
 
-// A Book knows all setups of a store.
+// A Book holds all setups of a store.
 type Book struct {
 	store Store
 	aead  cipher.AEAD
@@ -54,7 +54,7 @@ type Book struct {
 	heeds  []func([]Value)
 }
 
-// Open reads the setups that there are. key is the server's.
+// Open reads the stored setups. key is the server's key.
 func Open(ctx context.Context, store Store, key []byte, now func() time.Time, log *slog.Logger) (*Book, error) {
 	raw, err := hkdf.Key(sha256.New, key, nil, "parley setups", 32)
 	if err != nil {
@@ -71,7 +71,7 @@ func Open(ctx context.Context, store Store, key []byte, now func() time.Time, lo
 	return b, b.Refresh(ctx)
 }
 
-// Heed has a function told of all values now, and whenever one has changed.
+// Heed calls a function with all values now, and again after each change.
 func (b *Book) Heed(f func([]Value)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,7 +79,7 @@ func (b *Book) Heed(f func([]Value)) {
 	f(b.values)
 }
 
-// Of lists the values of a kind that a tenant has, by name.
+// Of lists a tenant's values of a kind, by name.
 func (b *Book) Of(tenant parley.TenantID, kind port.SetupKind) (list []Value) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -91,7 +91,7 @@ func (b *Book) Of(tenant parley.TenantID, kind port.SetupKind) (list []Value) {
 	return list
 }
 
-// Get is the value of a name; false: there is none.
+// Get returns the value with a name, and whether it exists.
 func (b *Book) Get(tenant parley.TenantID, kind port.SetupKind, name string) (Value, bool) {
 	list := b.Of(tenant, kind)
 	i := slices.IndexFunc(list, func(v Value) bool { return v.Name == name })
@@ -101,7 +101,7 @@ func (b *Book) Get(tenant parley.TenantID, kind port.SetupKind, name string) (Va
 	return list[i], true
 }
 
-// Put keeps a value, nil to remove it, and puts that on record.
+// Put stores a value, or removes it if value is nil, and writes an audit record.
 func (b *Book) Put(ctx context.Context, who port.Principal, kind port.SetupKind, name string, value any,
 	record parley.Audit) error {
 	at := b.now().UTC().Truncate(time.Microsecond)
@@ -127,17 +127,17 @@ func (b *Book) Put(ctx context.Context, who port.Principal, kind port.SetupKind,
 	return b.Refresh(ctx)
 }
 
-// Note puts on record what somebody did with a setup.
+// Note writes an audit record about a setup.
 func (b *Book) Note(ctx context.Context, who port.Principal, record parley.Audit) error {
 	record.At, record.By, record.Source = b.now().UTC(), who.ID, parley.ViaHTTP
 	_, err := b.store.Append(ctx, port.Batch{Tenant: who.Tenant, Audit: []parley.Audit{record}})
 	return err
 }
 
-// place binds what is sealed to where it stands.
+// place binds a sealed value to its tenant, kind and name.
 func place(s port.Setup) []byte { return fmt.Appendf(nil, "%s\n%s\n%s", s.Tenant, s.Kind, s.Name) }
 
-// Refresh takes over what was changed, here or by another node.
+// Refresh loads changes of this node and of other nodes.
 func (b *Book) Refresh(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -167,7 +167,7 @@ func (b *Book) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// Keep refreshes until ctx ends.
+// Keep calls Refresh regularly until ctx ends.
 func (b *Book) Keep(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -37,7 +37,7 @@ type desk struct {
 	keys   *Keys
 }
 
-// accounts are the real clients.
+// accounts are real clients of vendors.
 type accounts struct{ *provider.Models }
 
 func (a accounts) Account(vendor string) Account {
@@ -84,8 +84,8 @@ func newDesk(t *testing.T, c provider.Config) *desk {
 	return d
 }
 
-// TestKeys: a key that was entered is used at once and after a restart, is shown by its last characters alone, is on
-// record, and stands in no file in clear.
+// TestKeys checks that an entered key is used at once and after a restart. Only its last characters are shown, it is
+// audited, and no file contains it in clear.
 func TestKeys(t *testing.T) {
 	ctx := t.Context()
 	d := newDesk(t, provider.Config{})
@@ -170,7 +170,8 @@ func TestKeysAreRefused(t *testing.T) {
 	}
 }
 
-// TestKeysOfAnotherServer: a value that another server's key has sealed is not used, and the list says so.
+// TestKeysOfAnotherServer checks that a value that was sealed with another server's key is not used, and that the list
+// says so.
 func TestKeysOfAnotherServer(t *testing.T) {
 	d := newDesk(t, provider.Config{})
 	if _, err := d.keys.Set(t.Context(), operator, provider.Google, secret, ""); err != nil {
@@ -184,7 +185,8 @@ func TestKeysOfAnotherServer(t *testing.T) {
 	}
 }
 
-// TestTryAKey: the answer says whether the vendor takes the key, in its words without the key, and what is wrong.
+// TestTryAKey checks that the answer says whether the vendor accepts the key. If not, it contains the vendor's message
+// without the key.
 func TestTryAKey(t *testing.T) {
 	vendor := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -218,7 +220,7 @@ func TestTryAKey(t *testing.T) {
 	if d.models.Account(provider.OpenAI).Key != "" {
 		t.Error("a key that was tried is used")
 	}
-	// The key that is kept is tried if none is entered, but never at another address.
+	// Without an entered key the stored one is tried, but never at another address.
 	if _, err := d.keys.Set(t.Context(), operator, provider.OpenAI, secret, vendor.URL); err != nil {
 		t.Fatal(err)
 	}
