@@ -8,8 +8,8 @@ import (
 	"parley/port"
 )
 
-// Model counts calls of a model, as those see it that call it: with retries, and
-// under the name of the model that answered.
+// Model counts calls of a model from the view of the callers: a call includes its
+// retries, and counts under the name of the model that answered.
 func (m *Metrics) Model(next port.Model) port.Model { return model{next, m} }
 
 type model struct {
@@ -30,12 +30,12 @@ func (w model) Stream(ctx context.Context, request port.ModelRequest) iter.Seq2[
 		}()
 		for said, err := range w.Model.Stream(ctx, request) {
 			switch {
-			case err != nil && ctx.Err() != nil: // "left", above
+			case err != nil && ctx.Err() != nil: // the outcome stays "left"; see above
 			case err != nil:
 				outcome = "failed"
 			case said.FellBack != nil:
 				name = m.models.of(said.FellBack.Actual)
-			case said.Retry != nil: // of the call that is counted
+			case said.Retry != nil: // retries belong to the same call
 			case said.Done != nil:
 				outcome = string(said.Done.Stop)
 				m.used(name, said.Done.Usage)
@@ -53,7 +53,7 @@ func (w model) Stream(ctx context.Context, request port.ModelRequest) iter.Seq2[
 func (m *Metrics) used(name string, u parley.Usage) {
 	for kind, n := range map[string]int64{"input": u.Input, "output": u.Output, "cached": u.Cached,
 		"written": u.Written} {
-		if n > 0 { // a counter that is given less than nothing panics
+		if n > 0 { // a counter panics if it gets a negative number
 			m.modelTokens.WithLabelValues(name, kind).Add(float64(n))
 		}
 	}
@@ -62,7 +62,7 @@ func (m *Metrics) used(name string, u parley.Usage) {
 	}
 }
 
-// Tools times calls of tools.
+// Tools measures the duration of tool calls.
 func (m *Metrics) Tools(box port.TenantToolbox) port.TenantToolbox {
 	return tenantTools{tools{box, m}, box}
 }

@@ -8,8 +8,8 @@ import (
 	"parley/port"
 )
 
-// Published counts events that were just committed. It takes no lock for those
-// that come often.
+// Published counts events that were just committed. It takes no lock for
+// frequent events.
 func (m *Metrics) Published(events []parley.Event) {
 	if len(events) == 0 {
 		return
@@ -37,7 +37,7 @@ func (m *Metrics) Published(events []parley.Event) {
 		case parley.ToolCallBlocked:
 			m.calls.WithLabelValues(m.tools.known(b.Name), "blocked").Inc()
 		case parley.TimerFired:
-			if !b.Due.IsZero() { // else an earlier release set it off
+			if !b.Due.IsZero() { // zero for timers of earlier releases
 				m.late.Observe(max(b.At.Sub(b.Due), 0).Seconds())
 			}
 		case parley.EffectEnqueued:
@@ -46,10 +46,11 @@ func (m *Metrics) Published(events []parley.Event) {
 	}
 }
 
-// QuotaReached hears that a quota, of a user or a tenant, has refused something.
+// QuotaReached counts a request that a quota of a user or a tenant has refused.
 func (m *Metrics) QuotaReached(of, what string) { m.quotas.WithLabelValues(of, what).Inc() }
 
-// Told hears what came of an attempt to tell a webhook, and how long it was owed.
+// Told counts an attempt to deliver a webhook. waited is the time since the webhook
+// was enqueued.
 func (m *Metrics) Told(outcome string, waited time.Duration) {
 	inc(m.hooks, outcome)
 	if outcome == "delivered" {
@@ -57,13 +58,12 @@ func (m *Metrics) Told(outcome string, waited time.Duration) {
 	}
 }
 
-// Delivered hears that an effect was delivered, and how long it was owed.
+// Delivered records how long an effect waited until it was delivered.
 func (m *Metrics) Delivered(effect parley.EffectType, waited time.Duration) {
 	m.told.WithLabelValues(string(effect)).Observe(max(waited, 0).Seconds())
 }
 
-// Committed is told of every commit of a store: how many batches it had, and how
-// long it took.
+// Committed records a commit of a store: its number of batches and its duration.
 func (m *Metrics) Committed(batches int, took time.Duration) {
 	m.commitBatches.Observe(float64(batches))
 	m.commitDuration.Observe(took.Seconds())

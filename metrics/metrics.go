@@ -1,14 +1,13 @@
-// Package metrics counts what a server does, for Prometheus.
+// Package metrics counts the work of a server, for Prometheus.
 //
-// Nothing in it is asked by anything else: it looks on where something passes
-// that everything passes anyway. Events are counted where they are published,
-// appends around the store, calls around the model and the toolbox, requests
-// where they are answered. How much waits, and for how long, is read from the
-// store while somebody scrapes.
+// The package observes places that all work passes, and nothing depends on it.
+// Events are counted where they are published, appends around the store, calls
+// around the model and the toolbox, and requests where they are answered. The
+// backlog is read from the store during each scrape.
 //
-// No label has a value that people or models make up without end: names of
-// models and tools are taken up to a number, and are "other" from then on.
-// Sessions, users and tenants are no labels.
+// The values of labels are bounded. Names of models and tools, which people and
+// models can invent, are counted separately up to a limit, and as "other" after
+// that. Sessions, users and tenants are not labels.
 package metrics
 
 import (
@@ -25,7 +24,7 @@ import (
 	"parley/port"
 )
 
-// Metrics has a registry of its own.
+// Metrics are the metrics of a server, with a registry of their own.
 type Metrics struct {
 	registry *prometheus.Registry
 	now      func() time.Time
@@ -61,25 +60,25 @@ type Metrics struct {
 	models, tools names
 }
 
-// Buckets of seconds. What is slow is told from what is slower; a commit is fast
-// by a hundredth of what a model call is.
+// Buckets in seconds. A commit is a hundred times as fast as a model call, so there
+// are several sets.
 var (
 	short = prometheus.ExponentialBuckets(0.0005, 2.5, 10) // to 1.9 s
 	long  = []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300}
 	wide  = []float64{0.01, 0.05, 0.25, 1, 5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600}
 )
 
-// How many names of each kind are told apart.
+// Maximum numbers of names that are counted separately.
 const (
 	maxModels = 50
 	maxTools  = 100
 )
 
-// New makes metrics of a server of this version.
+// New returns the metrics of a server. version is the version of the server.
 func New(version string, now func() time.Time) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), now: now, models: names{most: maxModels},
 		tools: names{most: maxTools}}
-	// the same ones every time: it fails in every test, or never
+	// the collectors are constant: this panics in every test or never
 	add := func(c prometheus.Collector) { m.registry.MustRegister(c) }
 	counter := func(name, help string) prometheus.Counter {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Name: "parley_" + name, Help: help})
@@ -164,13 +163,13 @@ func New(version string, now func() time.Time) *Metrics {
 	return m
 }
 
-// Handler answers a scrape.
+// Handler answers scrapes.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry, MaxRequestsInFlight: 4})
 }
 
-// Answered counts a request. route is the pattern it was served by; empty: none.
-// What lasted, as a stream does, is not timed.
+// Answered counts a request. route is the pattern of its route, or empty if there
+// is none. Streams and sockets, for which lasted is true, are not timed.
 func (m *Metrics) Answered(route string, status int, took time.Duration, lasted bool) {
 	if route == "" {
 		route = "none"
@@ -181,8 +180,8 @@ func (m *Metrics) Answered(route string, status int, took time.Duration, lasted 
 	}
 }
 
-// code spares an allocation for what is usual, and keeps the label short for what
-// is not a status at all.
+// code returns the label of a status. It avoids an allocation for frequent ones,
+// and returns "other" if the number is not a status.
 func code(status int) string {
 	switch status {
 	case http.StatusSwitchingProtocols:
@@ -196,8 +195,8 @@ func code(status int) string {
 	return string([]byte{byte('0' + status/100), byte('0' + status/10%10), byte('0' + status%10)})
 }
 
-// each has a counter for every value there is, so that all are shown from the
-// start, as zero, and none has to be looked for while something is counted.
+// each creates a counter for every value, so that all of them are exported from
+// the start as zero, and counting needs no lookup in the vector.
 func each[T ~string](vec *prometheus.CounterVec, values ...T) map[T]prometheus.Counter {
 	all := map[T]prometheus.Counter{}
 	for _, v := range values {
@@ -206,14 +205,15 @@ func each[T ~string](vec *prometheus.CounterVec, values ...T) map[T]prometheus.C
 	return all
 }
 
-// inc counts a value that is among those there are.
+// inc increments the counter of a value. Unknown values are ignored.
 func inc[T comparable](all map[T]prometheus.Counter, value T) {
 	if c, ok := all[value]; ok {
 		c.Inc()
 	}
 }
 
-// names bounds the values of a label. It is for what happens as often as a call.
+// names limits the number of values of a label. Its lock is cheap enough for events
+// that are as frequent as calls.
 type names struct {
 	most int
 	mu   sync.Mutex // guards seen; leaf
@@ -236,7 +236,7 @@ func (n *names) of(name string) string {
 	return name
 }
 
-// known is a name that was of something that happened: it takes no new one.
+// known returns a name if it is already counted separately, else "other".
 func (n *names) known(name string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

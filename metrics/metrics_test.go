@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var t0 = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
-// numbers are all that a scrape would say, by name and labels.
+// numbers returns all values of a scrape, by name and labels.
 func numbers(t *testing.T, m *Metrics) map[string]float64 {
 	t.Helper()
 	families, err := m.registry.Gather()
@@ -64,7 +64,7 @@ func expect(t *testing.T, m *Metrics, want map[string]float64) {
 
 func TestEventsAreCounted(t *testing.T) {
 	m := New("1", time.Now)
-	// what never happened is known to be nothing
+	// counters without events are exported as zero
 	expect(t, m, map[string]float64{"runs_finished_total{outcome=failed}": 0})
 	var log []parley.Event
 	for _, b := range []parley.EventBody{
@@ -93,8 +93,8 @@ func TestEventsAreCounted(t *testing.T) {
 	})
 }
 
-// TestNamesAreBounded: a model may be named by anybody who makes an agent, and a
-// tool by an agent elsewhere; one that was blocked, by a model that makes one up.
+// TestNamesAreBounded: users can invent names of models, and remote agents names of
+// tools. For calls that were blocked, even a model can invent names.
 func TestNamesAreBounded(t *testing.T) {
 	m := New("1", time.Now)
 	for i := range 10_000 {
@@ -114,7 +114,7 @@ func TestNamesAreBounded(t *testing.T) {
 		"tool_calls_total{outcome=blocked,tool=other}": 10_000, "tool_calls_total{outcome=blocked,tool=tool0}": 10_000})
 }
 
-// A script is a model that says this, and takes a second before each.
+// A script is a model that returns fixed values, each after a second.
 type script struct {
 	said []port.Said
 	err  error
@@ -215,8 +215,8 @@ func TestToolsAreTimed(t *testing.T) {
 	})
 }
 
-// TestWhatWaits, by a store that answers, fails, or does not answer: the scrape
-// tells the rest in any case, and soon.
+// TestWhatWaits uses a store that answers, fails, or hangs. The scrape returns
+// all other metrics in any case, within askWithin.
 func TestWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New("1", func() time.Time { return t0 })
@@ -250,7 +250,8 @@ func TestWhatWaits(t *testing.T) {
 	})
 }
 
-// TestPiecesAreCountedForNothing: they come by the thousand.
+// TestPiecesAreCountedForNothing checks that counting chunks does not allocate,
+// because there are thousands of them.
 func TestPiecesAreCountedForNothing(t *testing.T) {
 	m := New("1", time.Now)
 	events := []parley.Event{{Body: parley.OutputAppended{Text: "some"}}, {Body: parley.OutputAppended{Text: "more"}}}

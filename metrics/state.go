@@ -11,24 +11,24 @@ import (
 	"parley/port"
 )
 
-// Sources are asked while somebody scrapes. Those that are nil are not.
+// Sources are read during each scrape. Each of them may be nil.
 type Sources struct {
-	// Backlog is what waits in the store.
+	// Backlog returns how much waits in the store, and since when.
 	Backlog func(context.Context, time.Time) (port.Backlog, error)
-	// Sockets that are open, by dialect.
+	// Sockets counts open sockets by dialect.
 	Sockets   func() map[string]int
 	Followers func() int
-	Sessions  func() int // that are loaded
-	// Bus counts messages between nodes, by what became of them.
+	Sessions  func() int // number of loaded sessions
+	// Bus counts messages between nodes by their outcome.
 	Bus func() map[string]int64
 }
 
-// askWithin is how long the store may take to say what waits. A scrape that a
-// slow database holds up tells nothing of the rest either.
+// askWithin is how long the store may take to return the backlog. Otherwise a
+// slow database would hold up all other metrics.
 const askWithin = 2 * time.Second
 
-// Watch adds what is asked for with every scrape. It is for once, before the
-// first.
+// Watch adds metrics that are read during each scrape. It must be called at
+// most once, before the first scrape.
 func (m *Metrics) Watch(s Sources) {
 	m.registry.MustRegister(&state{Sources: s, now: m.now})
 }
@@ -64,7 +64,8 @@ var (
 		effectOldest}
 )
 
-// reasons are those for which sessions usually are due. If none is, that is told.
+// reasons are the usual reasons for which sessions are due. They are exported as
+// zero if no session is due.
 var reasons = []string{"run", "card", "timer"}
 
 func (s *state) Describe(out chan<- *prometheus.Desc) {
@@ -108,7 +109,7 @@ func (s *state) Collect(out chan<- prometheus.Metric) {
 	}
 	say(backlogUp, 1)
 	age := func(since time.Time) float64 {
-		if since.IsZero() || since.After(now) { // clocks are set
+		if since.IsZero() || since.After(now) { // a clock may have been set back
 			return 0
 		}
 		return now.Sub(since).Seconds()
