@@ -17,7 +17,7 @@ const (
 	responseModel = "gen_ai.response.model"
 )
 
-// text is an attribute, or none if it is empty.
+// text returns an attribute, or none if the value is empty.
 func text(name, value string) []*attribute {
 	if value == "" {
 		return nil
@@ -26,7 +26,7 @@ func text(name, value string) []*attribute {
 }
 
 func stringValue(value string) *commonpb.AnyValue {
-	// Protocol buffers refuse text that is not UTF-8.
+	// Protocol buffers reject text that is not UTF-8.
 	return &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: strings.ToValidUTF8(value, "\uFFFD")}}
 }
 
@@ -71,7 +71,7 @@ func usage(u parley.Usage) (list []*attribute) {
 	return list
 }
 
-// finishReason is the word of the conventions for a stop.
+// finishReason returns the conventions' word for a stop.
 func finishReason(s parley.Stop) string {
 	switch s {
 	case parley.StopEnd:
@@ -86,7 +86,7 @@ func finishReason(s parley.Stop) string {
 	return string(s)
 }
 
-// join makes a new list, because attempts at a call share attributes.
+// join returns a new list, because attempts at a call share attributes.
 func join(lists ...[]*attribute) (all []*attribute) {
 	for _, l := range lists {
 		all = append(all, l...)
@@ -114,5 +114,6 @@ func has(list []*attribute, name string) bool {
 
 func or(values ...string) string { return cmp.Or(values...) }
 
-// trimmed is the name of a span whose last part may be empty.
+// trimmed returns the name of a span without a trailing space if its last part is
+// empty.
 func trimmed(name string) string { return strings.TrimSpace(name) }

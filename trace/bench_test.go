@@ -11,7 +11,7 @@ import (
 	"parley/store/storetest"
 )
 
-// A publishing store tells an exporter what it has appended, as a server does.
+// A publishing store passes appended events to an exporter, as a server does.
 type publishing struct {
 	port.Store
 	published func(parley.TenantID, []parley.Event)

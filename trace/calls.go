@@ -6,12 +6,11 @@ import (
 	"parley"
 )
 
-// interrupted is the type of error of what a crash ended.
+// interrupted is the error type of spans that a crash has ended.
 const interrupted = string(parley.CodeInterrupted)
 
-// inCall takes an event of a tool call. The span of a call begins when the call
-// can be carried out: with its last start, or when the person that it waited for
-// has decided.
+// inCall handles an event of a tool call. The span of a call begins when the call
+// can run: at its last start, or when the person has decided about it.
 func (f *fold) inCall(e parley.Event) {
 	f.lastOfTurn(e.At)
 	switch b := e.Body.(type) {
@@ -65,8 +64,8 @@ func (f *fold) request(e parley.Event, b parley.ToolCallRequested) {
 	f.calls[parley.CallID(e.Seq)] = c
 }
 
-// attempt begins an attempt at a call. If a crash ended an attempt before, that
-// one has a span of its own.
+// attempt begins an attempt at a call. If a crash ended an earlier attempt,
+// that attempt has a span of its own.
 func (f *fold) attempt(e parley.Event, c *call, b parley.ToolCallStarted) {
 	if b.Attempt > 1 {
 		before := c.span
@@ -88,7 +87,7 @@ func (f *fold) endCall(e parley.Event, id parley.CallID, outcome, failed, messag
 	f.end(c.span, e.At, failed, message)
 }
 
-// inCard takes an event of an approval or a question.
+// inCard handles an event of an approval or a question.
 func (f *fold) inCard(e parley.Event) {
 	f.lastOfTurn(e.At)
 	switch b := e.Body.(type) {
@@ -105,15 +104,15 @@ func (f *fold) inCard(e parley.Event) {
 	}
 }
 
-// delay has a call begin after the wait that an event ends.
+// delay moves the start of a call to the end of the wait for a person.
 func (f *fold) delay(e parley.Event, id parley.CallID) {
 	if c := f.calls[id]; c != nil {
 		c.span.StartTimeUnixNano = uint64(e.At.UnixNano())
 	}
 }
 
-// await opens the span of a wait for a person. It stands beside the call, so that
-// the duration of a call is that of the tool.
+// await opens the span of a wait for a person. It is a sibling of the call's span,
+// so that the duration of a call is that of the tool.
 func (f *fold) await(e parley.Event, key parley.Seq, id parley.CallID, kind, tool string) {
 	if f.turn == nil {
 		return

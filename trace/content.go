@@ -8,16 +8,16 @@ import (
 	"parley"
 )
 
-// maxContent is how many bytes of a text an attribute holds. Collectors refuse
-// requests of some megabytes.
+// maxContent is the maximum number of bytes of an attribute's text. Collectors
+// refuse requests of some megabytes.
 const maxContent = 16 << 10
 
-// A content collects the texts of a run, in the shape that the conventions give
-// to messages. A nil content collects nothing.
+// A content collects the texts of a run, in the format of messages in the
+// conventions. A nil content collects nothing.
 type content struct {
 	input string
-	parts []messagePart // of the open turn
-	last  string        // text of the last turn that had one
+	parts []messagePart // parts of the open turn
+	last  string        // text of the last turn that had text
 }
 
 type message struct {
@@ -90,7 +90,7 @@ func (c *content) ofRun(s *tracepb.Span) {
 func messages(name string, m message) []*attribute {
 	raw, err := json.Marshal([]message{m})
 	if err != nil {
-		return nil // strings and valid JSON only: it cannot fail
+		return nil // strings and valid JSON cannot fail
 	}
 	return text(name, string(raw))
 }

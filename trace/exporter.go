@@ -20,29 +20,29 @@ import (
 )
 
 const (
-	maxRuns   = 4096             // that wait to be sent; later ones are left out until there is room
-	maxSpans  = 512              // in one request
-	maxBytes  = 1 << 20          // of texts in one request, about
-	page      = 256              // events that are read from the store at once
+	maxRuns   = 4096             // runs in the queue; later ones are dropped until there is room
+	maxSpans  = 512              // spans in one request
+	maxBytes  = 1 << 20          // bytes of text in one request, approximately
+	page      = 256              // events per read from the store
 	maxPause  = 10 * time.Second // between two attempts at a request
-	maxTries  = 5                // of a request that the collector answers with an error
-	lastSpans = time.Second      // that the server waits for the collector when it stops
+	maxTries  = 5                // attempts at a request that the collector answers with an error
+	lastSpans = time.Second      // time limit of Close for the remaining spans
 )
 
 // Options of an Exporter.
 type Options struct {
 	Store    port.Store
-	Upload   func(context.Context, []*tracepb.ResourceSpans) error // one attempt
+	Upload   func(context.Context, []*tracepb.ResourceSpans) error // makes one attempt
 	Resource *resourcepb.Resource
-	Version  string                    // of the server
+	Version  string                    // version of the server
 	Sampled  func(trace [16]byte) bool // whether a trace is exported
-	Provider func(model string) string // the vendor of a model, by the name that the conventions give it
-	Content  bool                      // texts of messages and tool calls are exported too
+	Provider func(model string) string // the vendor of a model, by its name in the conventions
+	Content  bool                      // export the texts of messages and tool calls, too
 	Log      *slog.Logger
 }
 
-// Ratio selects a part of all traces, by their ids: each node selects the same
-// ones, and a sub-agent's run is exported if the run above it is.
+// Ratio selects a fraction of all traces by their ids. Every node selects the
+// same traces, and a sub-agent's run is exported together with its parent run.
 func Ratio(ratio float64) func([16]byte) bool {
 	return func(trace [16]byte) bool {
 		return ratio >= 1 || float64(binary.BigEndian.Uint64(trace[8:])>>1) < ratio*(1<<63)
@@ -52,23 +52,23 @@ func Ratio(ratio float64) func([16]byte) bool {
 // An Exporter sends the spans of runs that have ended. A nil Exporter does
 // nothing.
 //
-// Its queue holds names of runs, and their spans are read from the store when
+// Its queue contains ids of runs; their spans are computed from the store when
 // they can be sent. So an outage of the collector costs little memory, and only
-// runs above maxRuns are lost. Spans may be sent twice if an answer of the
-// collector was lost; they have the same ids then.
+// runs above maxRuns are lost. If an answer of the collector is lost, spans are
+// sent twice, with the same ids.
 type Exporter struct {
 	Options
 	runs  chan run
-	left  atomic.Int64 // runs that were left out
+	left  atomic.Int64 // number of dropped runs
 	pause time.Duration
 
-	ctx      context.Context // of reading and sending
+	ctx      context.Context // context of reads and uploads
 	cancel   context.CancelFunc
 	stop     chan struct{}
 	stopping sync.Once
 	wg       sync.WaitGroup
 
-	down bool // the collector took the last request not; only the worker uses it
+	down bool // the last attempt failed; only the worker uses this field
 }
 
 type run struct {
@@ -77,7 +77,7 @@ type run struct {
 	id      parley.RunID
 }
 
-// New makes an exporter. It sends from Start to Close.
+// New returns an exporter. It sends spans from Start to Close.
 func New(o Options) *Exporter {
 	x := &Exporter{Options: o, runs: make(chan run, maxRuns), pause: time.Second, stop: make(chan struct{})}
 	x.ctx, x.cancel = context.WithCancel(context.Background())
@@ -86,8 +86,8 @@ func New(o Options) *Exporter {
 
 func (x *Exporter) Start() { x.wg.Go(x.work) }
 
-// Close sends what waits, unless that takes longer than a second or the collector
-// is down.
+// Close sends the spans of queued runs, unless that takes more than a second or the
+// collector is down.
 func (x *Exporter) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lastSpans)
 	defer cancel()
@@ -101,7 +101,7 @@ func (x *Exporter) Close(ctx context.Context) error {
 	return nil
 }
 
-// Published takes note of runs that have ended. It does not block.
+// Published queues the runs that have ended. It does not block.
 func (x *Exporter) Published(tenant parley.TenantID, events []parley.Event) {
 	if x == nil {
 		return
@@ -118,8 +118,8 @@ func (x *Exporter) Published(tenant parley.TenantID, events []parley.Event) {
 	}
 }
 
-// work sends spans together as long as there are more runs, and at the latest when
-// a request is full.
+// work collects spans while runs are queued, and sends them when the queue is empty
+// or a request is full.
 func (x *Exporter) work() {
 	var spans []*tracepb.Span
 	bytes := 0
@@ -133,7 +133,7 @@ func (x *Exporter) work() {
 		case x.ctx.Err() != nil:
 			x.left.Add(1 + int64(runsIn(spans)))
 			return
-		case parley.CodeOf(err) == parley.CodeNotFound && err != nil: // it was deleted
+		case parley.CodeOf(err) == parley.CodeNotFound && err != nil: // the session was deleted
 		case err != nil:
 			x.left.Add(1)
 			x.Log.Warn("a run cannot be read, and is not exported as a trace", "session", r.session, "run", r.id,
@@ -153,7 +153,8 @@ func (x *Exporter) work() {
 	}
 }
 
-// next waits for a run. After Close there are only those that wait already.
+// next waits for a run. After Close it returns only the runs that are already
+// queued.
 func (x *Exporter) next() (r run, ok bool) {
 	select {
 	case r = <-x.runs:
@@ -168,7 +169,7 @@ func (x *Exporter) next() (r run, ok bool) {
 	}
 }
 
-// size is about how many bytes of text a span has.
+// size returns the approximate number of bytes of text in a span.
 func size(s *tracepb.Span) (n int) {
 	for _, a := range s.Attributes {
 		n += len(a.Value.GetStringValue())
@@ -206,7 +207,7 @@ func (x *Exporter) read(r run) ([]*tracepb.Span, error) {
 	}
 }
 
-// input is the text that started a run.
+// input returns the text that started a run.
 func (x *Exporter) input(logs port.TenantStore, e parley.Event) (string, error) {
 	started, _ := e.Body.(parley.RunStarted)
 	events, err := logs.Events(x.ctx, e.Session, parley.Seq(started.Input)-1, 1)
@@ -217,8 +218,8 @@ func (x *Exporter) input(logs port.TenantStore, e parley.Event) (string, error) 
 	return received.Content, nil
 }
 
-// place finds the run at the top of the tree. The session of a sub-agent says
-// which call of which run has spawned it.
+// place computes where a run belongs, from the run at the top of the tree. The
+// session of a sub-agent contains the run and the call that have spawned it.
 func (x *Exporter) place(logs port.TenantStore, r run) (place, error) {
 	first, err := logs.Events(x.ctx, r.session, 0, 1)
 	if err != nil {
@@ -235,9 +236,9 @@ func (x *Exporter) place(logs port.TenantStore, r run) (place, error) {
 	return above.below(opened.Parent.Call, r.session, r.id), err
 }
 
-// send sends until the collector has taken the spans. While it cannot be reached,
-// the rest waits in the queue. It may refuse spans, so a request that it answers
-// with an error is given up after some attempts.
+// send retries until the collector has accepted the spans. While it cannot be
+// reached, other runs wait in the queue. A request that it answers with an error is
+// dropped after maxTries attempts, because it may never accept these spans.
 func (x *Exporter) send(spans []*tracepb.Span) {
 	request := []*tracepb.ResourceSpans{{Resource: x.Resource, ScopeSpans: []*tracepb.ScopeSpans{{
 		Scope: &commonpb.InstrumentationScope{Name: "parley", Version: x.Version}, Spans: spans}}}}
@@ -269,7 +270,7 @@ func (x *Exporter) send(spans []*tracepb.Span) {
 	}
 }
 
-// runsIn counts the runs that end with these spans.
+// runsIn counts the runs whose last span is among these.
 func runsIn(spans []*tracepb.Span) (n int) {
 	for _, s := range spans {
 		if attributeOf(s.Attributes, "gen_ai.operation.name") == "invoke_agent" {
@@ -279,7 +280,7 @@ func runsIn(spans []*tracepb.Span) (n int) {
 	return n
 }
 
-// rest reports whether to try again: the server does not stop.
+// rest waits before the next attempt. It returns false if the server is stopping.
 func (x *Exporter) rest(pause time.Duration) bool {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()

@@ -8,27 +8,27 @@ import (
 	"parley"
 )
 
-// A fold turns the events of one run, in their order, into spans. It is pure: the
-// same log gives the same spans.
+// A fold turns the events of one run, in order, into spans. It is pure: the same
+// log results in the same spans.
 type fold struct {
 	place
-	provider func(model string) string // the vendor of a model, by the name that the conventions give it
-	content  *content                  // nil: texts stay out of the spans
+	provider func(model string) string // the vendor of a model, by its name in the conventions
+	content  *content                  // nil: spans contain no texts
 
 	ended []*tracepb.Span
 	agent parley.AgentRef
 	run   *tracepb.Span
-	turn  *tracepb.Span // open, or the last one: it ends with the last of its calls
-	chat  *tracepb.Span // open
+	turn  *tracepb.Span // the open or last turn; it ends with its last call
+	chat  *tracepb.Span // the open model call
 	cut   *tracepb.Span // the model call that a crash ended
 	calls map[parley.CallID]*call
-	waits map[parley.Seq]*tracepb.Span // for a person, by card, or by call of unknown outcome
+	waits map[parley.Seq]*tracepb.Span // for a person, by card, or by call if its outcome is unknown
 }
 
-// A call is a tool call that has not ended.
+// A call is an open tool call.
 type call struct {
 	name string
-	span *tracepb.Span // of the last attempt
+	span *tracepb.Span // span of the last attempt
 }
 
 func newFold(p place, provider func(string) string, withContent bool) *fold {
@@ -39,7 +39,7 @@ func newFold(p place, provider func(string) string, withContent bool) *fold {
 	return f
 }
 
-// add reports whether the run has ended with the event.
+// add handles an event, and reports whether it ends the run.
 func (f *fold) add(e parley.Event) (ended bool) {
 	if e.Seq == parley.Seq(f.place.run) {
 		if b, ok := e.Body.(parley.RunStarted); ok {
@@ -74,10 +74,10 @@ func (f *fold) start(id, parent []byte, name string, kind tracepb.Span_SpanKind,
 		Flags: sampled, StartTimeUnixNano: uint64(at.UnixNano())}
 }
 
-// sampled is the flag of the W3C trace context.
+// sampled is the flag of the W3C trace context for exported traces.
 const sampled = 1
 
-// end closes a span. The status of what went well stays unset, as the conventions want it.
+// end closes a span. Without an error the status stays unset, as the conventions require.
 func (f *fold) end(s *tracepb.Span, at time.Time, errorType, message string) {
 	s.EndTimeUnixNano = uint64(at.UnixNano())
 	if errorType != "" {
@@ -106,7 +106,8 @@ func (f *fold) startRun(e parley.Event, b parley.RunStarted) {
 		text("parley.request.id", b.Request), text("parley.mode", string(b.Mode)))
 }
 
-// model says which model is asked. The model of a remote agent is not known.
+// model returns the attributes of the requested model. For remote agents there are none, because their model is
+// unknown.
 func (f *fold) model(name string) []*attribute {
 	if f.agent.Remote || name == "" {
 		return nil
@@ -115,7 +116,7 @@ func (f *fold) model(name string) []*attribute {
 }
 
 func (f *fold) endRun(e parley.Event, b parley.RunFinished) {
-	for _, s := range f.waits { // of a call that was given up with its run
+	for _, s := range f.waits { // waits of calls that were abandoned with the run
 		f.end(s, e.At, "", "")
 		f.lastOfTurn(e.At)
 	}
@@ -129,8 +130,8 @@ func (f *fold) endRun(e parley.Event, b parley.RunFinished) {
 	f.end(f.run, e.At, failed, b.Message)
 }
 
-// startTurn opens the span of a turn and of its model call. A remote agent calls
-// its model itself.
+// startTurn opens the spans of a turn and of its model call. A remote agent calls
+// its model itself, so it has no span for that.
 func (f *fold) startTurn(e parley.Event, b parley.TurnStarted) {
 	f.endTurn()
 	f.turn = f.start(f.span("turn", e.Seq), f.run.SpanId, "turn", tracepb.Span_SPAN_KIND_INTERNAL, e.At)
@@ -178,7 +179,7 @@ func (f *fold) note(s *tracepb.Span, e parley.Event, name string, attributes []*
 		Attributes: attributes})
 }
 
-// endChat ends the model call. The turn goes on with the calls that the model asked for.
+// endChat ends the model call. The turn continues with the calls that the model has requested.
 func (f *fold) endChat(e parley.Event, b parley.TurnFinished) {
 	f.lastOfTurn(e.At)
 	failed := ""
@@ -206,7 +207,7 @@ func (f *fold) endChat(e parley.Event, b parley.TurnFinished) {
 	f.chat = nil
 }
 
-// lastOfTurn moves the end of the turn to an event of it.
+// lastOfTurn moves the end of the turn to the time of an event in it.
 func (f *fold) lastOfTurn(at time.Time) {
 	if f.turn != nil {
 		f.turn.EndTimeUnixNano = uint64(at.UnixNano())

@@ -21,7 +21,7 @@ import (
 	"parley/port"
 )
 
-// A fakeStore has logs, and can only be read.
+// A fakeStore contains logs and can only be read.
 type fakeStore struct {
 	port.Store
 	logs map[parley.SessionID][]parley.Event
@@ -41,10 +41,10 @@ func (l fakeLogs) Events(_ context.Context, id parley.SessionID, after parley.Se
 		return nil, parley.Errorf(parley.CodeNotFound, "There is no such session.")
 	}
 	log = slices.DeleteFunc(slices.Clone(log), func(e parley.Event) bool { return e.Seq <= after })
-	return log[:min(len(log), limit, 3)], nil // small pages: a run is read in several
+	return log[:min(len(log), limit, 3)], nil // small pages, so that reading a run takes several
 }
 
-// An at is an event that comes so many seconds after the start.
+// An at is an event and its time, in seconds after start.
 type at struct {
 	second int
 	body   parley.EventBody
@@ -53,7 +53,7 @@ type at struct {
 // start is the time of the first event.
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// newLog is a log of one run, which the event with this seq starts.
+// newLog returns the log of one run. The event with the seq run starts it.
 func newLog(id parley.SessionID, run parley.RunID, events ...at) (log []parley.Event) {
 	for i, a := range events {
 		e := parley.Event{Session: id, Seq: parley.Seq(i + 1), Root: "root", At: start.Add(time.Duration(a.second) *
@@ -71,8 +71,8 @@ var (
 	explorer = parley.AgentRef{Name: "explorer", Model: "gemini-y"}
 )
 
-// crashed is the log of a run that has everything: an approval; a crash in a model
-// call, in a tool call that can be repeated and in one that cannot; a sub-agent.
+// crashed returns the logs of a run with all cases: an approval, a sub-agent, and
+// crashes in a model call, in a repeatable tool call and in one that is not.
 func crashed() map[parley.SessionID][]parley.Event {
 	exit := 3
 	return map[parley.SessionID][]parley.Event{
@@ -147,10 +147,10 @@ func crashed() map[parley.SessionID][]parley.Event {
 	}
 }
 
-// A collector takes spans.
+// A collector receives spans.
 type collector struct {
 	spans []*tracepb.Span
-	took  chan int // how many there are
+	took  chan int // number of spans so far
 	fail  func() error
 }
 
@@ -179,10 +179,10 @@ func newExporter(c *collector, logs map[parley.SessionID][]parley.Event, log *by
 	return x
 }
 
-// finish tells an exporter of the last event of a log.
+// finish passes the last event of a log to an exporter.
 func finish(x *Exporter, log []parley.Event) { x.Published("tenant", log[len(log)-1:]) }
 
-// export is all spans of the runs of logs.
+// export returns all spans of the runs in the logs.
 func export(t *testing.T, logs map[parley.SessionID][]parley.Event, content bool) []*tracepb.Span {
 	t.Helper()
 	c, log := newCollector(), &bytes.Buffer{}
@@ -201,7 +201,7 @@ func export(t *testing.T, logs map[parley.SessionID][]parley.Event, content bool
 	return c.spans
 }
 
-// tree draws spans: each below its parent, with seconds, error and links.
+// tree draws spans as a tree, with seconds, errors and links.
 func tree(t *testing.T, spans []*tracepb.Span) string {
 	t.Helper()
 	var out strings.Builder
@@ -253,7 +253,8 @@ func tree(t *testing.T, spans []*tracepb.Span) string {
 	return out.String()
 }
 
-// TestARunIsOneTree, with the runs of sub-agents, across a crash.
+// TestARunIsOneTree checks that a run and the runs of its sub-agents are one tree,
+// across a crash.
 func TestARunIsOneTree(t *testing.T) {
 	const want = `invoke_agent coder 1-76
   turn 2-10 error=interrupted
@@ -286,7 +287,8 @@ func TestARunIsOneTree(t *testing.T) {
 	}
 }
 
-// TestSpansOfOneLogAreTheSame, whichever process computes them.
+// TestSpansOfOneLogAreTheSame checks that every process computes the same spans
+// from the same log.
 func TestSpansOfOneLogAreTheSame(t *testing.T) {
 	sorted := func() []*tracepb.Span {
 		spans := export(t, crashed(), true)
@@ -302,7 +304,8 @@ func TestSpansOfOneLogAreTheSame(t *testing.T) {
 	}
 }
 
-// attributesOf are those of the only span with a name and a start, as text.
+// attributesOf returns the attributes of the only span with a name and a start, as
+// text.
 func attributesOf(t *testing.T, spans []*tracepb.Span, name string, second int) map[string]string {
 	t.Helper()
 	for _, s := range spans {
@@ -324,15 +327,15 @@ func attributesOf(t *testing.T, spans []*tracepb.Span, name string, second int) 
 	return nil
 }
 
-// TestAttributes: the conventions name them, and texts are left out unless they are
-// asked for.
+// TestAttributes checks that attributes have the names in the conventions, and that
+// texts are included only if that is enabled.
 func TestAttributes(t *testing.T) {
 	for _, content := range []bool{false, true} {
 		spans := export(t, crashed(), content)
 		for _, want := range []struct {
 			name       string
 			second     int
-			attributes map[string]string // empty: it must not be there
+			attributes map[string]string // empty: the attribute must be missing
 		}{
 			{"invoke_agent coder", 1, map[string]string{"gen_ai.operation.name": "invoke_agent",
 				"gen_ai.agent.name": "coder", "gen_ai.agent.version": "d1", "gen_ai.conversation.id": "root",
@@ -385,7 +388,8 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// TestACollectorThatIsDown costs one line, and gets everything when it is back.
+// TestACollectorThatIsDown checks that an outage is logged with one line, and that
+// the collector gets every span afterwards.
 func TestACollectorThatIsDown(t *testing.T) {
 	c, log := newCollector(), &bytes.Buffer{}
 	failures := maxTries + 2
@@ -400,7 +404,7 @@ func TestACollectorThatIsDown(t *testing.T) {
 	x.Start()
 	finish(x, logs["root"])
 	finish(x, logs["child"])
-	for have := 0; have < 22; { // every span but those of the grandchild
+	for have := 0; have < 22; { // every span except those of the grandchild
 		select {
 		case have = <-c.took:
 		case <-t.Context().Done():
@@ -417,7 +421,8 @@ func TestACollectorThatIsDown(t *testing.T) {
 	}
 }
 
-// TestACollectorThatRefuses is asked a few times; then the next spans have their turn.
+// TestACollectorThatRefuses checks that a request that is refused maxTries times is
+// dropped, and the next spans are sent.
 func TestACollectorThatRefuses(t *testing.T) {
 	c, log := newCollector(), &bytes.Buffer{}
 	refusals := 0
@@ -431,7 +436,7 @@ func TestACollectorThatRefuses(t *testing.T) {
 	x := newExporter(c, logs, log)
 	x.Start()
 	finish(x, logs["root"])
-	x.flush(t) // the first run is given up before the second is published
+	x.flush(t) // the first run is dropped before the second is published
 	finish(x, logs["grandchild"])
 	if n := <-c.took; n != 2 {
 		t.Errorf("%d spans, want those of the second run alone", n)
@@ -444,7 +449,7 @@ func TestACollectorThatRefuses(t *testing.T) {
 	}
 }
 
-// flush waits until the worker has given up a run.
+// flush waits until the worker has dropped a run.
 func (x *Exporter) flush(t *testing.T) {
 	for x.left.Load() == 0 {
 		if t.Context().Err() != nil {
@@ -454,7 +459,7 @@ func (x *Exporter) flush(t *testing.T) {
 	}
 }
 
-// TestTheQueueIsBounded: runs above the limit are counted and left out.
+// TestTheQueueIsBounded checks that runs above the limit are dropped and counted.
 func TestTheQueueIsBounded(t *testing.T) {
 	c, log := newCollector(), &bytes.Buffer{}
 	logs := crashed()
@@ -465,7 +470,7 @@ func TestTheQueueIsBounded(t *testing.T) {
 	if n := x.left.Load(); n != 3 {
 		t.Errorf("%d are left out", n)
 	}
-	if err := x.Close(t.Context()); err != nil { // without a start
+	if err := x.Close(t.Context()); err != nil { // the exporter was never started
 		t.Error(err)
 	}
 	if !strings.Contains(log.String(), fmt.Sprintf("runs=%d", maxRuns+3)) {
@@ -473,7 +478,8 @@ func TestTheQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestAStopDoesNotWaitForTheCollector that is down.
+// TestAStopDoesNotWaitForTheCollector checks that Close returns soon if the
+// collector is down.
 func TestAStopDoesNotWaitForTheCollector(t *testing.T) {
 	c, log := newCollector(), &bytes.Buffer{}
 	tried := make(chan struct{}, 100)
@@ -495,7 +501,8 @@ func TestAStopDoesNotWaitForTheCollector(t *testing.T) {
 	}
 }
 
-// TestADeletedSession has no trace, and no other run is affected by it.
+// TestADeletedSession checks that a deleted session has no trace and affects no
+// other run.
 func TestADeletedSession(t *testing.T) {
 	logs := crashed()
 	deleted := logs["child"]
@@ -514,7 +521,8 @@ func TestADeletedSession(t *testing.T) {
 	}
 }
 
-// TestRatio: all nodes select the same traces, about as many as they should.
+// TestRatio checks that all nodes select the same traces, and about the configured
+// fraction.
 func TestRatio(t *testing.T) {
 	count := func(ratio float64) (n int) {
 		for run := range 1000 {
@@ -529,7 +537,8 @@ func TestRatio(t *testing.T) {
 	}
 }
 
-// TestTracingCostsNothing where it is off, nor for events that end no run.
+// TestTracingCostsNothing checks that there are no allocations if tracing is off,
+// or for events that do not end a run.
 func TestTracingCostsNothing(t *testing.T) {
 	events := crashed()["root"]
 	var off *Exporter
