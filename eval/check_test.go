@@ -70,7 +70,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// TestVerdict: a verdict counts only as the last line, so that an answer which is quoted cannot give one.
+// TestVerdict checks that a verdict counts only in the last line, so that a quoted answer cannot contain one.
 func TestVerdict(t *testing.T) {
 	for answer, want := range map[string]string{
 		"It is good.\nVERDICT: PASS":                      "true It is good.",
@@ -125,7 +125,7 @@ broken | - | - | - | 0 | $0.0000 | 0s | ERROR`
 	}
 }
 
-// TestPassRate: a case passes if enough of its runs do.
+// TestPassRate checks that a case passes if enough of its runs pass.
 func TestPassRate(t *testing.T) {
 	for rate, want := range map[float64]bool{1: false, 0.75: false, 0.5: true, 0: true} {
 		r := Report{Cases: []CaseReport{{Name: "a", Runs: []RunReport{{Checks: []Result{{Kind: "cost", Passed: true}}},

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// A Part of a difference: words that both texts have, or only one of them.
+// A Part is a part of a difference: words that are in both texts or in only one of them.
 type Part struct {
 	Op   Op     `json:"op"`
 	Text string `json:"text"`
@@ -20,8 +20,8 @@ const (
 	Added   Op = "added"   // only in the replay
 )
 
-// Words is the difference of two texts, word by word. The parts that are not added, joined, are the first text; the
-// parts that are not removed are the second.
+// Words returns the difference of two texts, word by word. The first text is the concatenation of all parts that are
+// not added, and the second of all that are not removed.
 func Words(recorded, replayed string) (parts []Part) {
 	for _, p := range Lists(words(recorded), words(replayed)) {
 		if n := len(parts); n > 0 && parts[n-1].Op == p.Op {
@@ -33,7 +33,7 @@ func Words(recorded, replayed string) (parts []Part) {
 	return parts
 }
 
-// words splits a text behind each run of spaces.
+// words splits a text after each run of spaces.
 func words(text string) (list []string) {
 	start, space := 0, false
 	for i, r := range text {
@@ -49,10 +49,10 @@ func words(text string) (list []string) {
 	return list
 }
 
-// maxCells bounds the memory of a difference. Longer texts differ as a whole, but for their beginnings and ends.
+// maxCells limits the memory of a difference. In longer texts only a common beginning and end are found.
 const maxCells = 4 << 20
 
-// Lists is the difference of two lists, with a part for each entry.
+// Lists returns the difference of two lists, with a part for each entry.
 func Lists(a, b []string) (parts []Part) {
 	add := func(op Op, list []string) {
 		for _, text := range list {
@@ -79,7 +79,7 @@ func middle(a, b []string) (parts []Part) {
 		return []Part{{Removed, strings.Join(a, "")}, {Added, strings.Join(b, "")}}
 	}
 	width := len(b) + 1
-	longest := make([]int32, (len(a)+1)*width) // of a[i:] and b[j:]
+	longest := make([]int32, (len(a)+1)*width) // for a[i:] and b[j:]
 	for i := len(a) - 1; i >= 0; i-- {
 		for j := len(b) - 1; j >= 0; j-- {
 			if a[i] == b[j] {
@@ -106,7 +106,7 @@ func middle(a, b []string) (parts []Part) {
 	return parts
 }
 
-// A Comparison is an exchange beside its replay.
+// A Comparison is an exchange and its replay.
 type Comparison struct {
 	Recorded   Exchange `json:"recorded"`
 	Replayed   Exchange `json:"replayed"`
@@ -114,13 +114,14 @@ type Comparison struct {
 	SameCalls  bool     `json:"same_calls"`
 }
 
-// Compare puts an exchange beside its replay. Calls are the same if their names and arguments are, in the same order.
+// Compare compares an exchange with its replay. Calls are the same if they have the same names and arguments in the
+// same order.
 func Compare(recorded, replayed Exchange) Comparison {
 	return Comparison{recorded, replayed, recorded.Answer == replayed.Answer,
 		slices.EqualFunc(recorded.Calls, replayed.Calls, func(a, b Call) bool { return a.key() == b.key() })}
 }
 
-// Calls is the difference of the calls.
+// Calls returns the difference of the calls.
 func (c Comparison) Calls() []Part {
 	lines := func(calls []Call) (list []string) {
 		for _, c := range calls {

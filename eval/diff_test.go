@@ -26,7 +26,8 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestWordsKeepBothTexts: both texts can be read back from their difference.
+// TestWordsKeepBothTexts checks that both texts can be restored from their
+// difference.
 func TestWordsKeepBothTexts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[ab \n]{0,40}`)
@@ -46,7 +47,7 @@ func TestWordsKeepBothTexts(t *testing.T) {
 	})
 }
 
-// TestLongTexts: the memory of a difference is limited.
+// TestLongTexts checks that the memory of a difference is limited.
 func TestLongTexts(t *testing.T) {
 	parts := Words("same "+strings.Repeat("a ", 5000)+"end", "same "+strings.Repeat("b ", 5000)+"end")
 	if len(parts) != 4 || parts[1].Op != Removed || parts[3].Text != "end" {

@@ -16,32 +16,31 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// A File says which inputs are run, and what their answers must be like.
+// A File contains inputs to run and checks of their answers.
 type File struct {
 	Path  string
-	Judge string // the model that judges; empty: no check needs one
-	Live  bool   // tools run; else calls get recorded results
+	Judge string // the model that judges; empty if no check needs one
+	Live  bool   // run tools, instead of returning recorded results
 	Cases []Case
 }
 
-// A Case is a session, recorded or to be begun, and checks of it.
+// A Case is a recorded session, or inputs for a new one, with checks.
 type Case struct {
 	Name    string
-	Line    int    // in the file; zero: the case is a file of the folder
+	Line    int    // in the file; zero: the case comes from a file of the folder
 	Session string // the file of a recorded session; empty: the case has inputs
 	Inputs  []string
 	Run     Run
 	Checks  []Check
 }
 
-// A Run says what answers, instead of what the recording says.
+// A Run overrides the recorded agent, model or prompt.
 type Run struct {
 	Agent, Model string
-	Prompt       string // a text that replaces the instructions of the agent
+	Prompt       string // replaces the instructions of the agent
 }
 
-// Load reads a file and finds the sessions that it names. Each mistake is an error that begins with the file and the
-// line.
+// Load reads a file and finds the sessions that it names. It reports every mistake, each with the file and the line.
 func Load(path string) (*File, error) {
 	raw, err := os.ReadFile(path)
 	if err != nil {
@@ -65,11 +64,11 @@ func Load(path string) (*File, error) {
 }
 
 type fileReader struct {
-	folder   string // of the file; paths are relative to it
+	folder   string // folder of the file, to which paths are relative
 	file     *File
 	sessions string // the folder of recorded sessions; empty: none
 	run      Run
-	checks   []Check // of every case
+	checks   []Check // for every case
 	wrong    []error
 }
 
@@ -77,14 +76,14 @@ func (r *fileReader) fail(line int, format string, args ...any) {
 	r.wrong = append(r.wrong, fmt.Errorf("%s:%d: %w", r.file.Path, line, fmt.Errorf(format, args...)))
 }
 
-// A field of a mapping.
+// A field is a key of a mapping with its value.
 type field struct {
 	key   string
 	line  int
 	value ast.Node
 }
 
-// fields are those of a mapping. A key that is not one of known is a mistake.
+// fields returns the fields of a mapping. A key that is not in known is a mistake.
 func (r *fileReader) fields(node ast.Node, known ...string) (list []field) {
 	mapping, ok := node.(ast.MapNode)
 	if !ok {
@@ -104,7 +103,7 @@ func (r *fileReader) fields(node ast.Node, known ...string) (list []field) {
 
 func lineOf(node ast.Node) int { return node.GetToken().Position.Line }
 
-// text is the value of a field as it is written, not empty.
+// text returns the value of a field as it is written. An empty value is a mistake.
 func (r *fileReader) text(f field) string {
 	text := ""
 	switch v := f.value.(type) {
@@ -123,7 +122,7 @@ func (r *fileReader) text(f field) string {
 	return text
 }
 
-// list are the entries of a list.
+// list returns the entries of a list.
 func (r *fileReader) list(f field) []ast.Node {
 	seq, ok := f.value.(*ast.SequenceNode)
 	if !ok {
@@ -135,7 +134,7 @@ func (r *fileReader) list(f field) []ast.Node {
 
 func (r *fileReader) top(body ast.Node) {
 	fields := r.fields(body, "sessions", "agent", "model", "prompt", "tools", "judge", "checks", "cases")
-	for _, f := range fields { // checks need to know it
+	for _, f := range fields { // must be known before the checks are read
 		if f.key == "judge" {
 			r.file.Judge = r.text(f)
 		}
@@ -165,12 +164,12 @@ func (r *fileReader) top(body ast.Node) {
 			r.runField(&r.run, f)
 		}
 	}
-	for _, node := range cases { // after the fields that cases share
+	for _, node := range cases { // after the fields that all cases share
 		r.readCase(node)
 	}
 }
 
-// runField reads the agent, the model or the prompt.
+// runField reads a field of a Run: the agent, the model or the prompt.
 func (r *fileReader) runField(to *Run, f field) {
 	text := r.text(f)
 	switch f.key {
@@ -227,10 +226,10 @@ func (r *fileReader) readCase(node ast.Node) {
 	r.file.Cases = append(r.file.Cases, c)
 }
 
-// finish names the cases, adds the sessions of the folder that no case names, and the checks of every case.
+// finish names the cases, adds sessions of the folder that are in no case, and appends the checks for every case.
 func (r *fileReader) finish() {
 	if r.sessions != "" {
-		files, _ := filepath.Glob(filepath.Join(r.sessions, "*.jsonl")) // the pattern is a good one
+		files, _ := filepath.Glob(filepath.Join(r.sessions, "*.jsonl")) // the pattern is valid
 		for _, file := range files {
 			if !slices.ContainsFunc(r.file.Cases, func(c Case) bool { return c.Session == file }) {
 				r.file.Cases = append(r.file.Cases, Case{Session: file, Run: r.run})
@@ -259,7 +258,7 @@ func (r *fileReader) finish() {
 	}
 }
 
-// kinds of checks, in the order of the table's columns.
+// kinds are the kinds of checks, in the order of the table's columns.
 var kinds = []string{"contains", "not_contains", "matches", "tool_called", "tool_not_called", "cost", "time", "judge"}
 
 func (r *fileReader) checksOf(f field) (list []Check) {
@@ -331,7 +330,7 @@ func parseDollars(text string) (micros int64, err error) {
 	return int64(dollars * 1e6), nil
 }
 
-// tool reads the name of a tool, or its name and arguments that a call must have.
+// tool reads the name of a tool, or its name and the arguments that a call must have.
 func (r *fileReader) tool(c *Check, f field) {
 	if _, ok := f.value.(ast.MapNode); !ok {
 		c.Text = r.text(f)

@@ -66,11 +66,11 @@ judge: strict
 	}
 }
 
-// TestBadFiles: every mistake is named with the file and the line.
+// TestBadFiles checks that every mistake is reported with the file and the line.
 func TestBadFiles(t *testing.T) {
 	for _, c := range []struct {
 		text string
-		want []string // after the name of the file
+		want []string // without the name of the file
 	}{
 		{"", []string{": one YAML document is wanted"}},
 		{"cases: [", []string{":1: "}},

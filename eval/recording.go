@@ -1,5 +1,5 @@
-// Package eval compares recorded sessions with runs of the same inputs, and checks the answers. It is pure: it reads
-// events and texts, and whoever uses it talks to the server.
+// Package eval compares recorded sessions with runs of the same inputs, and checks the answers. It is pure: it works on
+// events and texts, and its callers talk to the server.
 package eval
 
 import (
@@ -15,12 +15,12 @@ import (
 	"parley"
 )
 
-// A Recording is what was said in a session: inputs, and the answer to each.
+// A Recording contains the inputs of a session, each with its answer.
 type Recording struct {
 	Session   parley.SessionID `json:"session"`
-	Agent     string           `json:"agent,omitempty"`  // of the session; empty: the default agent
-	Forked    parley.Seq       `json:"forked,omitempty"` // of the event that holds an earlier conversation; zero: none
-	Images    int              `json:"images,omitempty"` // that the inputs had, and which are not part of the recording
+	Agent     string           `json:"agent,omitempty"`  // agent of the session; empty: the default agent
+	Forked    parley.Seq       `json:"forked,omitempty"` // seq of a fork's event with the earlier conversation; zero: none
+	Images    int              `json:"images,omitempty"` // number of images in inputs, which are not recorded
 	Exchanges []Exchange       `json:"exchanges"`
 }
 
@@ -29,31 +29,31 @@ type Exchange struct {
 	Input   string         `json:"input"`
 	Mode    parley.RunMode `json:"mode,omitempty"`
 	Agent   string         `json:"agent,omitempty"`
-	Model   string         `json:"model,omitempty"` // of the last turn
+	Model   string         `json:"model,omitempty"` // model of the last turn
 	Answer  string         `json:"answer"`
 	Calls   []Call         `json:"calls"`
 	Usage   parley.Usage   `json:"usage"`
-	Took    Duration       `json:"took_ms"` // the time of the model, without tools and people
+	Took    Duration       `json:"took_ms"` // time of model calls, without tools and people
 	Outcome parley.Outcome `json:"outcome,omitempty"`
 	Message string         `json:"message,omitempty"` // why the run did not complete
 
 	synthetic bool
 	run       parley.RunID
-	said      bool // the answer has a whole paragraph
+	said      bool // the answer ends with a complete paragraph
 }
 
-// A Call of a tool.
+// A Call is a call of a tool.
 type Call struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
 	Result    string `json:"result,omitempty"`
 	Failed    bool   `json:"failed,omitempty"`
-	Ended     bool   `json:"-"` // its result is known
+	Ended     bool   `json:"-"` // the result is known
 
 	id parley.CallID
 }
 
-// A Duration is written to JSON in milliseconds.
+// A Duration is a number of milliseconds in JSON.
 type Duration time.Duration
 
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).Milliseconds()) }
@@ -65,14 +65,14 @@ func (d *Duration) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// A Recorder makes a Recording of the events of a session. The zero value is ready for use.
+// A Recorder makes a Recording from the events of a session. The zero value is ready to use.
 type Recorder struct {
 	recording Recording
 	inputs    map[parley.InputID]parley.InputReceived
-	turn      time.Time // when the open turn started
+	turn      time.Time // start of the open turn
 }
 
-// Add takes the next event. The session of the first one is recorded; events of other sessions are left out.
+// Add adds an event. The session of the first event is recorded; events of other sessions are ignored.
 func (r *Recorder) Add(e parley.Event) {
 	if r.inputs == nil {
 		r.inputs, r.recording.Session = map[parley.InputID]parley.InputReceived{}, e.Session
@@ -102,7 +102,7 @@ func (r *Recorder) Add(e parley.Event) {
 	}
 }
 
-// answer takes an event of a run.
+// answer adds an event of a run to an exchange.
 func (r *Recorder) answer(x *Exchange, e parley.Event) {
 	switch b := e.Body.(type) {
 	case parley.TurnStarted:
@@ -117,7 +117,7 @@ func (r *Recorder) answer(x *Exchange, e parley.Event) {
 			return
 		}
 		if x.said && b.Text != "" {
-			x.Answer += "\n\n" // two turns are two paragraphs
+			x.Answer += "\n\n" // the texts of two turns are two paragraphs
 		}
 		x.Answer += b.Text
 		x.said = !b.Incomplete && x.Answer != ""
@@ -147,14 +147,14 @@ func (x *Exchange) end(call parley.CallID, result string, failed bool) {
 	}
 }
 
-// Recording is the conversation so far, without inputs of timers.
+// Recording returns the conversation so far, without autonomous messages.
 func (r *Recorder) Recording() Recording {
 	all := r.recording
 	all.Exchanges = slices.DeleteFunc(slices.Clone(all.Exchanges), func(x Exchange) bool { return x.synthetic })
 	return all
 }
 
-// longestLine is more than the largest event has.
+// longestLine is the maximum length of a line, more than the largest event needs.
 const longestLine = 64 << 20
 
 // Read reads a recording from the lines of parley log --json or parley export.
@@ -171,7 +171,7 @@ func Read(from io.Reader) (Recording, error) {
 		var head struct {
 			Type       string
 			Parley     string          // in the header of an export
-			Definition json.RawMessage // of an agent, in an export
+			Definition json.RawMessage // in an export, for each agent
 		}
 		if err := json.Unmarshal(lines.Bytes(), &head); err != nil {
 			return Recording{}, &LineError{n, fmt.Errorf("this is not JSON: %w", err)}
@@ -195,7 +195,7 @@ func Read(from io.Reader) (Recording, error) {
 	return all, nil
 }
 
-// A LineError names the line of a file that is wrong.
+// A LineError is an error in a line of a file.
 type LineError struct {
 	Line int
 	Err  error
@@ -205,11 +205,11 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e
 
 func (e *LineError) Unwrap() error { return e.Err }
 
-// Results are those of recorded calls. Calls with the same name and the same arguments get their results in order; the
+// Results contain the results of recorded calls. Calls with the same name and arguments get their results in order; the
 // last one is repeated.
 type Results map[string][]Call
 
-// Results are those of all calls of the recording.
+// Results returns the results of all calls in the recording.
 func (r Recording) Results() Results {
 	list := Results{}
 	for _, x := range r.Exchanges {
@@ -222,7 +222,7 @@ func (r Recording) Results() Results {
 	return list
 }
 
-// Next is the result of a call. If the recording has none, the call fails with a text for the model.
+// Next returns the result of a call. If the recording has none, the call fails with a text for the model.
 func (r Results) Next(name, arguments string) (result string, failed bool) {
 	key := Call{Name: name, Arguments: arguments}.key()
 	list := r[key]
@@ -236,7 +236,7 @@ func (r Results) Next(name, arguments string) (result string, failed bool) {
 	return list[0].Result, list[0].Failed
 }
 
-// key is the same for calls that differ only in how their JSON is written.
+// key is the same for calls that differ only in the formatting of their JSON.
 func (c Call) key() string { return c.Name + " " + canonical(c.Arguments) }
 
 func canonical(arguments string) string {

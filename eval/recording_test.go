@@ -11,7 +11,8 @@ import (
 
 var begun = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 
-// logOf numbers the events of a session, one for each second. They are of the run whose RunStarted came last.
+// logOf numbers the events of a session and gives each the next second. They belong to the run of the last RunStarted
+// before them.
 func logOf(bodies ...parley.EventBody) (log []parley.Event) {
 	run := parley.RunID(0)
 	for i, b := range bodies {
@@ -36,7 +37,7 @@ func recordingOf(log []parley.Event) Recording {
 	return r.Recording()
 }
 
-// talk is a session: a call of a tool, an input that steers the run, and a follow-up that no person sent.
+// talk is a session with a tool call, an input that steers the run, and a follow-up.
 func talk() []parley.Event {
 	return logOf(
 		parley.SessionOpened{Agent: "coder"},
@@ -85,7 +86,8 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// TestReadRecording: the lines of parley log --json and of parley export are read, and mistakes are named by line.
+// TestReadRecording checks that the lines of parley log --json and of parley export can be read, and that mistakes are
+// reported with their line.
 func TestReadRecording(t *testing.T) {
 	var lines strings.Builder
 	lines.WriteString(`{"parley":"session","version":1}` + "\n" + `{"definition":{"name":"coder"}}` + "\n")
@@ -112,7 +114,8 @@ func TestReadRecording(t *testing.T) {
 	}
 }
 
-// TestResults: the same call gets the recorded results in order, however its JSON is written; another call fails.
+// TestResults checks that equal calls get the recorded results in order, whatever the formatting of their JSON, and
+// that another call fails.
 func TestResults(t *testing.T) {
 	list := Recording{Exchanges: []Exchange{{Calls: []Call{
 		{Name: "read", Arguments: `{"a":"x","n":1}`, Result: "first", Ended: true},

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// A Report has the results of all cases, in the order of the file.
+// A Report contains the results of all cases, in the order of the file.
 type Report struct {
 	File   string       `json:"file"`
 	Passed bool         `json:"passed"`
 	Cases  []CaseReport `json:"cases"`
 }
 
-// A CaseReport has the results of one case, once for each repeat.
+// A CaseReport contains the results of one case, one for each repeat.
 type CaseReport struct {
 	Name   string      `json:"name"`
 	Passed bool        `json:"passed"`
@@ -24,7 +24,7 @@ type CaseReport struct {
 	Runs   []RunReport `json:"runs"`
 }
 
-// A RunReport is one run of a case. Error says why its checks could not be made.
+// A RunReport is one run of a case. Error explains why its checks could not be made.
 type RunReport struct {
 	Passed    bool       `json:"passed"`
 	Error     string     `json:"error,omitempty"`
@@ -32,7 +32,7 @@ type RunReport struct {
 	Exchanges []Exchange `json:"exchanges"`
 }
 
-// Finish counts. A case passes if at least this share of its runs passed.
+// Finish counts the passed cases. A case passes if at least the fraction rate of its runs passed.
 func (r *Report) Finish(rate float64) {
 	r.Passed = true
 	for i := range r.Cases {
@@ -51,7 +51,8 @@ func (r *Report) Finish(rate float64) {
 	}
 }
 
-// column names a check: its kind and its number among the checks of that kind, which is left out for the first.
+// column returns the name of a check: its kind and its number among the checks of that kind. The number is left out for
+// the first one.
 func column(kind string, number int) string {
 	if number == 1 {
 		return kind
@@ -59,7 +60,7 @@ func column(kind string, number int) string {
 	return fmt.Sprintf("%s %d", kind, number)
 }
 
-// columns are the names of the checks of a run, in order.
+// columns returns the names of the checks of a run, in order.
 func (r RunReport) columns() (names []string) {
 	counts := map[string]int{}
 	for _, c := range r.Checks {
@@ -69,7 +70,7 @@ func (r RunReport) columns() (names []string) {
 	return names
 }
 
-// Table has a row for each case and a column for each check; the first row has the titles.
+// Table returns a row for each case with a column for each check. The first row contains the titles.
 func (r Report) Table() [][]string {
 	most := map[string]int{}
 	for _, c := range r.Cases {
@@ -112,7 +113,7 @@ func (r RunReport) took() (d time.Duration) {
 	return d
 }
 
-// cell says how often a check passed.
+// cell shows how often a check passed.
 func (c CaseReport) cell(name string) string {
 	made, passed := 0, 0
 	for _, run := range c.Runs {
@@ -147,7 +148,7 @@ func (c CaseReport) verdict() string {
 	return word
 }
 
-// Failures has a line for each check that did not pass, and each run that had an error.
+// Failures returns a line for each failed check and for each run with an error.
 func (r Report) Failures() (lines []string) {
 	for _, c := range r.Cases {
 		for i, run := range c.Runs {
@@ -239,7 +240,7 @@ func (r Report) JUnit(to io.Writer) error {
 	return err
 }
 
-// printable leaves out characters that XML 1.0 cannot have.
+// printable removes characters that XML 1.0 does not allow.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x20 && r != '\n' && r != '\t' && r != '\r' || r == 0xFFFE || r == 0xFFFF {
