@@ -11,16 +11,17 @@ import (
 	"time"
 )
 
-// Peers that run agents: how a session is opened, followed and asked.
+// An agentServer describes a peer that runs agents: how the bench opens, follows
+// and uses its sessions.
 type agentServer struct {
 	open   func(*trial) (id string, err error)
-	follow func(*client) error // before the first message
+	follow func(*client) error // called before the first message
 	send   func(*client, *answer) error
 }
 
 var agentScenarios = []string{"runs", "first", "stream", "memory", "cold"}
 
-// post sends a request whose answer must be of a kind.
+// post sends a request and decodes its answer. A status other than 2xx is an error.
 func (t *trial) post(path, body string, into any) error {
 	status, raw, err := t.do("POST", path, body)
 	if err == nil && status/100 != 2 {
@@ -78,8 +79,8 @@ var langGraph = agentServer{
 	},
 }
 
-// An eventHub passes the events of opencode's one stream to the clients of its
-// sessions.
+// An eventHub distributes the events of opencode's single stream to the clients
+// of its sessions.
 type eventHub struct {
 	connect sync.Once
 	err     error // of connect
@@ -88,7 +89,7 @@ type eventHub struct {
 	sessions map[string]*client
 }
 
-// listen follows the events of a server. The connection ends with the server.
+// listen follows the events of a server. The connection ends when the server does.
 func (h *eventHub) listen(t *trial) error {
 	h.sessions = map[string]*client{}
 	c, err := t.loop.dial(t.server.address, t.request("GET", "/event", "", ""), 200)
@@ -143,7 +144,7 @@ func (h *eventHub) event(now int64, _, data []byte) {
 	}
 }
 
-// firstSession asks a server that has just started until it opens a session.
+// firstSession retries until a server that has just started opens a session.
 func (t *trial) firstSession() error {
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		ctx, cancel := context.WithTimeout(t.ctx, 5*time.Second)
@@ -159,7 +160,7 @@ func (t *trial) firstSession() error {
 	}
 }
 
-// coldPeer measures the start of a peer until its first session.
+// coldPeer measures the time from the start of a peer to its first session.
 func (t *trial) coldPeer() error {
 	h := &histogram{}
 	for range t.pick(3, 1) {

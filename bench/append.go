@@ -13,9 +13,9 @@ import (
 	"parley/port"
 )
 
-// runAppend measures the store alone, in this process: one event per append, each
-// answered when it is durable, by 1 to 1,000 writers with a session each. The raw
-// limit of the disk is measured before each.
+// runAppend measures only the store, in this process. 1 to 1,000 writers append one
+// event at a time to a session each, and wait until it is durable. The raw limit of
+// the disk is measured before each step.
 func runAppend(t *trial) error {
 	data, err := t.dir()
 	if err != nil {
@@ -70,7 +70,8 @@ func (t *trial) appends(store port.Store) error {
 	return nil
 }
 
-// appendWith has writers append until the time is over and counts what is stored.
+// appendWith lets writers append until the time is over. It checks the logs and
+// returns the number of appends per second.
 func (t *trial) appendWith(store port.Store, writers int) (float64, error) {
 	ids := make([]parley.SessionID, writers)
 	for i := range ids {
@@ -96,7 +97,7 @@ func (t *trial) appendWith(store port.Store, writers int) (float64, error) {
 	rate := float64(total.Load()) / time.Since(from).Seconds()
 	for i, id := range ids {
 		if heads[i] == 0 {
-			continue // its first append had no time
+			continue // the time was over before its first append
 		}
 		if err := contiguous(t.ctx, store.Tenant("default"), id, heads[i]); err != nil {
 			return 0, err
@@ -117,7 +118,7 @@ func oneEvent(id parley.SessionID, after parley.Seq) port.Batch {
 			Head: after + 1, OpenedAt: at, UpdatedAt: at}}
 }
 
-// contiguous demands that a log has the events 1 to head, each once.
+// contiguous checks that a log contains the events 1 to head, each once.
 func contiguous(ctx context.Context, logs port.TenantStore, id parley.SessionID, head parley.Seq) error {
 	var count tally
 	for parley.Seq(count.seq) < head {
@@ -141,8 +142,8 @@ func contiguous(ctx context.Context, logs port.TenantStore, id parley.SessionID,
 	return nil
 }
 
-// plainInserts is how many rows per second clients insert into PostgreSQL that
-// commit each by itself.
+// plainInserts measures the rows per second that clients insert into PostgreSQL
+// with one commit each.
 func plainInserts(ctx context.Context, url string, clients int, during time.Duration) (float64, error) {
 	first, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -174,7 +175,7 @@ func plainInserts(ctx context.Context, url string, clients int, during time.Dura
 	return rate, errors.Join(err, dropErr)
 }
 
-// fresh gives the trial a database of its own, if it uses PostgreSQL.
+// fresh creates a database for the trial, if it uses PostgreSQL.
 func (t *trial) fresh() error {
 	if t.o.Store != "postgres" {
 		return nil
@@ -182,7 +183,7 @@ func (t *trial) fresh() error {
 	return t.newDatabase()
 }
 
-// newDatabase makes the database of the servers that are started from now on.
+// newDatabase creates a database for the servers that are started after it.
 func (t *trial) newDatabase() error {
 	conn, err := pgx.Connect(t.ctx, t.o.Postgres)
 	if err != nil {
@@ -203,7 +204,7 @@ func (t *trial) newDatabase() error {
 	return nil
 }
 
-// dropDatabases removes the databases of the trial, whose servers have ended.
+// dropDatabases removes the databases of the trial. Their servers must have ended.
 func (t *trial) dropDatabases() error {
 	if len(t.databases) == 0 {
 		return nil

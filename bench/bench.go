@@ -20,33 +20,33 @@ import (
 	"parley/port"
 )
 
-// Options say what is measured, and how.
+// Options select the scenarios, their targets and their sizes.
 type Options struct {
-	Scenarios   []string // by name; "all" stands for all
-	Server      string   // host:port of a server that runs already; empty: start one per scenario
+	Scenarios   []string // names; "all" means every scenario
+	Server      string   // host:port of a running server; empty: start one per scenario
 	Token       string   // for that server
-	ModelListen string   // where the mock model listens; empty: a free port
-	Peers       []string // other servers to measure beside it
-	PeerFolder  string   // where the scripts are that start them
+	ModelListen string   // address of the mock model; empty: a free port
+	Peers       []string // names of other servers to measure as well
+	PeerFolder  string   // folder with the scripts that start peers
 	Repeat      int
-	N           int     // of connections or sessions; 0: as the scenario has it
-	Rate        float64 // per second; 0: as the scenario has it
+	N           int     // number of connections or sessions; 0: the scenario's
+	Rate        float64 // per second; 0: the scenario's
 	Transport   string  // ws or sse
-	Short       bool    // small numbers, to check exactness and not speed
-	Folder      string  // for data; empty: the folder for temporary files
+	Short       bool    // small numbers, to check correctness and not speed
+	Folder      string  // folder for data; empty: the folder for temporary files
 	Store       string  // sqlite or postgres
-	Postgres    string  // URL of a database, for that store and to compare appends with
-	NATS        string  // URL of a server, for several nodes
-	Program     string  // the program that serves
+	Postgres    string  // URL of a database, for that store and for comparing appends
+	NATS        string  // URL of a NATS server, for the scenario nodes
+	Program     string  // path of the program parley
 	Version     string
 
-	// Open opens the store in a data folder, or in a database, to fill it before a server starts and
-	// to measure appends.
+	// Open opens the store in a data folder or a database. It is used to fill the store before a server starts, and to
+	// measure appends.
 	Open     func(ctx context.Context, data, database string) (port.Store, error)
 	Progress io.Writer
 }
 
-// A bench is everything that all scenarios share.
+// A bench is the state that all scenarios share.
 type bench struct {
 	o     Options
 	pace  *pacer
@@ -56,7 +56,7 @@ type bench struct {
 	temp  string
 }
 
-// A trial is one scenario, against one target, in one repeat.
+// A trial is one run of a scenario, for one target in one repeat.
 type trial struct {
 	*bench
 	ctx    context.Context
@@ -65,19 +65,19 @@ type trial struct {
 	peer   *peer // nil: the target is Parley
 	procs  []*process
 
-	wg  sync.WaitGroup // requests of clients that nothing else waits for
+	wg  sync.WaitGroup // requests that no other code waits for
 	hub eventHub       // of a peer
 
-	database  string   // URL of this trial's own database; empty: SQLite
-	databases []string // names of all it made
+	database  string   // URL of the current database of this trial; empty: SQLite
+	databases []string // names of all databases that it created
 
 	began    processors
 	selfFrom time.Duration
-	childCPU time.Duration // of processes that ended
-	services time.Duration // of the database and the bus until the trial began
+	childCPU time.Duration // of processes that have ended
+	services time.Duration // CPU time of the database and the bus before the trial
 }
 
-// Run measures and reports. The report has what was measured also if ctx ended.
+// Run runs the scenarios and returns a report. If ctx ends, the report contains the results so far.
 func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	chosen, err := choose(o.Scenarios)
 	if err != nil {
@@ -126,8 +126,8 @@ func Run(ctx context.Context, o Options) (_ *Report, err error) {
 	return report, nil
 }
 
-// targets are Parley and the peers that can do the work of a scenario, in an
-// order that changes with each repeat.
+// targets returns Parley and the peers that support a scenario, in random
+// order.
 func targets(s scenario, peers []*peer) []*peer {
 	list := []*peer{nil}
 	for _, p := range peers {
@@ -154,7 +154,7 @@ func choose(names []string) ([]scenario, error) {
 	return list, nil
 }
 
-// Names lists the scenarios.
+// Names lists the names of the scenarios.
 func Names() (list []string) {
 	for _, s := range scenarios {
 		list = append(list, s.name)
@@ -162,7 +162,7 @@ func Names() (list []string) {
 	return list
 }
 
-// try runs one scenario. A scenario that failed reports why and no figures.
+// try runs one scenario. If it fails, the result contains the reason and no figures.
 func (b *bench) try(ctx context.Context, s scenario, target *peer, repeat int, raw Raw) *Result {
 	r := &Result{Scenario: s.name, Target: parleyTarget, Repeat: repeat, Raw: raw, Values: map[string]float64{}}
 	if target != nil {
@@ -199,7 +199,7 @@ func (b *bench) try(ctx context.Context, s scenario, target *peer, repeat int, r
 	return r
 }
 
-// limit is how long one scenario may take.
+// limit is the time limit of one scenario.
 func (b *bench) limit() time.Duration {
 	if b.o.Short {
 		return time.Minute
@@ -209,11 +209,11 @@ func (b *bench) limit() time.Duration {
 
 var readyLine = regexp.MustCompile(`msg="parley is ready" address=http://(\S+)`)
 
-// dir makes a new folder for data.
+// dir creates a new data folder.
 func (t *trial) dir() (string, error) { return os.MkdirTemp(t.temp, t.r.Scenario+"-") }
 
-// start starts a Parley server on a fresh data folder, or takes the one that
-// --server names. Further settings are variables.
+// start starts a Parley server with a new data folder, or uses the one that
+// --server names. env contains additional variables.
 func (t *trial) start(env ...string) error {
 	if t.peer != nil {
 		return t.startPeer()
@@ -234,7 +234,7 @@ const agentFile = "---\nname: bench\ntools: []\n---\nAnswer.\n"
 const timerAgent = "---\nname: later\ntools: [schedule_follow_up]\nautonomy: {enabled: true, max_consecutive: 10, " +
 	"cooldown_ms: 0, max_follow_ups: 10}\n---\nAnswer.\n"
 
-// startOn starts a server on a data folder.
+// startOn starts a server with an existing data folder.
 func (t *trial) startOn(data, listen string, env ...string) error {
 	space := data + "-workspace"
 	if err := os.MkdirAll(filepath.Join(space, "agents"), 0o700); err != nil {
@@ -257,7 +257,7 @@ func (t *trial) startOn(data, listen string, env ...string) error {
 	return nil
 }
 
-// childEnv are the variables of a server: none of the caller's.
+// childEnv returns the variables of a server. It contains only PATH from the caller's environment.
 func (t *trial) childEnv(home string) []string {
 	env := []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "PROVIDER=openai", "MODEL=bench",
 		"OPENAI_API_KEY=bench", "OPENAI_BASE_URL=" + t.model.URL(), "LOG_LEVEL=info", "AUTONOMY_ENABLED=true",
@@ -268,7 +268,7 @@ func (t *trial) childEnv(home string) []string {
 	return env
 }
 
-// stopServers ends the servers and notes what they used.
+// stopServers stops the servers and adds up their CPU time.
 func (t *trial) stopServers() {
 	for _, p := range t.procs {
 		t.childCPU += usageOfGroup(p.cmd.Process.Pid).cpu
@@ -277,8 +277,8 @@ func (t *trial) stopServers() {
 	t.procs = nil
 }
 
-// usage is what the server under test has used so far; nothing is known of one
-// that runs elsewhere.
+// usage returns the resource usage of the server under test. It is zero for a
+// server that the bench did not start.
 func (t *trial) usage() procUsage {
 	if t.server == nil || t.server.cmd == nil {
 		return procUsage{}
@@ -286,14 +286,14 @@ func (t *trial) usage() procUsage {
 	if t.peer != nil {
 		return usageOfGroup(t.server.cmd.Process.Pid)
 	}
-	u, _ := usageOf(t.server.cmd.Process.Pid) // gone: the scenario fails for other reasons
+	u, _ := usageOf(t.server.cmd.Process.Pid) // if the process has ended, the scenario fails anyway
 	return u
 }
 
-// record reports a figure.
+// record adds a figure to the result.
 func (t *trial) record(name string, value float64) { t.r.Values[name] = value }
 
-// point reports a point of a curve.
+// point adds a point to a curve of the result.
 func (t *trial) point(curve string, x, y float64) {
 	if t.r.Curves == nil {
 		t.r.Curves = map[string][]Point{}
@@ -301,8 +301,8 @@ func (t *trial) point(curve string, x, y float64) {
 	t.r.Curves[curve] = append(t.r.Curves[curve], Point{x, y})
 }
 
-// latency reports two quantiles, and marks the result if the load generator's own
-// lateness is more than a fifth of them.
+// latency adds two quantiles to the result. It marks them as invalid if the load
+// generator was late by more than a fifth of them.
 func (t *trial) latency(name string, h, lag *histogram) {
 	t.record(name+"_p50_ms", h.ms(0.5))
 	t.record(name+"_p99_ms", h.ms(0.99))
@@ -317,7 +317,7 @@ func (t *trial) latency(name string, h, lag *histogram) {
 	}
 }
 
-// pick is a number of the scenario, or a small one in a short run.
+// pick returns full, or short in a short run.
 func (t *trial) pick(full, short int) int {
 	if t.o.Short {
 		return short
@@ -325,7 +325,7 @@ func (t *trial) pick(full, short int) int {
 	return full
 }
 
-// size is pick, or what --n says.
+// size returns --n if it is given, else pick.
 func (t *trial) size(full, short int) int {
 	if t.o.N > 0 {
 		return t.o.N
@@ -333,7 +333,7 @@ func (t *trial) size(full, short int) int {
 	return t.pick(full, short)
 }
 
-// rate is a rate of the scenario, or what --rate says.
+// rate returns --rate if it is given, else full or short.
 func (t *trial) rate(full, short float64) float64 {
 	switch {
 	case t.o.Rate > 0:
@@ -344,7 +344,7 @@ func (t *trial) rate(full, short float64) float64 {
 	return full
 }
 
-// serviceCPU is what the database and the bus have used, which are part of what is measured.
+// serviceCPU returns the CPU time of the database and the bus, which are part of the measured system.
 func (t *trial) serviceCPU() (sum time.Duration) {
 	if t.o.Postgres != "" {
 		sum += cpuOfProgram("postgres")
@@ -355,7 +355,7 @@ func (t *trial) serviceCPU() (sum time.Duration) {
 	return sum
 }
 
-// startLoad and stopLoad find out whether something else used the machine.
+// startLoad and stopLoad measure the load by other processes on the machine.
 func (t *trial) startLoad() {
 	t.began = readProcessors()
 	u, _ := usageOf(os.Getpid())

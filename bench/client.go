@@ -16,34 +16,34 @@ import (
 	"github.com/google/uuid"
 )
 
-// A client follows one session of a Parley server and can send messages to it:
-// over a WebSocket of thread chat, or with server-sent events of the native log
-// and requests beside them.
+// A client follows a session of a Parley server and can send messages to it. It
+// uses either a WebSocket of thread chat, or server-sent events of the native
+// log with separate requests.
 type client struct {
 	t  *trial
 	id string
 	sse,
-	watches bool // it follows a session that another client writes to
-	agent  string // of its messages; empty: the default
+	watches bool // only follows a session that another client writes to
+	agent  string // agent of its messages; empty: the default
 	stream *conn
-	post   *conn // for messages, with sse
+	post   *conn // connection for messages, with sse
 
-	mu    sync.Mutex // guards the following; leaf
+	mu    sync.Mutex // guards the fields below; leaf
 	tally tally
-	now   int64                      // when the message came that is being read
-	began func(now int64)            // a run has begun
-	ended func(now int64, a *answer) // a run has ended
-	heard func(now int64)            // anything came
+	now   int64                      // time at which the current message was read
+	began func(now int64)            // called when a run has begun
+	ended func(now int64, a *answer) // called when a run has ended
+	heard func(now int64)            // called for every part of an answer
 	gone  error                      // why the connection ended
-	quit  bool                       // it was to end
+	quit  bool                       // close was called
 	idle  chan struct{}              // closed when every expected run has ended
-	ready chan struct{}              // closed when the fence was answered
+	ready chan struct{}              // closed when the fence is answered
 }
 
 func newID() string { return uuid.Must(uuid.NewRandomFromReader(rand.Reader)).String() }
 
-// open connects a client to a session; an empty id stands for a new session.
-// token is told of each token with the time at which it came.
+// open connects a client to a session. An empty id means a new session. token
+// is called for each token, with the time at which it was read.
 func (t *trial) open(id string, token func(now int64, a *answer, index int, stamp int64)) (*client, error) {
 	c := &client{t: t, id: id, sse: t.o.Transport == "sse", watches: id != ""}
 	if t.peer != nil {
@@ -58,7 +58,7 @@ func (t *trial) open(id string, token func(now int64, a *answer, index int, stam
 	return c, nil
 }
 
-// joinPeer opens a session of another server.
+// joinPeer opens a session on a peer.
 func (c *client) joinPeer(token func(now int64, a *answer, index int, stamp int64)) (err error) {
 	c.listenTo(token)
 	if c.id, err = c.t.peer.agent.open(c.t); err != nil {
@@ -90,7 +90,7 @@ func (c *client) connect(token func(now int64, a *answer, index int, stamp int64
 }
 
 // fence waits until the server reads the socket, and so follows the session: it
-// answers a frame that it does not know with an error.
+// answers an unknown frame with an error.
 func (c *client) fence() error {
 	ready := make(chan struct{})
 	c.mu.Lock()
@@ -137,7 +137,7 @@ func (c *client) connectEvents(after string) (err error) {
 	return c.post.listen()
 }
 
-// close hangs up.
+// close closes the connections.
 func (c *client) close() {
 	c.mu.Lock()
 	c.quit = true
@@ -170,7 +170,7 @@ func (c *client) fail(format string, args ...any) {
 	c.release()
 }
 
-// release lets go of wait. The caller holds mu.
+// release ends wait. The caller holds mu.
 func (c *client) release() {
 	if c.idle != nil {
 		close(c.idle)
@@ -178,8 +178,8 @@ func (c *client) release() {
 	}
 }
 
-// expect announces a run. Every client of a session is told before the message
-// is sent.
+// expect adds a run to those that must come. It is called for every client of a
+// session before the message is sent.
 func (c *client) expect(a *answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,7 +189,7 @@ func (c *client) expect(a *answer) {
 	}
 }
 
-// send sends the message that asks for an answer.
+// send sends the message that requests an answer.
 func (c *client) send(a *answer) error {
 	if c.t.peer != nil {
 		return c.t.peer.agent.send(c, a)
@@ -209,13 +209,13 @@ func (c *client) send(a *answer) error {
 		[]byte(`{"type":"chat.request","threadId":"`+c.id+`",`+name+`"content":"`+a.prompt()+`"}`)))
 }
 
-// ask announces a run and sends its message.
+// ask expects a run and sends its message.
 func (c *client) ask(a *answer) error {
 	c.expect(a)
 	return c.send(a)
 }
 
-// wait waits until every expected run has ended and says what went wrong.
+// wait waits until every expected run has ended, and returns the first error.
 func (c *client) wait(ctx context.Context) error {
 	c.mu.Lock()
 	idle := c.idle
@@ -241,7 +241,7 @@ func (c *client) wait(ctx context.Context) error {
 	return c.tally.finished()
 }
 
-// end takes the end of a run. The caller holds mu.
+// end handles the end of a run. The caller holds mu.
 func (c *client) end(now int64) {
 	c.tally.end()
 	if n := c.tally.run; n > 0 && n <= len(c.tally.expect) && c.ended != nil {
@@ -252,7 +252,7 @@ func (c *client) end(now int64) {
 	}
 }
 
-// text takes a part of an answer.
+// text handles a part of an answer.
 func (c *client) text(now int64, part []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -326,7 +326,7 @@ func (t *trial) headers() string {
 	return h
 }
 
-// request is a request in bytes; header is whole lines.
+// request formats a request. header consists of complete lines.
 func (t *trial) request(method, path, header, body string) string {
 	head := method + " " + path + " HTTP/1.1\r\n" + t.headers() + header
 	if body != "" {
@@ -342,7 +342,7 @@ func upgradeRequest(path, headers string) string {
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: YmVuY2hiZW5jaGJlbmNoIQ==\r\n\r\n"
 }
 
-// do sends a request that is not part of a measurement.
+// do sends a request that is not measured.
 func (t *trial) do(method, path, body string) (int, []byte, error) {
 	status, raw, err := t.fetch(method, path, body)
 	if err != nil {
@@ -379,7 +379,7 @@ func (t *trial) openSession(id string) error {
 	return err
 }
 
-// get decodes an answer.
+// get sends a request and decodes the answer.
 func (t *trial) get(path string, into any) error {
 	status, body, err := t.do("GET", path, "")
 	if err == nil && status != 200 {
@@ -391,11 +391,11 @@ func (t *trial) get(path string, into any) error {
 	return json.Unmarshal(body, into)
 }
 
-// checkLogs compares the logs of a Parley server's sessions with the runs that
-// were asked for.
+// checkLogs compares the logs of a Parley server's sessions with the expected
+// runs.
 func (t *trial) checkLogs(clients []*client) error {
 	if t.peer != nil {
-		return nil // its log, if it has one, is another
+		return nil // a peer's log, if it has one, has another format
 	}
 	for _, c := range clients {
 		if err := t.checkSession(c.id, c.tally.expect); err != nil {
@@ -420,8 +420,8 @@ func (t *trial) checkSession(id string, runs []*answer) error {
 	return nil
 }
 
-// together runs f for each of n at once, at most width at a time, and returns the
-// first error.
+// together runs f for 0 to n-1, at most width at a time, and returns the first
+// error.
 func together(n, width int, f func(i int) error) error {
 	var wg sync.WaitGroup
 	var once sync.Once
@@ -440,7 +440,7 @@ func together(n, width int, f func(i int) error) error {
 	return failed
 }
 
-// openMany opens sessions of their own.
+// openMany opens n sessions with one client each.
 func (t *trial) openMany(n int, token func(now int64, a *answer, index int, stamp int64)) ([]*client, error) {
 	list := make([]*client, n)
 	err := together(n, 32, func(i int) (err error) {
@@ -458,7 +458,7 @@ func closeAll(clients []*client) {
 	}
 }
 
-// waitAll waits for the runs of all clients, for a limited time.
+// waitAll waits for the runs of all clients, up to a time limit.
 func (t *trial) waitAll(clients []*client, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(t.ctx, within)
 	defer cancel()

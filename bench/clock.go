@@ -12,17 +12,17 @@ import (
 
 var processStart = time.Now()
 
-// clock is the time in nanoseconds since the process began. The load generator and
-// the mock model share it.
+// clock returns the time in nanoseconds since the process began. The load generator
+// and the mock model share it.
 func clock() int64 { return int64(time.Since(processStart)) }
 
-// A pacer wakes goroutines at given times. It sleeps in ppoll on a thread of its
-// own, since timers of the Go runtime are up to a millisecond late.
+// A pacer wakes goroutines at given times. It sleeps in ppoll on its own thread,
+// because timers of the Go runtime are up to a millisecond late.
 type pacer struct {
 	event int // an eventfd that interrupts the sleep
 	done  chan struct{}
 
-	mu     sync.Mutex // guards the following
+	mu     sync.Mutex // guards the fields below
 	queue  wakeups
 	closed bool
 }
@@ -82,12 +82,12 @@ func (p *pacer) loop() {
 		timeout := unix.NsecToTimespec(wait)
 		fds := []unix.PollFd{{Fd: int32(p.event), Events: unix.POLLIN}}
 		if n, err := unix.Ppoll(fds, &timeout, nil); err == nil && n > 0 {
-			_, _ = unix.Read(p.event, drained[:]) // only the wake-up matters
+			_, _ = unix.Read(p.event, drained[:]) // reset the event
 		}
 	}
 }
 
-// until waits for a time of clock. It reports false if ctx or the pacer ended
+// until waits for a time of clock. It returns false if ctx or the pacer ends
 // first.
 func (p *pacer) until(ctx context.Context, due int64) bool {
 	if due <= clock() {
@@ -113,9 +113,9 @@ func (p *pacer) until(ctx context.Context, due int64) bool {
 	}
 }
 
-// interrupt ends the sleep. The caller holds mu, so that the descriptor is open.
+// interrupt wakes the pacer. The caller holds mu, so that the descriptor is open.
 func (p *pacer) interrupt() {
-	_, _ = unix.Write(p.event, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // full: it is awake already
+	_, _ = unix.Write(p.event, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // fails only if a wake-up is already pending
 }
 
 func (p *pacer) close() {

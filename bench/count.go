@@ -9,20 +9,21 @@ import (
 	"strconv"
 )
 
-// A tally counts what one follower of a session is shown and demands that nothing
-// is lost, doubled or out of order. The zero value has seen nothing.
+// A tally counts the tokens and events that one follower of a session receives. It
+// checks that none is lost, duplicated or out of order. The zero value has received
+// nothing.
 type tally struct {
-	expect []*answer // the runs, in order
-	run    int       // runs that ended
-	index  int       // of the next token of the current run
-	seq    int64     // of the last event, where the protocol shows it
+	expect []*answer // the expected runs, in order
+	run    int       // number of runs that have ended
+	index  int       // index of the next token in the current run
+	seq    int64     // seq of the last event, if the protocol contains it
 	tokens int64
-	rest   []byte // the stamp of a token that has not arrived as a whole
-	dots   int    // in rest
-	padded bool   // the padding of a token follows
+	rest   []byte // incomplete stamp of a token
+	dots   int    // number of dots in rest
+	padded bool   // inside the padding of a token
 	err    error
 
-	token func(a *answer, index int, stamp int64) // is told of each; may be nil
+	token func(a *answer, index int, stamp int64) // called for each token; may be nil
 }
 
 func (t *tally) fail(format string, args ...any) {
@@ -31,7 +32,7 @@ func (t *tally) fail(format string, args ...any) {
 	}
 }
 
-// sequence takes the number of an event.
+// sequence handles the seq of an event.
 func (t *tally) sequence(seq int64) {
 	switch {
 	case seq <= t.seq:
@@ -42,9 +43,9 @@ func (t *tally) sequence(seq int64) {
 	t.seq = seq
 }
 
-// text takes a part of the current run's text. A token counts as soon as its stamp
-// is there: the server may hold back the last letters of a text until more follows
-// (package screen).
+// text handles a part of the current run's text. A token counts as soon as its
+// stamp is complete, because the server may hold back the last letters of a text
+// until more follows (package screen).
 func (t *tally) text(b []byte) {
 	for len(b) > 0 {
 		if t.padded {
@@ -117,7 +118,7 @@ func parseToken(b []byte) (tag, index int, stamp int64, ok bool) {
 	return int(a), int(i), stamp, ok1 && ok2 && ok3
 }
 
-// end takes the end of the current run.
+// end handles the end of the current run.
 func (t *tally) end() {
 	if t.run >= len(t.expect) {
 		t.fail("a run ended that was not asked for")
@@ -131,7 +132,7 @@ func (t *tally) end() {
 	t.index = 0
 }
 
-// finished says what is wrong when everything should have arrived.
+// finished returns the first error, or an error if runs are missing.
 func (t *tally) finished() error {
 	if t.err == nil && t.run != len(t.expect) {
 		t.fail("%d of %d runs ended", t.run, len(t.expect))
@@ -139,8 +140,8 @@ func (t *tally) finished() error {
 	return t.err
 }
 
-// checkLog reads a session's log as JSON lines and demands that it holds exactly
-// these runs, each completed and with all its tokens in order.
+// checkLog reads a session's log as JSON lines. It checks that the log contains
+// exactly these runs, each completed and with all its tokens in order.
 func checkLog(r io.Reader, runs []*answer) error {
 	t := tally{expect: runs}
 	lines := bufio.NewScanner(r)
@@ -186,7 +187,7 @@ func field(data []byte, name string) []byte {
 	return data[:end]
 }
 
-// seqOf reads the number at the end of a cursor.
+// seqOf parses the number at the end of a cursor.
 func seqOf(cursor []byte) int64 {
 	n, err := strconv.ParseInt(string(cursor[bytes.LastIndexByte(cursor, '-')+1:]), 10, 64)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestTally: a follower that is shown something twice, not at all, or in the wrong
-// order is noticed, however the text was cut.
+// TestTally checks that lost, duplicated and swapped tokens are noticed, however
+// the text is split.
 func TestTally(t *testing.T) {
 	token := func(tag, index int) string { return string(appendToken(nil, tag, index, 42, 30)) }
 	good := token(1, 0) + token(1, 1) + token(1, 2)
@@ -37,7 +37,8 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// TestTallyOfEvents: events are counted by their numbers.
+// TestTallyOfEvents checks that lost, duplicated and swapped events are noticed by
+// their seq.
 func TestTallyOfEvents(t *testing.T) {
 	for _, test := range []struct {
 		seqs []int64
@@ -59,7 +60,7 @@ func TestTallyOfEvents(t *testing.T) {
 	}
 }
 
-// TestLogsAreChecked: a log must hold exactly the runs that were asked for.
+// TestLogsAreChecked checks that a log must contain exactly the expected runs.
 func TestLogsAreChecked(t *testing.T) {
 	runs := []*answer{{tag: 1, tokens: 1}, {tag: 2, tokens: 1}}
 	line := func(seq int, kind, body string) string {
@@ -82,7 +83,7 @@ func TestLogsAreChecked(t *testing.T) {
 	}
 }
 
-// TestHistogram: quantiles are right within one percent.
+// TestHistogram checks that quantiles are correct within one percent.
 func TestHistogram(t *testing.T) {
 	h := &histogram{}
 	for i := range 100_000 {

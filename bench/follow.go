@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// The scenarios of many followers, many sessions and fixed rates.
+// Scenarios with many followers, many sessions and fixed rates.
 
-const payload = 189 // bytes of a token where servers are compared by deliveries
+const payload = 189 // bytes of a token in scenarios that compare deliveries
 
-// runFollowers: one session with many followers, at 50 tokens per second.
+// runFollowers measures one session with many followers, at 50 tokens per second.
 func runFollowers(t *trial) error {
 	if err := t.start(); err != nil {
 		return err
@@ -43,8 +43,8 @@ func runFollowers(t *trial) error {
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 
-// followers opens a session and n connections that follow it, the first of which
-// writes to it.
+// followers opens a session and n connections that follow it. The first one can
+// write to it.
 func (t *trial) followers(n int, token func(now int64, a *answer, index int, stamp int64)) ([]*client, error) {
 	writer, err := t.open("", token)
 	if err != nil {
@@ -58,7 +58,8 @@ func (t *trial) followers(n int, token func(now int64, a *answer, index int, sta
 	})
 }
 
-// askAll has the first of a session's clients ask, and all of them expect it.
+// askAll makes the first client of a session send a message, and all of them expect
+// its answer.
 func (t *trial) askAll(clients []*client, a answer) error {
 	asked := t.model.add(a)
 	for _, c := range clients {
@@ -67,9 +68,9 @@ func (t *trial) askAll(clients []*client, a answer) error {
 	return clients[0].send(asked)
 }
 
-// runFan: one session with 1,000 followers as fast as they take it, with one token
-// under way at a time, and with 32. A delivery is one token at one follower; a
-// server may put several into one frame.
+// runFan measures one session with 1,000 followers that receive tokens as fast as
+// they can, with 1 and with 32 tokens in flight. A delivery is one token at one
+// follower. A server may put several tokens into one frame.
 func runFan(t *trial) error {
 	n := t.size(1000, 20)
 	for _, round := range []struct{ window, tokens int }{{1, t.pick(150, 5)}, {32, t.pick(320, 64)}} {
@@ -84,8 +85,8 @@ func runFan(t *trial) error {
 	return nil
 }
 
-// runFanGrowth: the cost of a delivery with 100 to 10,000 followers and 8 tokens
-// under way.
+// runFanGrowth measures the cost of a delivery with 100 to 10,000 followers and 8
+// tokens in flight.
 func runFanGrowth(t *trial) error {
 	for _, n := range []int{t.pick(100, 5), t.pick(1000, 10), t.size(10_000, 20)} {
 		name, tokens := fmt.Sprintf("at_%d", n), max(t.pick(200_000, 200)/n, 16)
@@ -103,7 +104,8 @@ func runFanGrowth(t *trial) error {
 	return nil
 }
 
-// fanParley measures deliveries of a Parley server.
+// fanParley measures deliveries of a Parley server. At most window tokens are in
+// flight.
 func (t *trial) fanParley(name string, n, window, tokens int) error {
 	if err := t.start(); err != nil {
 		return err
@@ -133,7 +135,8 @@ func (t *trial) deliveries(name string, n int, took time.Duration, before procUs
 	}
 }
 
-// credits let a source send its next token when all receivers have an earlier one.
+// credits limit the tokens in flight: the source may send another token when all
+// receivers have an earlier one.
 type credits struct {
 	receivers int32
 	counts    []atomic.Int32
@@ -154,8 +157,8 @@ func (c *credits) arrived(index int) {
 	}
 }
 
-// runViewers: many sessions with one follower each, as fast as they take it: the
-// next token of a session follows when the last one has arrived.
+// runViewers measures many sessions with one follower each. The next token of a
+// session follows when the last one has arrived.
 func runViewers(t *trial) error {
 	n, tokens := t.size(1000, 10), t.pick(40, 5)
 	if t.peer != nil {
@@ -195,7 +198,7 @@ func runViewers(t *trial) error {
 	return t.checkLogs(clients)
 }
 
-// runPiece: 1,000 streams at 30 tokens per second.
+// runPiece measures 1,000 streams at 30 tokens per second.
 func runPiece(t *trial) error {
 	if err := t.start(); err != nil {
 		return err
@@ -204,9 +207,9 @@ func runPiece(t *trial) error {
 	return t.streams("piece", t.size(1000, 10), t.pick(90, 5), gap, 0)
 }
 
-// runStart: messages at a fixed rate over many sessions, from the time at which
-// each was to be sent until the client is told that its run began, which is durable
-// by then.
+// runStart sends messages at a fixed rate over many sessions. It measures from the
+// planned time of a message until the client is told that its run has begun, which
+// is durable by then.
 func runStart(t *trial) error {
 	if err := t.start(); err != nil {
 		return err
@@ -225,7 +228,7 @@ func runStart(t *trial) error {
 	begin := clock() + int64(100*time.Millisecond)
 	due := func(i int) int64 { return begin + int64(float64(i)*float64(time.Second)/rate) }
 	for i, c := range clients {
-		next := i // of its messages
+		next := i // index of its next message
 		c.mu.Lock()
 		c.began = func(now int64) {
 			h.record(now - due(next))

@@ -11,22 +11,22 @@ import (
 	"text/tabwriter"
 )
 
-// A goal is a figure with what it should be. Its value is taken within one repeat,
-// so that a ratio compares what was measured side by side.
+// A goal is the target value of a figure. Figures are computed within one repeat,
+// so that a ratio compares values that were measured at about the same time.
 type goal struct {
 	text     string
 	scenario string
 	unit     string
-	higher   bool // higher is better
+	higher   bool // higher values are better
 	goal     float64
-	moonshot float64 // NaN: there is none
+	moonshot float64 // NaN if there is none
 	of       func(v view, target string) (float64, bool)
 }
 
-// A view is the figures of one scenario in one repeat, by target.
+// A view contains the figures of one scenario in one repeat, by target.
 type view map[string]map[string]float64
 
-// A verdict says how a goal stands.
+// A verdict is the result of comparing a figure with its goal.
 type verdict string
 
 const (
@@ -38,7 +38,7 @@ const (
 	failed       verdict = "failed"
 )
 
-// value takes a figure as it is.
+// value returns a figure unchanged.
 func value(name string) func(view, string) (float64, bool) {
 	return func(v view, target string) (float64, bool) {
 		x, ok := v[target][name]
@@ -76,7 +76,7 @@ func difference(a, b string) func(view, string) (float64, bool) {
 var none = math.NaN()
 
 var goals = []goal{
-	// What a person and an agent notice.
+	// Goals for the experience of people and agents.
 	{"runs per second, 20-token answers, 50 at once", "runs", "/s", true, 1200, 2000, value("closed_loop_runs_per_s")},
 	{"server CPU per run", "runs", "ms", false, 1.2, 0.5, value("cpu_ms_per_run")},
 	{"first token added, one at a time, p50", "first", "ms", false, 2, 1.2, value("first_token_one_p50_ms")},
@@ -96,7 +96,7 @@ var goals = []goal{
 	{"SQLite: one writer ÷ raw fdatasync", "append", "x", true, 0.6, 0.75, value("one_writer_per_raw_sync")},
 	{"SQLite: 256 writers ÷ one", "append", "x", true, 25, 40, value("256_writers_per_one")},
 
-	// What an operator plans with.
+	// Goals for the planning of operators.
 	{"1: fan-out to 1,000, one event at a time, CPU per delivery ÷ gws", "fan", "x", false, 1.0, 0.85,
 		versus("window1_cpu_us_per_delivery", "gws")},
 	{"2: the same under backlog ÷ Node ws", "fan", "x", false, 0.33, 0.1,
@@ -134,7 +134,7 @@ var goals = []goal{
 	{"18: CPU per delivery at 10,000 followers ÷ at 1,000", "fan-growth", "x", false, 1.25, 1.1,
 		ratio("cpu_us_per_delivery_at_10000", "cpu_us_per_delivery_at_1000")},
 
-	// Several nodes.
+	// Goals for several nodes.
 	{"tokens on another node, with NATS, p99", "nodes", "ms", false, 50, 10, value("lag_nats_p99_ms")},
 	{"tokens on another node, by PostgreSQL alone, p99", "nodes", "ms", false, 1000, 100, value("lag_postgres_p99_ms")},
 	{"CPU per delivery on three nodes ÷ on one", "nodes", "x", false, 1.3, 1.1,
@@ -142,7 +142,7 @@ var goals = []goal{
 	{"a command passed on with NATS, added to its p50", "nodes", "ms", false, 3, 1,
 		difference("command_nats_passed_on_p50_ms", "command_nats_holder_p50_ms")},
 
-	// What must not grow.
+	// Goals for values that must not grow.
 	{"memory per stalled reader", "slow", "KB", false, 64, none, value("kb_per_stalled_reader")},
 	{"others' median beside stalled readers ÷ alone", "slow", "x", false, 1.25, none, value("others_p50_ratio")},
 	{"peak memory of 400 messages of 1 MB at once", "inputs", "MB", false, 400, none, value("peak_mb")},
@@ -152,7 +152,7 @@ var goals = []goal{
 	{"idle keep-alive connections after 130 s", "keepalive", "", false, 0, none, value("open_after_130s")},
 }
 
-// slopes are curves whose growth is judged: the exponent of y = c·x^e.
+// slopes are limits for the growth of curves: the exponent e of y = c·x^e.
 var slopes = []struct {
 	scenario, curve string
 	most            float64
@@ -166,7 +166,7 @@ var slopes = []struct {
 	{"fan-growth", "CPU per delivery, µs by followers", 0.1},
 }
 
-// exponent fits a straight line through the logarithms.
+// exponent fits a straight line to the logarithms of the points.
 func exponent(points []Point) (float64, bool) {
 	var n, sx, sy, sxx, sxy float64
 	for _, p := range points {
@@ -182,17 +182,17 @@ func exponent(points []Point) (float64, bool) {
 	return (n*sxy - sx*sy) / (n*sxx - sx*sx), true
 }
 
-// A Standing is one goal with what was measured.
+// A Standing is a goal with its measured value and verdict.
 type Standing struct {
 	Text           string
 	Value          string
-	Peers          string // the medians of the peers
+	Peers          string // medians of the peers
 	Goal, Moonshot string
 	Verdict        string
 	Remark         string
 }
 
-// Class is the style of a verdict on a page.
+// Class returns the CSS class of a verdict.
 func (s Standing) Class() string {
 	switch verdict(s.Verdict) {
 	case met, moon:
@@ -203,7 +203,7 @@ func (s Standing) Class() string {
 	return ""
 }
 
-// Check compares a report with the goals.
+// Check compares a report with all goals and slopes.
 func (r *Report) Check() (list []Standing) {
 	for _, g := range goals {
 		list = append(list, r.stand(g))
@@ -254,13 +254,14 @@ func (r *Report) stand(g goal) Standing {
 	default:
 		s.Verdict = string(judge(spread, g))
 	}
-	if s.Remark != "" && s.Verdict == string(notMet) { // which may be the machine's fault
+	if s.Remark != "" && s.Verdict == string(notMet) { // the machine may be the reason
 		s.Verdict = string(inconclusive)
 	}
 	return s
 }
 
-// judge demands that all of the range is on one side.
+// judge compares a figure with its goal. The verdict is inconclusive unless the
+// whole range is on one side of it.
 func judge(s spread, g goal) verdict {
 	side := func(threshold float64) (all, some bool) {
 		if g.higher {
@@ -303,7 +304,7 @@ func (r *Report) slope(scenario, curve string, most float64) Standing {
 	return s
 }
 
-// exactness is the goal that everything was counted.
+// exactness is the goal that every result was exact.
 func (r *Report) exactness() Standing {
 	s := Standing{Text: "19: nothing lost, doubled or out of order, kill -9 included", Goal: "always", Moonshot: "-",
 		Value:   fmt.Sprintf("%d of %d results exact", len(r.Results)-len(r.Problems()), len(r.Results)),
@@ -318,7 +319,7 @@ func (r *Report) exactness() Standing {
 	return s
 }
 
-// views are the figures of a scenario by repeat.
+// views returns the figures of a scenario, by repeat.
 func (r *Report) views(scenario string) map[int]view {
 	views := map[int]view{}
 	for _, x := range r.Results {
@@ -347,7 +348,7 @@ func bound(v float64, higher bool, unit string) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", sign, thousands(strconv.FormatFloat(v, 'f', -1, 64)), unit))
 }
 
-// WriteCheck compares a report with the goals, for people.
+// WriteCheck writes the comparison of a report with the goals as a table.
 func (r *Report) WriteCheck(w io.Writer) error {
 	tab := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(tab, "figure\tmeasured\tgoal\tmoonshot\tverdict\tpeers, median\t")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestVerdicts: a goal is met or missed only if the whole range of the repeats is on
-// one side of it.
+// TestVerdicts checks that a goal is met or missed only if the whole range of the
+// repeats is on one side of it.
 func TestVerdicts(t *testing.T) {
 	low := goal{goal: 10, moonshot: 5}
 	high := goal{goal: 10, moonshot: 20, higher: true}
@@ -35,8 +35,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestCheck: ratios are taken within a repeat, and a result that was not exact has
-// no figures.
+// TestCheck checks that ratios are computed within a repeat, and that inexact
+// results have no figures.
 func TestCheck(t *testing.T) {
 	result := func(target string, repeat int, cost float64) *Result {
 		return &Result{Scenario: "fan", Target: target, Repeat: repeat,
@@ -67,7 +67,7 @@ func TestCheck(t *testing.T) {
 	slow := result("parley", 1, 20)
 	slow.Busy = true
 	r.Results[0], r.Results[3] = slow, result("parley", 2, 200)
-	if s := find(fan); s.Verdict != string(inconclusive) { // it may be the machine's fault
+	if s := find(fan); s.Verdict != string(inconclusive) { // the machine may be the reason
 		t.Errorf("%+v", s)
 	}
 	r.Results = append(r.Results, &Result{Scenario: "fan", Target: "parley", Repeat: 3, Problem: "token 1 came twice"})
@@ -79,7 +79,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestExponent: the power of a curve is found.
+// TestExponent checks the exponents of curves.
 func TestExponent(t *testing.T) {
 	for _, power := range []float64{0, 0.5, 1, 2} {
 		var points []Point

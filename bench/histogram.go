@@ -14,7 +14,7 @@ type histogram struct {
 	max     atomic.Int64
 }
 
-// subBits: each power of two is divided into this many bits of buckets.
+// subBits is the number of bits for the buckets within a power of two.
 const subBits = 7
 
 func bucketOf(ns int64) int {
@@ -25,7 +25,7 @@ func bucketOf(ns int64) int {
 	return (shift+1)<<subBits + int(ns>>shift) - 1<<subBits
 }
 
-// valueOf is the middle of a bucket.
+// valueOf returns the middle of a bucket.
 func valueOf(bucket int) int64 {
 	if bucket < 1<<subBits {
 		return int64(bucket)
@@ -48,8 +48,8 @@ func (h *histogram) record(ns int64) {
 
 func (h *histogram) count() int64 { return h.n.Load() }
 
-// quantile is the duration that a share q of the values does not exceed; 0 if
-// there are none.
+// quantile returns the duration that a share q of the values does not exceed,
+// or 0 if there are no values.
 func (h *histogram) quantile(q float64) time.Duration {
 	want, sum := int64(q*float64(h.count())), int64(0)
 	for i := range h.buckets {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// WriteHTML writes the report as one page that needs nothing else.
+// WriteHTML writes the report as one self-contained page.
 func (r *Report) WriteHTML(file string) error {
 	var b strings.Builder
 	if err := page.Execute(&b, map[string]any{"Report": r, "Check": r.Check(), "Tables": r.htmlTables(),
@@ -47,7 +47,7 @@ type drawing struct {
 	SVG        template.HTML
 }
 
-// plots draws each curve from the medians of its repeats.
+// plots draws each curve with the medians of its repeats.
 func (r *Report) plots() (list []drawing) {
 	type key struct{ scenario, curve string }
 	points := map[key]map[string]map[float64][]float64{} // by target, by x
@@ -92,7 +92,8 @@ const (
 	plotMargin            = 60.0
 )
 
-// draw makes an SVG. Only numbers and names of targets of this program go into it.
+// draw returns an SVG. It needs no escaping, because the texts in it are numbers
+// and names from this program.
 func draw(lines map[string][]Point) template.HTML {
 	lowX, highX, lowY, highY := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
 	var names []string

@@ -15,32 +15,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A loop reads all connections of the load generator on one thread with epoll. An
-// idle connection costs it a descriptor and a small struct.
+// A loop reads all connections of the load generator with epoll on one thread. An
+// idle connection costs it only a descriptor and a small struct.
 type loop struct {
 	epoll, event int
 	done         chan struct{}
 
-	mu     sync.Mutex // guards the following
+	mu     sync.Mutex // guards the fields below
 	conns  map[int32]*conn
 	closed bool
 }
 
-// A conn is one connection. Its messages are handed to message on the thread of
-// the loop, with the time at which they were read.
+// A conn is a connection. message is called on the thread of the loop for each
+// message, with the time at which it was read.
 type conn struct {
 	loop    *loop
 	feed    func(b []byte) (rest []byte, err error)
 	message func(now int64, id, data []byte)
-	lost    func(error) // is told once why the connection ended; may be nil
+	lost    func(error) // called once with the reason when the connection ends; may be nil
 
-	whole bool // server-sent events are handed over as they are
+	whole bool // pass server-sent events undecoded
 
-	now  int64 // of the last read; for feed
+	now  int64 // time of the last read, for feed
 	rest []byte
-	part []byte // of a fragmented message, or of a decoded body
+	part []byte // the incomplete part of a fragmented message or of a decoded body
 
-	mu     sync.Mutex // guards the following; held while writing
+	mu     sync.Mutex // guards the fields below; held during writes
 	fd     int
 	closed bool
 }
@@ -88,7 +88,7 @@ func (l *loop) run() {
 	}
 }
 
-// close ends the loop and every connection that is left.
+// close ends the loop and all its connections.
 func (l *loop) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -104,17 +104,18 @@ func (l *loop) close() {
 	for _, c := range left {
 		c.end(net.ErrClosed)
 	}
-	_ = unix.Close(l.epoll) // nothing uses them any more
+	_ = unix.Close(l.epoll) // no goroutine uses them any more
 	_ = unix.Close(l.event)
 }
 
-// dial connects and sends a request, and returns when the response's head has
-// arrived with the status that is wanted. Nothing is read after it until listen.
+// dial connects and sends a request. It returns when the head of the response has
+// arrived, and fails if the status is not the given one. Later data is read only
+// after listen.
 func (l *loop) dial(address, request string, status int) (*conn, error) {
 	return l.dialWith(address, request, status, 0)
 }
 
-// dialWith is dial with a small receive buffer, unless that is 0.
+// dialWith is like dial. If buffer is not 0, it is the size of the receive buffer.
 func (l *loop) dialWith(address, request string, status, buffer int) (*conn, error) {
 	addr, err := net.ResolveTCPAddr("tcp4", address)
 	if err != nil {
@@ -153,7 +154,8 @@ func retryInterrupted(f func() error) error {
 	}
 }
 
-// handshake leaves what follows the response's head in rest.
+// handshake reads the head of the response. Data that follows the head is kept in
+// rest.
 func (c *conn) handshake(request string, status int) error {
 	if err := c.write([]byte(request)); err != nil {
 		return err
@@ -179,7 +181,7 @@ func (c *conn) handshake(request string, status int) error {
 	}
 }
 
-// listen has the loop read the connection from now on.
+// listen makes the loop read the connection.
 func (c *conn) listen() error {
 	l := c.loop
 	if err := unix.SetNonblock(c.fd, true); err != nil {
@@ -225,7 +227,7 @@ func (c *conn) take(b []byte) {
 	switch {
 	case len(rest) == 0:
 		c.rest = nil
-	case len(c.rest) > 0: // rest is the end of it
+	case len(c.rest) > 0: // rest is a suffix of c.rest
 		c.rest = c.rest[:copy(c.rest, rest)]
 	default:
 		c.rest = append([]byte(nil), rest...)
@@ -235,8 +237,8 @@ func (c *conn) take(b []byte) {
 	}
 }
 
-// end closes the descriptor. It is for the loop's thread, and for a connection
-// that the loop does not read.
+// end closes the descriptor. It may be called on the loop's thread, or for a
+// connection that the loop does not read.
 func (c *conn) end(err error) {
 	c.mu.Lock()
 	if c.closed {
@@ -247,21 +249,22 @@ func (c *conn) end(err error) {
 	c.loop.mu.Lock()
 	delete(c.loop.conns, int32(c.fd))
 	c.loop.mu.Unlock()
-	_ = unix.Close(c.fd) // also takes it out of epoll
+	_ = unix.Close(c.fd) // closing also removes it from epoll
 	c.mu.Unlock()
 	if c.lost != nil {
 		c.lost(err)
 	}
 }
 
-// hangUp ends the connection from outside: the loop closes it, if it reads it.
+// hangUp ends the connection from any goroutine. If the loop reads it, the loop
+// closes it.
 func (c *conn) hangUp() {
 	c.mu.Lock()
 	c.loop.mu.Lock()
 	read := c.loop.conns[int32(c.fd)] == c
 	c.loop.mu.Unlock()
 	if !c.closed && read {
-		_ = unix.Shutdown(c.fd, unix.SHUT_RDWR) // the loop reads the end
+		_ = unix.Shutdown(c.fd, unix.SHUT_RDWR) // the loop reads the end and closes it
 		c.mu.Unlock()
 		return
 	}
@@ -281,7 +284,7 @@ func (c *conn) write(b []byte) error {
 		switch {
 		case err == unix.EAGAIN:
 			fds := []unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLOUT}}
-			_, _ = unix.Poll(fds, 100) // then it is tried again
+			_, _ = unix.Poll(fds, 100) // then the write is repeated
 			continue
 		case err == unix.EINTR:
 			continue
@@ -303,7 +306,8 @@ const (
 	opPong   = 10
 )
 
-// appendFrame writes a client's frame. Its mask is zero: masked bytes are the bytes.
+// appendFrame appends a client's frame. Its mask is zero, so the data needs no
+// masking.
 func appendFrame(b []byte, opcode byte, data []byte) []byte {
 	b = append(b, 0x80|opcode)
 	switch n := len(data); {
@@ -317,7 +321,7 @@ func appendFrame(b []byte, opcode byte, data []byte) []byte {
 	return append(append(b, 0, 0, 0, 0), data...)
 }
 
-// frames takes frames of a server out of b and returns what is left.
+// frames parses a server's frames in b and returns the incomplete rest.
 func (c *conn) frames(b []byte) ([]byte, error) {
 	for len(b) >= 2 {
 		size, head := int(b[1]&0x7f), 2
@@ -358,7 +362,7 @@ func (c *conn) frames(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// afterHead waits for the head of a response and then reads its body.
+// afterHead waits for the head of a response. body handles the data after it.
 func (c *conn) afterHead(b []byte, status int, body func([]byte) ([]byte, error)) ([]byte, error) {
 	at := bytes.Index(b, []byte("\r\n\r\n"))
 	if at < 0 {
@@ -371,7 +375,7 @@ func (c *conn) afterHead(b []byte, status int, body func([]byte) ([]byte, error)
 	return body(b[at+4:])
 }
 
-// chunks decodes a chunked body and passes it to serverSent.
+// chunks decodes a chunked body and passes the data to serverSent.
 func (c *conn) chunks(b []byte) ([]byte, error) {
 	for {
 		end := bytes.Index(b, []byte("\r\n"))
@@ -398,7 +402,7 @@ func (c *conn) chunks(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// serverSent takes whole events out of b and returns what is left.
+// serverSent parses complete events in b and returns the incomplete rest.
 func (c *conn) serverSent(b []byte) []byte {
 	for {
 		end := bytes.Index(b, []byte("\n\n"))
@@ -424,7 +428,8 @@ func (c *conn) serverSent(b []byte) []byte {
 	}
 }
 
-// responses takes whole responses with a length out of b.
+// responses parses complete responses with a length in b and returns the incomplete
+// rest.
 func (c *conn) responses(b []byte) ([]byte, error) {
 	for {
 		end := bytes.Index(b, []byte("\r\n\r\n"))

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// The scenarios of memory and of the start of the server.
+// Scenarios for memory and for the start of the server.
 
 func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// settle lets the server finish what it began before its memory is read.
+// settle waits until the server has finished its work, before its memory is
+// measured.
 func (t *trial) settle() {
 	d := 1500 * time.Millisecond
 	if t.o.Short {
@@ -18,7 +19,8 @@ func (t *trial) settle() {
 	t.pace.until(t.ctx, clock()+int64(d))
 }
 
-// runMemory: a fresh server, and the same after 500 sessions with 4 runs each.
+// runMemory measures a fresh server, and the same server after 500 sessions with 4
+// runs each.
 func runMemory(t *trial) error {
 	if err := t.start(); err != nil {
 		return err
@@ -51,7 +53,7 @@ func runMemory(t *trial) error {
 	return nil
 }
 
-// runIdle: connections that follow a session each and say nothing.
+// runIdle measures connections that each follow a session and send nothing.
 func runIdle(t *trial) error {
 	n := t.size(10_000, 200)
 	steps := []int{n / 10, n / 2, n}
@@ -77,7 +79,7 @@ func runIdle(t *trial) error {
 	})
 }
 
-// idleSteps opens connections in steps and records what each costs.
+// idleSteps opens connections in steps and records the cost of each connection.
 func (t *trial) idleSteps(steps []int, open func(n int) error, check func() error) error {
 	t.settle()
 	empty, opened := t.usage().rss, 0
@@ -94,8 +96,8 @@ func (t *trial) idleSteps(steps []int, open func(n int) error, check func() erro
 	return check()
 }
 
-// runSessions: sessions with 100 events each that are at rest, without a
-// connection.
+// runSessions measures idle sessions with 100 events each and without
+// connections.
 func runSessions(t *trial) error {
 	n := t.size(1000, 5)
 	plots := make([]plot, n)
@@ -112,7 +114,7 @@ func runSessions(t *trial) error {
 		}
 		defer c.close()
 		if c.sse {
-			return nil // it has read the log
+			return nil // opening it has read the log
 		}
 		if err := c.ask(t.model.add(answer{tokens: 1})); err != nil {
 			return err
@@ -134,8 +136,8 @@ func runSessions(t *trial) error {
 	return nil
 }
 
-// runCold: from the start of the process to the first session, with an empty store
-// and with 10,000 sessions stored.
+// runCold measures the time from the start of the process to the first session,
+// with an empty store and with up to 10,000 stored sessions.
 func runCold(t *trial) error {
 	if t.peer != nil {
 		return t.coldPeer()
@@ -156,7 +158,7 @@ func runCold(t *trial) error {
 		if err != nil {
 			return err
 		}
-		t.record("stored_first_session_ms", stored.first.ms(0.5)) // of the largest
+		t.record("stored_first_session_ms", stored.first.ms(0.5)) // the last, largest number counts
 		t.point("start to first session, ms by stored sessions", float64(n), stored.first.ms(0.5))
 	}
 	return nil
@@ -168,7 +170,7 @@ func (t *trial) coldStarts(rounds int, plots []plot) (times coldTimes, err error
 	times = coldTimes{&histogram{}, &histogram{}}
 	data := ""
 	for range rounds {
-		if data == "" || plots == nil { // a fresh folder each time, or the same filled one
+		if data == "" || plots == nil { // a new folder for each round, or one filled folder for all
 			if data, err = t.dir(); err != nil {
 				return times, err
 			}
@@ -197,7 +199,7 @@ func (t *trial) coldStarts(rounds int, plots []plot) (times coldTimes, err error
 	return times, nil
 }
 
-// hasSessions demands that the server lists sessions that were stored.
+// hasSessions checks that the server lists the stored sessions.
 func (t *trial) hasSessions(n int) error {
 	var list struct{ Sessions []struct{ ID string } }
 	if err := t.get("/api/v1/sessions?limit=200", &list); err != nil {

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// A Model is a mock of an OpenAI-compatible server. It finds the answer to a
-// request by the number that the bench put into the last message, and streams it.
-// It parses no JSON and writes bytes that it mostly has ready, so that it costs
-// little of the processor that the server under test needs.
+// A Model is a mock of an OpenAI-compatible server. The last message of a request
+// contains the number of an answer, and the model streams that answer. It parses no
+// JSON and writes mostly prepared bytes, to leave the processor to the server under
+// test.
 type Model struct {
 	address string
 	listen  net.Listener
@@ -26,7 +26,7 @@ type Model struct {
 	ctx     context.Context
 	stop    context.CancelFunc
 
-	mu      sync.Mutex // guards the following
+	mu      sync.Mutex // guards the fields below
 	answers map[int]*answer
 	conns   map[net.Conn]bool
 	last    int
@@ -36,14 +36,14 @@ type Model struct {
 type answer struct {
 	tag    int
 	tokens int
-	size   int           // bytes of a token, at least those of its stamp
-	gap    time.Duration // between tokens; 0: at once
-	window chan struct{} // each token takes one out; nil: none
+	size   int           // bytes of a token, at least the length of its stamp
+	gap    time.Duration // time between tokens; 0: no pause
+	window chan struct{} // each token takes one element; nil: no limit
 	tool   string        // call this tool instead, with these arguments
 	args   string
 }
 
-// prompt is the message that asks for an answer.
+// prompt returns the message that requests an answer.
 func (a *answer) prompt() string { return promptMark + strconv.Itoa(a.tag) + "#" }
 
 const promptMark = "bench#"
@@ -60,21 +60,21 @@ func newModel(address string, pace *pacer) (*Model, error) {
 	return m, nil
 }
 
-// URL is the base URL for clients of the OpenAI API.
+// URL returns the base URL for clients of the OpenAI API.
 func (m *Model) URL() string { return "http://" + m.address + "/v1" }
 
 func (m *Model) close() {
 	m.stop()
-	_ = m.listen.Close() // its error is that of accept
+	_ = m.listen.Close() // accept reports the error
 	m.mu.Lock()
 	for c := range m.conns {
-		_ = c.Close() // the server under test may be gone
+		_ = c.Close() // the server under test may have closed it
 	}
 	m.mu.Unlock()
 	m.wg.Wait()
 }
 
-// add gives an answer its number.
+// add registers an answer and gives it a number.
 func (m *Model) add(a answer) *answer {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,7 +84,7 @@ func (m *Model) add(a answer) *answer {
 	return &a
 }
 
-// forget drops the answers and the lag of a scenario that is over.
+// forget removes the answers and the lag of the last scenario.
 func (m *Model) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -109,7 +109,7 @@ func (m *Model) accept() {
 		m.mu.Unlock()
 		m.wg.Go(func() {
 			m.serve(c)
-			_ = c.Close() // nothing is left to write
+			_ = c.Close() // everything is written
 			m.mu.Lock()
 			delete(m.conns, c)
 			m.mu.Unlock()
@@ -145,7 +145,7 @@ func (m *Model) serve(c net.Conn) {
 	}
 }
 
-// readHead reads a request up to its body, whose length must be given.
+// readHead reads a request up to its body. The request must have a Content-Length.
 func readHead(r *bufio.Reader) (path string, length int, err error) {
 	line, err := r.ReadSlice('\n')
 	if err != nil {
@@ -178,8 +178,8 @@ func writePlain(w io.Writer, status int, body string) error {
 	return err
 }
 
-// find is the answer that the last message of a request asks for. A request that
-// ends with a tool's result has the call answered already.
+// find returns the answer that the last message of a request asks for. If the
+// request ends with a tool's result, the tool is not called again.
 func (m *Model) find(body []byte) *answer {
 	at := bytes.LastIndex(body, []byte(promptMark))
 	if at < 0 {
@@ -220,7 +220,7 @@ func (m *Model) answer(c net.Conn, body []byte) error {
 	if a == nil {
 		return writePlain(c, 400, `{"error":{"message":"This mock model answers only messages of parley bench."}}`)
 	}
-	if !bytes.Contains(body, []byte(`"stream":true`)) { // a title or a summary
+	if !bytes.Contains(body, []byte(`"stream":true`)) { // for a title or a summary
 		return writePlain(c, 200,
 			`{"id":"b","object":"chat.completion","created":1,"model":"bench","choices":[{"index":0,`+
 				`"message":{"role":"assistant","content":"bench"},"finish_reason":"stop"}],`+
@@ -238,7 +238,7 @@ func (m *Model) answer(c net.Conn, body []byte) error {
 	return err
 }
 
-// stream writes the tokens, each by itself, as models do.
+// stream writes the tokens one by one, as models do.
 func (m *Model) stream(c net.Conn, a *answer, out *[]byte) error {
 	lag, began := m.lateness(), clock()
 	var token []byte
@@ -284,8 +284,8 @@ func appendChunk(b []byte, data string) []byte {
 	return append(b, "\r\n"...)
 }
 
-// appendToken writes what a follower checks: run, index, the time at which the
-// token was due, padding, and a space at the end.
+// appendToken appends a token with everything that a follower checks: run,
+// index and the time at which the token was due. Padding and a space follow.
 func appendToken(b []byte, tag, index int, stamp int64, size int) []byte {
 	from := len(b)
 	b = strconv.AppendInt(b, int64(tag), 10)

@@ -10,9 +10,10 @@ import (
 	"parley/port"
 )
 
-// runNodes measures several nodes on one PostgreSQL database, over NATS if there is
-// one and over PostgreSQL alone: how late tokens are on another node, what a delivery
-// costs on one, two and three nodes, and what it costs to pass a command on.
+// runNodes measures several nodes on one PostgreSQL database, with NATS if it is
+// available and with PostgreSQL alone. It measures the delay of tokens on another
+// node, the cost of a delivery with one, two and three nodes, and the cost of
+// forwarding a command.
 func runNodes(t *trial) error {
 	if t.o.Postgres == "" {
 		t.r.Missing = "it needs --database"
@@ -47,13 +48,13 @@ func runNodes(t *trial) error {
 	return nil
 }
 
-// anew ends the servers and goes on with a fresh database.
+// anew stops the servers and creates a new database.
 func (t *trial) anew() error {
 	t.stopServers()
 	return t.newDatabase()
 }
 
-// nodes starts servers on one database, and waits until they know each other.
+// nodes starts n servers on one database, and waits until they know each other.
 func (t *trial) nodes(n int, bus string) (list []*process, err error) {
 	env := []string{"PARLEY_SERVER_KEY=" + padding[:32]}
 	if bus == "nats" {
@@ -76,8 +77,8 @@ func (t *trial) nodes(n int, bus string) (list []*process, err error) {
 	return list, nil
 }
 
-// spread has one client write to a session on the first node, and others follow it on
-// all nodes in turn.
+// spread opens a client that writes to a session on the first node, and others that
+// follow it, distributed over all nodes.
 func (t *trial) spread(list []*process, n int, token func(node int, lag int64)) (clients []*client, err error) {
 	id := ""
 	for i := range n {
@@ -94,8 +95,8 @@ func (t *trial) spread(list []*process, n int, token func(node int, lag int64)) 
 	return clients, nil
 }
 
-// lagAcross: one stream at 50 tokens per second, followed on the node that holds the
-// session and on another.
+// lagAcross measures one stream at 50 tokens per second, on the node that holds the
+// session and on another one.
 func (t *trial) lagAcross(bus string) error {
 	list, err := t.nodes(2, bus)
 	if err != nil {
@@ -107,7 +108,7 @@ func (t *trial) lagAcross(bus string) error {
 	if err != nil {
 		return err
 	}
-	for _, tokens := range []int{t.pick(50, 5), t.pick(500, 20)} { // the first ones warm up
+	for _, tokens := range []int{t.pick(50, 5), t.pick(500, 20)} { // the first tokens warm up the connections
 		*lags[0], *lags[1] = histogram{}, histogram{}
 		gap := 20 * time.Millisecond
 		if err := t.askAll(clients, answer{tokens: tokens, gap: gap, size: 24}); err != nil {
@@ -122,8 +123,8 @@ func (t *trial) lagAcross(bus string) error {
 	return t.checkLogs(clients[:1])
 }
 
-// deliveriesOn: one session with followers on all nodes, at 50 tokens per second. The
-// cost is that of all nodes together.
+// deliveriesOn measures one session with followers on all nodes, at 50 tokens per
+// second. The cost is the sum of all nodes.
 func (t *trial) deliveriesOn(n int, bus string) error {
 	list, err := t.nodes(n, bus)
 	if err != nil {
@@ -156,8 +157,8 @@ func (t *trial) deliveriesOn(n int, bus string) error {
 	return t.checkLogs(clients[:1])
 }
 
-// passedOn: a session is busy on the first node. Commands reach it there, and through
-// the second node.
+// passedOn measures commands to a busy session on the first node: sent to that
+// node, and sent to the second node, which forwards them.
 func (t *trial) passedOn(bus string) error {
 	list, err := t.nodes(2, bus)
 	if err != nil {
@@ -183,7 +184,7 @@ func (t *trial) passedOn(bus string) error {
 		if err != nil {
 			return err
 		}
-		if i >= 10 { // connections are open
+		if i >= 10 { // the first ones open the connections
 			times[i%2].record(clock() - from)
 		}
 	}
@@ -193,8 +194,8 @@ func (t *trial) passedOn(bus string) error {
 	return t.waitAll([]*client{c}, 2*time.Minute)
 }
 
-// appendsOf: 64 writers of one tenant, spread over nodes, each of which is a store of
-// its own.
+// appendsOf measures 64 writers of one tenant that are distributed over n nodes.
+// Each node is a store of its own.
 func (t *trial) appendsOf(n int) error {
 	const writers = 64
 	stores := make([]port.Store, n)

@@ -14,15 +14,15 @@ import (
 	"strings"
 )
 
-// A peer is another server that can do the work of some scenarios. A script in a
-// folder of its name installs and starts it; see peers/README.md.
+// A peer is another server that supports some of the scenarios. A script in the
+// folder with its name installs and starts it; see peers/README.md.
 type peer struct {
 	Name  string
 	About string
-	Can   []string       // scenarios
-	ready *regexp.Regexp // of the line that names its address
-	nats  bool           // it speaks the protocol of NATS
-	agent *agentServer   // how its agents are asked; nil: it is a relay
+	Can   []string       // names of supported scenarios
+	ready *regexp.Regexp // matches the line that contains its address
+	nats  bool           // uses the protocol of NATS
+	agent *agentServer   // nil: the peer is a relay
 	dir   string
 }
 
@@ -41,13 +41,14 @@ var allPeers = []peer{
 		ready: regexp.MustCompile(`listening on http://(127\.0\.0\.1:\d+)`)},
 }
 
-// Presence says whether a peer can be measured.
+// Presence reports whether a peer can be measured.
 type Presence struct {
 	Name, About string
-	Missing     string // why it cannot; empty: it can
+	Missing     string // why it cannot be measured; empty if it can
 }
 
-// Peers looks for the peers, after installing them if that is asked for.
+// Peers lists the peers and whether they can be measured. If install is true, it
+// installs them first.
 func Peers(ctx context.Context, folder string, names []string, install bool) (list []Presence, err error) {
 	chosen, err := choosePeers(folder, names)
 	if err != nil {
@@ -88,8 +89,8 @@ func choosePeers(folder string, names []string) (list []*peer, err error) {
 	return list, nil
 }
 
-// findPeers divides the chosen peers into those that can be measured and the
-// others, each with the reason.
+// findPeers returns the chosen peers that can be measured, and the reasons why
+// others cannot.
 func findPeers(ctx context.Context, folder string, names []string) (found []*peer, missing []string, err error) {
 	chosen, err := choosePeers(folder, names)
 	for _, p := range chosen {

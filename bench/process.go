@@ -23,15 +23,15 @@ type process struct {
 	cmd     *exec.Cmd
 	address string // host:port
 	begun   time.Time
-	ready   time.Duration // from the start until it said so
-	exited  chan struct{} // closed when it is gone
+	ready   time.Duration // time from the start to the line with its address
+	exited  chan struct{} // closed when the process has ended
 	err     error
 
 	mu  sync.Mutex // guards log; leaf
-	log []string   // last lines of what it wrote
+	log []string   // last lines of its output
 }
 
-// launch starts a command and waits for a line of its standard error that names
+// launch starts a command and waits until a line of its standard error contains
 // its address.
 func launch(ctx context.Context, cmd *exec.Cmd, ready *regexp.Regexp) (*process, error) {
 	p := &process{cmd: cmd, begun: time.Now(), exited: make(chan struct{})}
@@ -72,7 +72,7 @@ func (p *process) read(r io.Reader, ready *regexp.Regexp, found chan<- string) {
 		if m := ready.FindStringSubmatch(line); m != nil {
 			select {
 			case found <- m[1]:
-			default: // it said so before
+			default: // the address is already known
 			}
 		}
 		p.mu.Lock()
@@ -92,15 +92,15 @@ func (p *process) lines() string {
 	return strings.Join(p.log, " | ")
 }
 
-// kill ends the process and its children at once, as a crash would.
+// kill kills the process and its children at once, like a crash.
 func (p *process) kill() {
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it may be gone
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it may have ended
 	<-p.exited
 }
 
-// stop ends it in good order, within a few seconds.
+// stop stops the process gracefully. After a few seconds it kills it.
 func (p *process) stop() {
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGTERM) // it may be gone
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGTERM) // it may have ended
 	select {
 	case <-p.exited:
 	case <-time.After(10 * time.Second):
@@ -108,15 +108,15 @@ func (p *process) stop() {
 	}
 }
 
-// usage is what a process has used so far.
+// procUsage is the resource usage of a process since its start.
 type procUsage struct {
 	cpu     time.Duration
 	rss     int64 // bytes
-	written int64 // bytes that went to the disk
+	written int64 // bytes written to the disk
 }
 
-// tick is the unit of processor time in /proc; it is 100 per second on every
-// platform that Linux still has.
+// tick is the unit of CPU time in /proc. It is 1/100 s on every platform that
+// Linux still supports.
 const tick = 10 * time.Millisecond
 
 func usageOf(pid int) (u procUsage, err error) {
@@ -142,7 +142,7 @@ func usageOf(pid int) (u procUsage, err error) {
 	return u, nil
 }
 
-// usageOfGroup sums over the processes of a group: some servers have children.
+// usageOfGroup returns the sum over the processes of a group, because some servers have children.
 func usageOfGroup(group int) (sum procUsage) {
 	list, err := os.ReadDir("/proc")
 	if err != nil {
@@ -163,7 +163,7 @@ func usageOfGroup(group int) (sum procUsage) {
 	return sum
 }
 
-// cpuOfProgram sums over all processes of a program, also over their children that have ended.
+// cpuOfProgram returns the CPU time of all processes of a program, including their ended children.
 func cpuOfProgram(name string) (sum time.Duration) {
 	list, err := os.ReadDir("/proc")
 	if err != nil {
@@ -183,8 +183,8 @@ func cpuOfProgram(name string) (sum time.Duration) {
 	return sum
 }
 
-// privateMemory is the memory that a process shares with no other: without the
-// pages of its program file.
+// privateMemory returns the memory that a process shares with no other process,
+// so without the pages of its program file.
 func privateMemory(pid int) int64 {
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "smaps_rollup"))
 	if err != nil {
@@ -200,7 +200,7 @@ func privateMemory(pid int) int64 {
 	return sum
 }
 
-// processors is how much processor time the machine has spent, and on what.
+// processors contains the CPU time of the machine since its start.
 type processors struct{ total, busy, steal time.Duration }
 
 func readProcessors() (p processors) {
@@ -213,8 +213,8 @@ func readProcessors() (p processors) {
 		n, _ := strconv.ParseInt(f, 10, 64)
 		d := time.Duration(n) * tick
 		switch {
-		case i >= 8: // guests are counted as user
-		case i == 3 || i == 4: // idle, waiting for the disk
+		case i >= 8: // guest time is already part of user time
+		case i == 3 || i == 4: // idle or waiting for the disk
 			p.total += d
 		case i == 7:
 			p.steal, p.total = p.steal+d, p.total+d

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// The scenarios of promises that the server keeps by itself, and the load test of
-// the agent loop protocol.
+// Scenarios for work that the server starts by itself, and the load test of the
+// agent loop protocol.
 
-// runTimer: follow-ups that are due within one second, from their time until a
-// connected client is told that the run began.
+// runTimer measures follow-ups that are all due within one second, from their
+// due time until a connected client is told that the run has begun.
 func runTimer(t *trial) error {
 	if err := t.start(); err != nil {
 		return err
@@ -24,14 +24,14 @@ func runTimer(t *trial) error {
 	if err != nil {
 		return err
 	}
-	began := make([]atomic.Int64, n) // the last run of each
+	began := make([]atomic.Int64, n) // start of the last run of each session
 	for i, c := range clients {
 		c.mu.Lock()
 		c.agent, c.began = "later", func(now int64) { began[i].Store(now) }
 		c.mu.Unlock()
 	}
-	// All follow-ups are to fall into one second: a message that is sent s seconds
-	// after the first sets its delay that much shorter.
+	// All follow-ups must be due within one second, so the delay is shorter by the
+	// time that has passed since the first message.
 	delay, from := t.pick(12, 2), time.Now()
 	for _, c := range clients {
 		if !t.pace.until(t.ctx, clock()+int64(time.Second)/int64(t.pick(200, 100))) {
@@ -67,7 +67,7 @@ func runTimer(t *trial) error {
 	return nil
 }
 
-// timerOf is when the one timer of a session was due.
+// timerOf returns the due time of the only timer of a session.
 func (t *trial) timerOf(id string) (due time.Time, err error) {
 	status, raw, err := t.do("GET", "/api/v1/sessions/"+id+"/log", "")
 	if err != nil || status != 200 {
@@ -93,8 +93,8 @@ func (t *trial) timerOf(id string) (due time.Time, err error) {
 	return due, nil
 }
 
-// runOutbox: answers that ended while no client was connected, and are owed to 64
-// clients that come: each is shown, confirmed and marked.
+// runOutbox measures answers that ended while no client was connected. 64 clients
+// connect, and each answer is sent, confirmed and marked as delivered.
 func runOutbox(t *trial) error {
 	sessions, each := t.size(64, 4), t.pick(100, 5)
 	plots := make([]plot, sessions)
@@ -143,11 +143,11 @@ func runOutbox(t *trial) error {
 	return nil
 }
 
-// A receiver counts ends of runs on a socket of thread chat.
+// A receiver counts ended runs on a socket of thread chat.
 type receiver struct {
 	conn *conn
 	ends atomic.Int64
-	all  chan struct{} // closed when all have come
+	all  chan struct{} // closed when all runs have ended
 }
 
 func (t *trial) receive(id string, want int) (*receiver, error) {
@@ -165,7 +165,7 @@ func (t *trial) receive(id string, want int) (*receiver, error) {
 	return r, c.listen()
 }
 
-// untilDelivered waits until the server has marked every effect.
+// untilDelivered waits until the server has marked every effect as delivered.
 func (t *trial) untilDelivered() error {
 	for deadline := time.Now().Add(time.Minute); ; {
 		left := 0
@@ -188,8 +188,8 @@ func (t *trial) untilDelivered() error {
 	}
 }
 
-// runLoad is the load test of the agent loop protocol: many connections, each with
-// several inputs under way, every one of which must end once and with all its text.
+// runLoad is the load test of the agent loop protocol: many connections with
+// several open inputs each. Every input must end once, with its complete text.
 func runLoad(t *trial) error {
 	if err := t.start(); err != nil {
 		return err

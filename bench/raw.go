@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Raw is what the machine itself can do at the time of a repeat.
+// Raw contains the limits of the machine, measured in the same repeat.
 type Raw struct {
 	SyncPerSecond float64 `json:"sync_per_s"` // appends of 189 bytes, each followed by fdatasync
 	SyncP50       float64 `json:"sync_p50_us"`
@@ -65,7 +65,7 @@ func measureTrips(within time.Duration) (*histogram, error) {
 	go func() {
 		defer close(echoed)
 		if c, err := l.Accept(); err == nil {
-			_, _ = io.Copy(c, c) // until the other side closes
+			_, _ = io.Copy(c, c) // until the client closes
 			_ = c.Close()
 		}
 	}()

@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// The scenarios of reading: resuming, lists, long conversations, imports.
+// Scenarios for reading: resuming, lists, long conversations, imports.
 
-// A reading follows a session's log until a seq, and checks that every event comes
+// A reading follows a session's log up to a seq. It checks that every event comes
 // once and in order.
 type reading struct {
 	tally tally
 	done  chan struct{}
-	last  int64 // when the last one came
+	last  int64 // time of the last event
 	err   error
 	conn  *conn
 }
 
-// reader connects a reading that has not asked yet, of a log up to head.
+// reader connects a reading of a log up to head. ask sends its request.
 func (t *trial) reader(after, head int64) (*reading, error) {
 	r := &reading{tally: tally{seq: after}, done: make(chan struct{})}
 	c, err := t.loop.dial(t.server.address, "", 0)
@@ -50,7 +50,7 @@ func (t *trial) reader(after, head int64) (*reading, error) {
 	return r, c.listen()
 }
 
-// ask requests a log as server-sent events after a seq.
+// ask requests the events after a seq as server-sent events.
 func (r *reading) ask(t *trial, id string, after int64) error {
 	path := "/api/v1/sessions/" + id + "/log"
 	if after > 0 {
@@ -59,7 +59,7 @@ func (r *reading) ask(t *trial, id string, after int64) error {
 	return r.conn.write([]byte(t.request("GET", path, "Accept: text/event-stream\r\n", "")))
 }
 
-// wait returns when the whole log has come, or says why it has not.
+// wait waits until the whole log has arrived, and returns the first error.
 func (r *reading) wait(ctx context.Context) error {
 	select {
 	case <-r.done:
@@ -72,7 +72,7 @@ func (r *reading) wait(ctx context.Context) error {
 	return r.err
 }
 
-// readAll reads a log and reports how long that took, with the connecting.
+// readAll reads a log and returns the duration, including the time to connect.
 func (t *trial) readAll(id string, after, head int64) (time.Duration, error) {
 	from := clock()
 	r, err := t.reader(after, head)
@@ -90,21 +90,23 @@ func (t *trial) readAll(id string, after, head int64) (time.Duration, error) {
 	return took, err
 }
 
-// head is the seq of the last event of a session.
+// head returns the seq of the last event of a session.
 func (t *trial) head(id string) (int64, error) {
 	var s struct{ Head int64 }
 	err := t.get("/api/v1/sessions/"+id, &s)
 	return s.Head, err
 }
 
-// plotOf is a session with about so many events, in answers of at most 490 chunks.
+// plotOf describes a session with about this many events, in answers of at most 490
+// chunks.
 func plotOf(events int) plot {
 	runs := max(events/500, 1)
 	return plot{id: newID(), runs: runs, chunks: max(events/runs-9, 1), size: 60}
 }
 
-// runResume: logs of 10 to 100,000 events from their beginning, cold; the last ten
-// events of a short and of a long one; and a storm of clients that resume at once.
+// runResume measures cold reads of whole logs with 10 to 100,000 events. It also
+// measures the last ten events of a short and of a long log, and many clients that
+// resume at once.
 func runResume(t *trial) error {
 	sizes := []int{10, 100, 1000, 10_000, 100_000}
 	if t.o.Short {
@@ -139,7 +141,7 @@ func runResume(t *trial) error {
 	return t.storm(plots[at].id, heads[at])
 }
 
-// lastTen alternates between a short and a long log.
+// lastTen measures the last ten events, alternating between a short and a long log.
 func (t *trial) lastTen(short string, shortHead int64, long string, longHead int64) error {
 	var times [2]*histogram
 	for i := range times {
@@ -163,8 +165,8 @@ func (t *trial) lastTen(short string, shortHead int64, long string, longHead int
 	return nil
 }
 
-// storm has clients come back at once, each a hundred events behind. They are
-// connected before the clock starts.
+// storm measures clients that resume at once, each a hundred events behind.
+// They are connected before the clock starts.
 func (t *trial) storm(id string, head int64) error {
 	n, h := t.size(1000, 20), &histogram{}
 	list := make([]*reading, n)
@@ -198,7 +200,7 @@ func (t *trial) storm(id string, head int64) error {
 	return nil
 }
 
-// runList: the list of sessions, with 100 to 10,000 stored.
+// runList measures the list of sessions with 100 to 10,000 stored sessions.
 func runList(t *trial) error {
 	for _, n := range []int{t.pick(100, 5), t.pick(1000, 10), t.size(10_000, 50)} {
 		if err := t.listOf(n); err != nil {
@@ -228,13 +230,13 @@ func (t *trial) listOf(n int) error {
 		}
 		h.record(clock() - from)
 	}
-	t.record("session_list_p50_ms", h.ms(0.5)) // of the largest
+	t.record("session_list_p50_ms", h.ms(0.5)) // the last, largest number counts
 	t.point("session list, ms by stored sessions", float64(n), h.ms(0.5))
 	return nil
 }
 
-// runConversation: the first token of a message in conversations of 10 to 1,000
-// runs.
+// runConversation measures the first token of a message in conversations of 10
+// to 1,000 runs.
 func runConversation(t *trial) error {
 	lengths := []int{10, 100, t.size(1000, 120)}
 	plots := make([]plot, len(lengths))
@@ -262,8 +264,8 @@ func runConversation(t *trial) error {
 	return nil
 }
 
-// turns sends messages one after another and reports how soon the first one's first
-// token came, and the others' by their median.
+// turns sends messages one after another. It returns the time to the first token:
+// for the first message, and the median for the others.
 func (t *trial) turns(id string) (cold, warm float64, err error) {
 	h, due := &histogram{}, int64(0)
 	c := &client{t: t, id: id}
@@ -292,21 +294,21 @@ func (t *trial) turns(id string) (cold, warm float64, err error) {
 	return cold, h.ms(0.5), nil
 }
 
-// runImport: parley import of sessions with 1,000 to 100,000 chunks.
+// runImport measures parley import of sessions with 1,000 to 100,000 chunks.
 func runImport(t *trial) error {
 	for _, chunks := range []int{t.pick(1000, 50), t.pick(10_000, 100), t.size(100_000, 200)} {
 		took, err := t.importOf(chunks)
 		if err != nil {
 			return err
 		}
-		t.record("import_s", took.Seconds()) // of the largest
+		t.record("import_s", took.Seconds()) // the last, largest number counts
 		t.record("import_us_per_chunk", micros(took)/float64(chunks))
 		t.point("import, s by chunks", float64(chunks), took.Seconds())
 	}
 	return nil
 }
 
-// importOf exports a seeded session and measures its import into an empty folder.
+// importOf exports a seeded session and measures its import into a new folder.
 func (t *trial) importOf(chunks int) (time.Duration, error) {
 	from, err := t.dir()
 	if err != nil {
@@ -339,7 +341,7 @@ func (t *trial) importOf(chunks int) (time.Duration, error) {
 	return took, sameLog(file, again)
 }
 
-// parley runs another command of the program.
+// parley runs a command of the program parley.
 func (t *trial) parley(args ...string) error {
 	cmd := exec.CommandContext(t.ctx, t.o.Program, args...)
 	cmd.Env, cmd.Dir = t.childEnv(t.temp), t.temp
@@ -349,8 +351,8 @@ func (t *trial) parley(args ...string) error {
 	return nil
 }
 
-// sameLog compares two exports of a session: as many lines, and each event with the
-// same body.
+// sameLog compares two exports of a session: the number of lines, and the body of
+// each event.
 func sameLog(a, b string) error {
 	left, err := os.ReadFile(a)
 	if err != nil {
@@ -369,7 +371,7 @@ func sameLog(a, b string) error {
 		at := []byte(`"body":`)
 		x, y := bytes.Index(l[i], at), bytes.Index(r[i], at)
 		if x < 0 && y < 0 {
-			continue // the header has the epoch of its store
+			continue // the header contains the epoch of its store
 		}
 		if x < 0 || y < 0 || !bytes.Equal(l[i][x:], r[i][y:]) {
 			return errors.New("an imported session is not the one that was exported")

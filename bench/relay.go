@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// The scenarios of relays: servers that pass messages on and keep nothing. The
-// messages are tokens of the mock model, without a model.
+// Scenarios for relays: servers that forward messages and store nothing. The
+// messages are tokens in the format of the mock model.
 
 // A subscriber follows one channel of a relay.
 type subscriber struct {
 	conn  *conn
-	ready chan struct{} // closed when it is subscribed
+	ready chan struct{} // closed when the subscription is active
 
-	mu    sync.Mutex // guards the following; leaf
+	mu    sync.Mutex // guards the fields below; leaf
 	tally tally
-	rest  []byte // of NATS' protocol
+	rest  []byte // incomplete data of the NATS protocol
 	all   chan struct{}
 	gone  error
 }
 
-// subscribe connects and waits until the relay knows of it. token is told of each
-// token, on the thread of the loop.
+// subscribe connects and waits until the relay has registered the subscription.
+// token is called for each token, on the thread of the loop.
 func (t *trial) subscribe(channel string, a *answer, token func(index int)) (*subscriber, error) {
 	s := &subscriber{ready: make(chan struct{}), all: make(chan struct{})}
 	s.tally.expect = []*answer{a}
@@ -82,7 +82,7 @@ func (s *subscriber) message(_ int64, _, data []byte) {
 	s.tally.text(data)
 }
 
-// natsMessage takes messages out of the stream that NATS puts into frames.
+// natsMessage parses the NATS protocol, whose stream is split into frames.
 func (s *subscriber) natsMessage(_ int64, _, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *subscriber) natsMessage(_ int64, _, data []byte) {
 		case bytes.Equal(line, []byte("PONG")):
 			close(s.ready)
 		case bytes.Equal(line, []byte("PING")):
-			_ = s.conn.write(appendFrame(nil, opBinary, []byte("PONG\r\n"))) // a lost connection is noticed
+			_ = s.conn.write(appendFrame(nil, opBinary, []byte("PONG\r\n"))) // a lost connection is reported by lost
 		case bytes.HasPrefix(line, []byte("-ERR")):
 			s.tally.fail("NATS sent %.100q", line)
 		}
@@ -120,7 +120,7 @@ func (s *subscriber) natsMessage(_ int64, _, data []byte) {
 	s.rest = append(s.rest[:0], b...)
 }
 
-// exact says what is wrong when everything should have come.
+// exact returns an error unless everything has arrived exactly once and in order.
 func (s *subscriber) exact() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *subscriber) exact() error {
 	return s.tally.finished()
 }
 
-// publisher connects a client that publishes.
+// publisher connects a client that publishes messages.
 func (t *trial) publisher() (func(channel string, token []byte) error, *conn, error) {
 	path := "/pub"
 	if t.peer.nats {
@@ -167,7 +167,8 @@ func hangUpAll(list []*subscriber) {
 	}
 }
 
-// joined connects subscribers to a relay, and then a publisher. leave hangs up, also after an error.
+// joined connects subscribers to a relay, and then a publisher. leave closes all connections and must also be called
+// after an error.
 func (t *trial) joined(n int, subscribe func(i int) (*subscriber, error)) (list []*subscriber,
 	publish func(channel string, token []byte) error, leave func(), err error) {
 	var c *conn
@@ -187,7 +188,7 @@ func (t *trial) joined(n int, subscribe func(i int) (*subscriber, error)) (list 
 	return list, publish, leave, err
 }
 
-// received waits until every subscriber has everything.
+// received waits until every subscriber has received all messages.
 func (t *trial) received(list []*subscriber) error {
 	deadline := time.After(2 * time.Minute)
 	for _, s := range list {
@@ -253,7 +254,7 @@ func (t *trial) viewersRelay(n, tokens int) error {
 	arrived := make(chan [2]int, n)
 	list, publish, leave, err := t.joined(n, func(i int) (*subscriber, error) {
 		return t.subscribe("c"+strconv.Itoa(i), &answer{tag: i, tokens: tokens}, func(index int) {
-			arrived <- [2]int{i, index} // one of each channel is under way
+			arrived <- [2]int{i, index} // each channel has at most one message in flight
 		})
 	})
 	defer leave()

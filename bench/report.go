@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// A Report is everything that was measured in one run of the bench.
+// A Report contains the results of one run of the bench.
 type Report struct {
 	Version string    `json:"version"`
 	Began   time.Time `json:"began"`
 	Machine Machine   `json:"machine"`
 	Setup   Setup     `json:"setup"`
-	Missing []string  `json:"missing_peers,omitempty"` // each with the reason
+	Missing []string  `json:"missing_peers,omitempty"` // names with reasons
 	Results []*Result `json:"results"`
 }
 
-// A Machine is where it was measured.
+// A Machine describes the machine of the measurement.
 type Machine struct {
 	CPUs   int    `json:"cpus"`
 	Model  string `json:"model"`
@@ -33,7 +33,7 @@ type Machine struct {
 	Files  string `json:"nofile"` // the limit of open files
 }
 
-// A Setup is what the report was asked for.
+// A Setup contains the options of the measurement.
 type Setup struct {
 	Store     string  `json:"store"`
 	Transport string  `json:"transport"`
@@ -44,28 +44,28 @@ type Setup struct {
 	Server    string  `json:"server,omitempty"`
 }
 
-// parleyTarget is the target of results that are not those of a peer.
+// parleyTarget is the name of Parley as a target. Other targets are peers.
 const parleyTarget = "parley"
 
-// A Result is one scenario against one target in one repeat.
+// A Result is the result of one scenario for one target in one repeat.
 type Result struct {
 	Scenario string             `json:"scenario"`
-	Target   string             `json:"target"` // parley, or a peer
+	Target   string             `json:"target"` // parley or a peer
 	Repeat   int                `json:"repeat"`
 	Values   map[string]float64 `json:"values,omitempty"`
 	Curves   map[string][]Point `json:"curves,omitempty"`
 	Problem  string             `json:"problem,omitempty"` // it failed or was not exact: there are no values
 	Missing  string             `json:"missing,omitempty"` // why it was not measured
-	Invalid  []string           `json:"invalid,omitempty"` // figures that the load generator spoiled
+	Invalid  []string           `json:"invalid,omitempty"` // figures spoiled by a late load generator
 	Raw      Raw                `json:"raw"`
 	Seconds  float64            `json:"seconds"`
 	Load     float64            `json:"load_average"`
-	Foreign  float64            `json:"foreign_cpu"` // share of all processors
+	Foreign  float64            `json:"foreign_cpu"` // share of all processors used by other processes
 	Steal    float64            `json:"steal"`
 	Busy     bool               `json:"busy_machine,omitempty"`
 }
 
-// A Point of a curve.
+// A Point is a point of a curve.
 type Point struct {
 	X float64 `json:"x"`
 	Y float64 `json:"y"`
@@ -96,7 +96,7 @@ func thisMachine() Machine {
 		Files: line("/proc/self/limits", "Max open files")}
 }
 
-// remark says after a scenario what is not as it should be.
+// remark describes problems of a result in one line.
 func (r *Result) remark() string {
 	var s string
 	switch {
@@ -133,7 +133,7 @@ func (r *Report) WriteJSON(file string) error {
 	return os.WriteFile(file, append(raw, '\n'), 0o644)
 }
 
-// ReadReport reads what WriteJSON wrote.
+// ReadReport reads a file that WriteJSON wrote.
 func ReadReport(file string) (*Report, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
@@ -146,7 +146,7 @@ func ReadReport(file string) (*Report, error) {
 	return r, nil
 }
 
-// spread is the median of values with their range.
+// A spread is the median of values with their range.
 type spread struct {
 	median, low, high float64
 	n                 int
@@ -174,7 +174,8 @@ func (s spread) String() string {
 	return number(s.median) + " [" + number(s.low) + ".." + number(s.high) + "]"
 }
 
-// number writes three significant digits, or all digits of large numbers.
+// number formats a number with three significant digits, or with all digits if it
+// is large.
 func number(v float64) string {
 	switch a := math.Abs(v); {
 	case a == 0:
@@ -191,7 +192,7 @@ func number(v float64) string {
 	return fmt.Sprintf("%.3g", v)
 }
 
-// thousands puts commas between the digits of a whole number.
+// thousands puts commas between groups of three digits.
 func thousands(s string) string {
 	if strings.ContainsAny(s, ".e") {
 		return s
@@ -202,7 +203,8 @@ func thousands(s string) string {
 	return s
 }
 
-// scenarioTable is the figures of a scenario: a row for each, a column for each target.
+// A scenarioTable contains the figures of a scenario, with a row for each figure
+// and a column for each target.
 type scenarioTable struct {
 	scenario string
 	targets  []string
@@ -251,7 +253,7 @@ func (r *Report) table(scenario string) scenarioTable {
 		}
 	}
 	slices.Sort(t.targets)
-	if i := slices.Index(t.targets, parleyTarget); i > 0 { // it comes first
+	if i := slices.Index(t.targets, parleyTarget); i > 0 { // Parley comes first
 		t.targets = slices.Insert(slices.Delete(t.targets, i, i+1), 0, parleyTarget)
 	}
 	slices.Sort(names)
@@ -265,7 +267,7 @@ func (r *Report) table(scenario string) scenarioTable {
 	return t
 }
 
-// WriteTable writes the figures for people.
+// WriteTable writes the figures as tables.
 func (r *Report) WriteTable(w io.Writer) error {
 	m := r.Machine
 	fmt.Fprintf(w, "parley %s, %s, %d processors (%s), Linux %s, store %s, transport %s, repeats %d\n", r.Version, m.Go,

@@ -4,7 +4,7 @@ package bench
 type scenario struct {
 	name  string
 	about string
-	// anyServer: it can be run against a server that runs already.
+	// anyServer reports whether the scenario can use a server that already runs.
 	anyServer bool
 	run       func(*trial) error
 }
@@ -41,7 +41,7 @@ var scenarios = []scenario{
 	{"load", "agent loop protocol: 100 connections with 4 inputs under way each, closed loop", true, runLoad},
 }
 
-// Scenarios lists the scenarios with a sentence each.
+// Scenarios lists the scenarios, each with a description.
 func Scenarios() (list [][2]string) {
 	for _, s := range scenarios {
 		list = append(list, [2]string{s.name, s.about})

@@ -11,8 +11,8 @@ import (
 	"parley/port"
 )
 
-// A seed writes sessions into a store before a server starts, by the same pure
-// functions that the engine uses.
+// A seed writes sessions into a store before a server starts. It uses the same
+// pure functions as the engine.
 type seed struct {
 	ctx   context.Context
 	store port.Store
@@ -20,16 +20,16 @@ type seed struct {
 	at    time.Time
 }
 
-// A plot is how one seeded session looks.
+// A plot describes a seeded session.
 type plot struct {
 	id      string
 	runs    int
-	chunks  int  // of each answer
+	chunks  int  // chunks of each answer
 	size    int  // bytes of each chunk
-	deliver bool // ends are owed to clients without a cursor
+	deliver bool // the ends of runs have bookmarks for clients without a cursor
 }
 
-// seeded fills the store of a data folder, before a server starts on it.
+// seeded fills the store in a data folder before a server starts on it.
 func (t *trial) seeded(data string, plots []plot) error {
 	store, err := t.o.Open(t.ctx, data, t.database)
 	if err != nil {
@@ -41,7 +41,7 @@ func (t *trial) seeded(data string, plots []plot) error {
 	return errors.Join(err, store.Close())
 }
 
-// startSeeded starts a server on a new data folder that has some sessions.
+// startSeeded starts a server on a new data folder with seeded sessions.
 func (t *trial) startSeeded(plots []plot, env ...string) error {
 	data, err := t.dir()
 	if err != nil {
@@ -53,7 +53,7 @@ func (t *trial) startSeeded(plots []plot, env ...string) error {
 	return t.startOn(data, "127.0.0.1:0", env...)
 }
 
-// A draft is a log that is being made.
+// A draft is the log of a seeded session under construction.
 type draft struct {
 	*seed
 	state  parley.State
@@ -61,7 +61,7 @@ type draft struct {
 	err    error
 }
 
-// batchEvents bounds the events of one append.
+// batchEvents is the maximum number of events in one append.
 const batchEvents = 5000
 
 func (s *seed) session(p plot) error {
@@ -96,7 +96,7 @@ func (d *draft) report(body parley.ReportBody) {
 	d.take(parley.Report{At: d.at, Run: d.state.Run.ID, Turn: d.state.Run.Turn.ID, Body: body})
 }
 
-// take decides until nothing follows.
+// take applies an input and all advances that follow from it.
 func (d *draft) take(in parley.In) {
 	for d.err == nil {
 		more, err := parley.Decide(d.state, in)

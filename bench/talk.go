@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// The scenarios of one person and one agent: how many runs, how soon the first
-// token, how late each token.
+// Scenarios with one person and one agent: runs per second, time to the first
+// token, delay of each token.
 
-// runRuns: every session sends its next message when its last run has ended.
+// runRuns measures sessions that send their next message when the last run has
+// ended.
 func runRuns(t *trial) error {
 	if err := t.start(); err != nil {
 		return err
@@ -17,7 +18,7 @@ func runRuns(t *trial) error {
 	return t.closedLoop(t.size(50, 5), 20, time.Duration(t.pick(6000, 250))*time.Millisecond)
 }
 
-// closedLoop has sessions run one answer after another for a while, and records
+// closedLoop lets sessions run one answer after another for a while. It records
 // runs per second and their cost.
 func (t *trial) closedLoop(sessions, tokens int, during time.Duration) error {
 	clients, err := t.openMany(sessions, nil)
@@ -55,8 +56,8 @@ func (t *trial) closedLoop(sessions, tokens int, during time.Duration) error {
 	return nil
 }
 
-// runFirst measures from the time at which a message was to be sent until the
-// first token of its answer is there. The model answers at once.
+// runFirst measures from the planned time of a message until the first token of
+// its answer has arrived. The model answers at once.
 func runFirst(t *trial) error {
 	if err := t.start(); err != nil {
 		return err
@@ -69,10 +70,10 @@ func runFirst(t *trial) error {
 	return t.firstTokens("many", n, t.pick(12, 2), time.Duration(t.pick(500, 100))*time.Millisecond)
 }
 
-// firstTokens sends, each gap, one message in every session.
+// firstTokens sends one message in every session after each gap.
 func (t *trial) firstTokens(name string, sessions, rounds int, gap time.Duration) error {
 	h, lag := &histogram{}, &histogram{}
-	due := map[int]int64{} // by tag; written before the messages go
+	due := map[int]int64{} // by tag; written before the messages are sent
 	clients, err := t.openMany(sessions, func(now int64, a *answer, index int, _ int64) {
 		if index == 0 {
 			h.record(now - due[a.tag])
@@ -125,8 +126,8 @@ func (t *trial) firstTokens(name string, sessions, rounds int, gap time.Duration
 	return nil
 }
 
-// warm has every session answer one message, so that what follows meets no cold
-// connection to the model.
+// warm lets every session answer one message, so that the server has open
+// connections to the model.
 func (t *trial) warm(clients []*client, note func(*answer)) error {
 	for _, c := range clients {
 		a := t.model.add(answer{tokens: 1})
@@ -138,8 +139,8 @@ func (t *trial) warm(clients []*client, note func(*answer)) error {
 	return t.waitAll(clients, time.Minute)
 }
 
-// runStream measures how much later a token is at the client than the model had
-// it due.
+// runStream measures the delay of tokens: from the time at which the model had
+// them due to their arrival at the client.
 func runStream(t *trial) error {
 	if err := t.start(); err != nil {
 		return err
@@ -150,7 +151,7 @@ func runStream(t *trial) error {
 	return t.streams("many", t.size(50, 5), t.pick(200, 10), 20*time.Millisecond, 0)
 }
 
-// streams has the model stream to so many sessions at once.
+// streams measures the delay of tokens in several sessions at once.
 func (t *trial) streams(name string, sessions, tokens int, gap time.Duration, size int) error {
 	h := &histogram{}
 	clients, err := t.openMany(sessions, func(now int64, a *answer, _ int, stamp int64) {

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The scenarios in which something goes wrong: clients that stop reading, come and
-// go, send too much at once, or a server that is killed.
+// Scenarios with problems: clients that stop reading, connect and disconnect, or
+// send too much at once, and a server that is killed.
 
-// peak samples the server's memory until stop is called, which returns the most.
+// peak samples the server's memory until stop is called, which returns the maximum.
 func (t *trial) peak() (stop func() int64) {
 	ctx, cancel := context.WithCancel(t.ctx)
 	var most int64
@@ -34,9 +34,9 @@ func (t *trial) peak() (stop func() int64) {
 	}
 }
 
-// runSlow: readers that take a few KB a second while an agent streams 100 MB to each. The others must not notice, and
-// memory must stay flat. The server closes connections that take nothing for 10 s, so these take just enough. The same
-// is done without them on a server of its own, because the conversation costs memory too.
+// runSlow measures readers that read a few KB a second while an agent streams 100 MB to each. Other readers must not be
+// slower, and memory must stay flat. The server closes connections that read nothing for 10 s, so these read just
+// enough. The same load without slow readers runs on another server, because the conversation needs memory, too.
 func runSlow(t *trial) error {
 	alone, without, err := t.streamBeside(0)
 	if err != nil {
@@ -57,8 +57,8 @@ func runSlow(t *trial) error {
 	return nil
 }
 
-// streamBeside streams 105 MB to ten readers and to others that are slow, and returns the lag of the ten and the peak
-// memory of the server.
+// streamBeside streams 105 MB to ten readers and to slow ones. It returns the lag of the ten and the peak memory of the
+// server.
 func (t *trial) streamBeside(slow int) (lag *histogram, peak int64, err error) {
 	if err := t.start(); err != nil {
 		return nil, 0, err
@@ -93,7 +93,7 @@ func (t *trial) streamBeside(slow int) (lag *histogram, peak int64, err error) {
 	return lag, peak, t.checkLogs(clients[:1])
 }
 
-// streamMuch has 32 answers of 3.3 MB streamed, one after the other: an answer may have 4 MiB.
+// streamMuch streams 32 answers of 3.3 MB, one after the other, because an answer is limited to 4 MiB.
 func (t *trial) streamMuch(clients []*client, slow int) error {
 	tokens, size := t.pick(400, 20), t.pick(8<<10, 1<<10)
 	for i := range t.pick(32, 2) {
@@ -109,7 +109,7 @@ func (t *trial) streamMuch(clients []*client, slow int) error {
 	return nil
 }
 
-// sip reads a little from connections that nothing else reads. Its stop returns how many of them are still open.
+// sip reads a little from connections that the loop does not read. stop returns how many of them are still open.
 func (t *trial) sip(conns []*conn) (stop func() int) {
 	ctx, cancel := context.WithCancel(t.ctx)
 	left := make(chan int)
@@ -131,7 +131,7 @@ func (t *trial) sip(conns []*conn) (stop func() int) {
 	}
 }
 
-// stalled opens connections that follow a session and are never read.
+// stalled opens connections that follow a session and that the loop does not read.
 func (t *trial) stalled(id string, n int) ([]*conn, error) {
 	list := make([]*conn, n)
 	request, status := t.upgrade("/api/chat/ws?threadId="+id), 101
@@ -155,7 +155,7 @@ func (t *trial) stalled(id string, n int) ([]*conn, error) {
 	return opened, err
 }
 
-// runChurn: clients that connect, ask, are answered and leave.
+// runChurn measures clients that connect, ask, get an answer and disconnect.
 func runChurn(t *trial) error {
 	if err := t.start(); err != nil {
 		return err
@@ -201,15 +201,15 @@ func runChurn(t *trial) error {
 	return nil
 }
 
-// A witness keeps every event that it was shown of a session.
+// A witness keeps every event of a session that it has received.
 type witness struct {
-	mu     sync.Mutex // guards the following; leaf
+	mu     sync.Mutex // guards the fields below; leaf
 	tally  tally
-	cursor string // of the last one
+	cursor string // of the last event
 	lines  [][]byte
-	ended  chan struct{} // closed with the run
+	ended  chan struct{} // closed when the run has ended
 	over   bool
-	first  int64 // when the first event came after a reconnect; 0: none yet
+	first  int64 // time of the first event after a reconnect; 0: none yet
 	conn   *conn
 }
 
@@ -244,9 +244,9 @@ func (w *witness) event(now int64, id, data []byte) {
 	}
 }
 
-// runCrash: the server is killed while agents stream, and started again. Everything
-// that was shown must still be in the log, clients resume where they were, and every
-// run ends once.
+// runCrash kills the server while agents stream, and starts it again. Every event
+// that a client has received must still be in the log. Clients resume at their
+// cursor, and every run ends once.
 func runCrash(t *trial) error {
 	data, err := t.dir()
 	if err != nil {
@@ -319,8 +319,8 @@ func (t *trial) submit(id, content string) error {
 	return err
 }
 
-// survived compares what a client was shown, before and after the crash, with the
-// log.
+// survived compares the events that a client received, before and after the crash,
+// with the log.
 func (t *trial) survived(id string, w *witness, a *answer) error {
 	status, raw, err := t.do("GET", "/api/v1/sessions/"+id+"/log", "")
 	if err != nil || status != 200 {
@@ -361,8 +361,8 @@ func (t *trial) survived(id string, w *witness, a *answer) error {
 	return whole.finished()
 }
 
-// runInputs: many large messages at once. Servers may refuse some for the moment;
-// the client then tries again.
+// runInputs sends many large messages at once. A server may refuse some of them for
+// the moment; the client then retries.
 func runInputs(t *trial) error {
 	if err := t.start(); err != nil {
 		return err
@@ -421,7 +421,7 @@ func (t *trial) submitPatiently(id, content string, retries *atomic.Int64) error
 	}
 }
 
-// untilIdle asks, seldom, until a session is at rest.
+// untilIdle polls a session, at long intervals, until it is idle.
 func (t *trial) untilIdle(id string) error {
 	for {
 		var s struct{ Status string }
@@ -434,7 +434,7 @@ func (t *trial) untilIdle(id string) error {
 	}
 }
 
-// runKeepAlive: HTTP connections that were used once and are left open.
+// runKeepAlive measures HTTP connections that were used once and stay open.
 func runKeepAlive(t *trial) error {
 	if err := t.start(); err != nil {
 		return err

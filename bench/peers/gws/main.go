@@ -1,5 +1,5 @@
-// Command relay passes messages between WebSockets: the least that a Go server
-// with a goroutine per connection does. See ../README.md.
+// Command relay forwards messages between WebSockets. It does the minimum of a
+// Go server with one goroutine per connection. See ../README.md.
 package main
 
 import (
@@ -34,7 +34,7 @@ func (r *relay) OnOpen(c *gws.Conn) {
 	}
 	r.channels[name.(string)][c] = true
 	r.mu.Unlock()
-	_ = c.WriteString("ready") // a lost connection is noticed by OnClose
+	_ = c.WriteString("ready") // OnClose handles a lost connection
 }
 
 func (r *relay) OnClose(c *gws.Conn, _ error) {
@@ -53,7 +53,7 @@ func (r *relay) OnMessage(_ *gws.Conn, m *gws.Message) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for c := range r.channels[string(name)] {
-		_ = b.Broadcast(c) // a lost connection is noticed by OnClose
+		_ = b.Broadcast(c) // OnClose handles a lost connection
 	}
 }
 
