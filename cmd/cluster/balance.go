@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// A balancer hands each connection to the next node, and to the one after it if
-// that node refuses. It knows nothing of HTTP: any balancer will do.
+// A balancer forwards each connection to the next node. If that node refuses,
+// it tries the one after it. It knows nothing of HTTP, so any TCP balancer can
+// replace it.
 type balancer struct {
 	targets []string
 	wg      sync.WaitGroup
 
-	mu     sync.Mutex // guards the following
+	mu     sync.Mutex // guards the fields below
 	next   int
 	closed bool
 	open   map[net.Conn]bool
 }
 
-// serve serves until the listener is closed.
+// serve forwards connections until the listener is closed.
 func (b *balancer) serve(l net.Listener) {
 	for {
 		conn, err := l.Accept()
@@ -60,10 +61,10 @@ func (b *balancer) carry(client net.Conn) {
 	wg.Wait()
 }
 
-// pipe copies until one side ends, and passes the end on.
+// pipe copies until one side ends, and then ends the other side.
 func pipe(to, from net.Conn) {
 	if _, err := io.Copy(to, from); err != nil {
-		_ = to.Close() // it was cut, and so is the other side
+		_ = to.Close() // the connection broke, so both sides are closed
 		_ = from.Close()
 		return
 	}
@@ -72,7 +73,7 @@ func pipe(to, from net.Conn) {
 	}
 }
 
-// dial connects to the next node that takes the connection; nil: none does.
+// dial connects to the next node that accepts. It returns nil if no node does.
 func (b *balancer) dial() net.Conn {
 	for range b.targets {
 		b.mu.Lock()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// echo serves connections that say a name and then repeat lines.
+// echo serves connections: it sends a name and then repeats lines.
 func echo(t *testing.T, name string) net.Listener {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -31,7 +31,8 @@ func echo(t *testing.T, name string) net.Listener {
 	return l
 }
 
-// Connections go to the nodes in turn, and past one that refuses.
+// TestTheBalancer checks that connections go to the nodes in turn, and that a node
+// that refuses is skipped.
 func TestTheBalancer(t *testing.T) {
 	one, two, three := echo(t, "one"), echo(t, "two"), echo(t, "three")
 	defer one.Close()

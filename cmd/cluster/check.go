@@ -16,15 +16,15 @@ import (
 	"parley/checker"
 )
 
-// check runs a cluster under a nemesis, once for each seed, and then looks at the logs
-// and at what clients have seen.
+// check runs a cluster under a nemesis, once for each seed. Then it compares the
+// logs with the events that clients have received.
 func check(ctx context.Context, o options, args []string) error {
 	flags := flag.NewFlagSet("check", flag.ExitOnError)
 	first := flags.Uint64("seed", 0, "the first seed")
 	seeds := flags.Int("seeds", 1, "number of seeds")
 	seconds := flags.Int("seconds", 30, "how long each one rages")
 	sessions := flags.Int("sessions", 6, "number of sessions")
-	_ = flags.Parse(args) // it ends the process
+	_ = flags.Parse(args) // a mistake ends the process
 	o.proxied, o.port = true, 0
 	folder := o.folder
 	var failed []error
@@ -51,7 +51,7 @@ func check(ctx context.Context, o options, args []string) error {
 	return ctx.Err()
 }
 
-// patience is how long a healed cluster may take to end what was begun.
+// patience is how long a healed cluster may take to finish all open work.
 const patience = 90 * time.Second
 
 func (c *cluster) survive(ctx context.Context, seed uint64, seconds, sessions int) error {
@@ -82,8 +82,8 @@ func (c *cluster) survive(ctx context.Context, seed uint64, seconds, sessions in
 	return errors.Join(raged, v.settle(ctx), v.faults.err())
 }
 
-// talkAll has every session be written to until talking ends. The last input of each
-// is sent until it is accepted.
+// talkAll sends inputs to every session until talking ends. The last input of each
+// session is repeated until it is accepted.
 func (v *visitors) talkAll(ctx, talking context.Context, seed uint64) {
 	done := make(chan struct{})
 	for i, t := range v.talks {
@@ -121,14 +121,14 @@ func something(random *rand.Rand) string {
 	return fmt.Sprint("count to ", 10+random.IntN(100))
 }
 
-// settle waits until everything has ended and all followers have seen it. Then it
-// compares the logs with what the clients know.
+// settle waits until all runs have ended and all followers have received every
+// event. Then it compares the logs with the clients' records.
 func (v *visitors) settle(ctx context.Context) error {
 	var wrong []error
 	outcomes := map[string]int{}
 	for _, t := range v.talks {
 		patience := patience
-		if wrong != nil { // it failed, and the rest is to say how
+		if wrong != nil { // the check has failed already; the rest only adds details
 			patience /= 10
 		}
 		ctx, cancel := context.WithTimeout(ctx, patience)
@@ -167,7 +167,7 @@ func (v *visitors) settle(ctx context.Context) error {
 	return errors.Join(wrong...)
 }
 
-// settled reads the log of a session when nothing goes on in it.
+// settled reads the log of a session when it has no open work.
 func (v *visitors) settled(ctx context.Context, t *talk) (log []parley.Event, lines [][]byte, err error) {
 	var open []error
 	for i := 0; ctx.Err() == nil; i++ {
@@ -188,7 +188,8 @@ func (v *visitors) settled(ctx context.Context, t *talk) (log []parley.Event, li
 		t.id, len(log), errors.Join(append(open, err)...))
 }
 
-// inputs demands that what was accepted is in the log once, where the receipt says.
+// inputs checks that every accepted input is in the log once, at the seq in its
+// receipt.
 func (t *talk) inputs(log []parley.Event) (wrong []error) {
 	at := map[string][]parley.Seq{}
 	for _, e := range log {
@@ -210,8 +211,8 @@ func (t *talk) inputs(log []parley.Event) (wrong []error) {
 	return wrong
 }
 
-// numbers demands that the runs that counted and came to a good end have said each
-// number once.
+// numbers checks that every completed run that counts has every number once, in
+// order.
 func (t *talk) numbers(log []parley.Event) (wrong []error) {
 	asked, said := map[parley.InputID]string{}, map[parley.RunID]*strings.Builder{}
 	goal := map[parley.RunID]int{}
@@ -247,7 +248,7 @@ func (t *talk) numbers(log []parley.Event) (wrong []error) {
 	return wrong
 }
 
-// saw demands that the follower has seen these events.
+// saw checks that the follower has received these events.
 func (l *listener) saw(ctx context.Context, session parley.SessionID, lines [][]byte) error {
 	for {
 		raw := l.of(session)

@@ -11,18 +11,18 @@ import (
 	"syscall"
 )
 
-// A cluster is all that runs.
+// A cluster contains all running processes.
 type cluster struct {
 	options
 	db       *database
-	bus      *natsServer // nil: none
+	bus      *natsServer // nil: there is no NATS server
 	nodes    []*node
-	balancer string  // its address
-	lines    []*line // between nodes and servers; none unless proxied
+	balancer string  // address of the balancer
+	lines    []*line // proxies between nodes and servers; none unless proxied
 	wg       sync.WaitGroup
 }
 
-// with starts a cluster, does something with it and stops it.
+// with starts a cluster, calls do and stops the cluster.
 func with(ctx context.Context, o options, do func(*cluster) error) (err error) {
 	temp, err := os.MkdirTemp("", "parley-cluster-")
 	if err != nil {
@@ -37,7 +37,7 @@ func with(ctx context.Context, o options, do func(*cluster) error) (err error) {
 	if c.db, err = startPostgres(ctx, filepath.Join(temp, "postgres"), o.folder); err != nil {
 		return err
 	}
-	defer func() { c.db.stop(syscall.SIGINT) }() // the one that runs then
+	defer func() { c.db.stop(syscall.SIGINT) }() // c.db may have been restarted
 	fmt.Println("PostgreSQL  ", c.db.url)
 	if o.nats != "" {
 		if c.bus, err = startNATS(ctx, o); err != nil {
@@ -95,7 +95,8 @@ func (c *cluster) startNodes(ctx context.Context, temp string) error {
 	return nil
 }
 
-// environment is that of the next node. Each has lines of its own if they can be cut.
+// environment returns the environment of the next node. If connections can be cut,
+// each node has lines of its own.
 func (c *cluster) environment(key string) ([]string, error) {
 	database, bus := c.db.url, ""
 	if c.bus != nil {
@@ -119,7 +120,7 @@ func (c *cluster) environment(key string) ([]string, error) {
 	env := append(os.Environ(), "PARLEY_DATABASE_URL="+database, "PARLEY_SERVER_KEY="+key)
 	if c.proxied {
 		ahead := []string{"-4s", "0s", "5s"}[len(c.nodes)%3]
-		env = append(env, "PARLEY_CLOCK="+ahead) // for a program that was built with the tag failpoint
+		env = append(env, "PARLEY_CLOCK="+ahead) // only programs with the build tag failpoint read it
 	}
 	if bus != "" {
 		env = append(env, "PARLEY_NATS_URL=nats://"+bus)

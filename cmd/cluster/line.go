@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// A line is a proxy between a node and one of its servers. It can be cut, and it can
-// fall silent: what is sent then arrives when it is healed.
+// A line is a proxy between a node and one of its servers. It can be cut. It can
+// also be silent: data that is sent meanwhile arrives later.
 type line struct {
 	network, target string
 	listener        net.Listener
 	wg              sync.WaitGroup
 
-	mu     sync.Mutex // guards the following
+	mu     sync.Mutex // guards the fields below
 	state  state
 	open   map[net.Conn]bool
 	change *sync.Cond
@@ -23,8 +23,8 @@ type state int
 
 const (
 	whole  state = iota
-	cut          // connections end, and new ones are refused
-	silent       // nothing passes
+	cut          // connections are closed, and new ones are refused
+	silent       // data is held back
 	closed
 )
 
@@ -41,7 +41,7 @@ func newLine(network, target string) (*line, error) {
 
 func (l *line) address() string { return l.listener.Addr().String() }
 
-// set changes the state. A line that is cut ends its connections.
+// set changes the state. The states cut and closed close all connections.
 func (l *line) set(s state) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,14 +99,14 @@ func (l *line) carry(near net.Conn) {
 	wg.Wait()
 }
 
-// pass copies until one side ends, and ends the other then.
+// pass copies until one side ends, and then closes both.
 func (l *line) pass(to, from net.Conn) {
 	defer to.Close()
 	defer from.Close()
 	_, _ = io.Copy(gate{l, to}, from)
 }
 
-// A gate lets nothing through while its line is silent.
+// A gate holds data back while its line is silent.
 type gate struct {
 	line *line
 	to   io.Writer

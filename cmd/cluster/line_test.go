@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A line that is cut ends its connections and refuses new ones. A silent one delivers
-// what was sent when it is healed.
+// TestALine checks that a line that is cut closes its connections and refuses new
+// ones, and that a silent line delivers data later.
 func TestALine(t *testing.T) {
 	server := echo(t, "server")
 	defer server.Close()
@@ -33,7 +33,7 @@ func TestALine(t *testing.T) {
 	fmt.Fprintln(conn, "hello")
 	came := make(chan bool)
 	go func() { came <- lines.Scan() && lines.Text() == "hello" }()
-	other, more := dial() // what the server says to it passes the same line
+	other, more := dial() // its data from the server passes the same line
 	defer other.Close()
 	l.set(whole)
 	if !<-came || !more.Scan() {

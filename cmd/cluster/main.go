@@ -1,7 +1,8 @@
-// Command cluster runs several Parley nodes on this machine, to be tried out: a
-// PostgreSQL server from the installed programs, a NATS server, the nodes and a TCP
-// balancer in front of them. All data is in a temporary folder and gone at the end.
-// make cluster builds what it needs and starts it; docs/cluster.md explains it.
+// Command cluster runs several Parley nodes on this machine for experiments and
+// tests: a PostgreSQL server from the installed programs, a NATS server, the nodes,
+// and a TCP balancer in front of them. All data is in a temporary folder that is
+// deleted at the end. make cluster builds the programs and starts it;
+// docs/cluster.md explains it.
 package main
 
 import (
@@ -28,7 +29,7 @@ type options struct {
 	folder       string
 	count, port  int
 	restart      time.Duration
-	proxied      bool // the lines between a node and the servers can be cut
+	proxied      bool // the connections between a node and its servers can be cut
 }
 
 func main() {
@@ -69,18 +70,18 @@ func plainly(ctx context.Context, o options, _ []string) error {
 
 func newKey() string {
 	key := make([]byte, 32)
-	_, _ = rand.Read(key) // does not fail
+	_, _ = rand.Read(key) // never fails
 	return hex.EncodeToString(key)
 }
 
-// A natsServer has the same address each time it is started.
+// A natsServer keeps its address when it is restarted.
 type natsServer struct {
 	*process
 	program, name, address string
 }
 
 func startNATS(ctx context.Context, o options) (*natsServer, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") // the server cannot say which port it chose
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the server cannot report a port that it chooses
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +123,7 @@ type node struct {
 
 var ready = regexp.MustCompile(`msg="parley is ready" address=http://(\S+)`)
 
-// start starts the node and waits until it serves.
+// start starts the node and waits until it is ready.
 func (n *node) start(ctx context.Context) error {
 	name := filepath.Join(n.folder, fmt.Sprint("node", n.number))
 	cmd := exec.Command(n.parley, "serve", "--listen", n.listen, "--data", n.data, "--workspace", n.workspace)
@@ -146,7 +147,7 @@ func (n *node) start(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// keep starts the node again after it ended.
+// keep restarts the node whenever it has ended.
 func (n *node) keep(ctx context.Context) {
 	for {
 		select {
@@ -174,14 +175,14 @@ func (n *node) keep(ctx context.Context) {
 	}
 }
 
-// A process writes to a log file, and dies with this one.
+// A process writes to a log file, and ends when this process ends.
 type process struct {
 	cmd    *exec.Cmd
 	exited chan struct{}
-	err    error // once it has exited
+	err    error // set once it has exited
 }
 
-// launch keeps the log of a process that had the name before, under a number.
+// launch starts a process. The log of an earlier process with the name is kept under a number.
 func launch(cmd *exec.Cmd, name string) (*process, error) {
 	for i := 1; ; i++ {
 		if earlier := fmt.Sprintf("%s.%d.log", name, i); !exists(earlier) {
@@ -200,7 +201,7 @@ func launch(cmd *exec.Cmd, name string) (*process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.Setpgid = true // Ctrl-C is for this process, which stops the others in order
+	cmd.SysProcAttr.Setpgid = true // Ctrl-C must reach only this process, which stops the others in order
 	dieTogether(cmd.SysProcAttr)
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -213,12 +214,13 @@ func launch(cmd *exec.Cmd, name string) (*process, error) {
 	return p, nil
 }
 
-// stop ends a process and waits for it.
+// stop stops a process and waits for it.
 func (p *process) stop(signal syscall.Signal) { p.end(signal, 15*time.Second) }
 
-// end ends a process, which is killed if that takes too long. It returns whether it did not.
+// end sends a signal to a process and waits for its end. If that takes too long, it kills the process and returns
+// false.
 func (p *process) end(signal syscall.Signal, within time.Duration) bool {
-	_ = p.cmd.Process.Signal(signal) // it may be gone
+	_ = p.cmd.Process.Signal(signal) // it may have ended
 	select {
 	case <-p.exited:
 		return true
@@ -234,7 +236,7 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// lastLines is the end of a log.
+// lastLines returns the last 50 lines of a log.
 func lastLines(name string) string {
 	f, err := os.Open(name)
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 	"parley/client"
 )
 
-// takeover kills the node that holds many streaming sessions, again and again, and
-// measures how long it takes until others go on with them.
+// takeover repeatedly kills the node that holds many streaming sessions. It
+// measures how long it takes until other nodes continue them.
 func takeover(ctx context.Context, o options, args []string) error {
 	flags := flag.NewFlagSet("takeover", flag.ExitOnError)
 	rounds := flags.Int("rounds", 20, "how often a node is killed")
 	sessions := flags.Int("sessions", 50, "number of sessions that it holds")
-	_ = flags.Parse(args) // it ends the process
+	_ = flags.Parse(args) // a mistake ends the process
 	o.port = 0
 	return with(ctx, o, func(c *cluster) error {
 		var cuts, tokens []time.Duration
@@ -53,9 +53,9 @@ func quantile(list []time.Duration, q float64) time.Duration {
 	return list[min(len(list)-1, int(q*float64(len(list))))].Round(time.Millisecond)
 }
 
-// takenOver kills a node in the middle of answers, and starts it again when they have
-// ended elsewhere. It returns how long after the kill each session was taken over, and
-// how long after it the next token came.
+// takenOver kills a node in the middle of answers. It starts the node again when
+// the answers have ended on other nodes. For each session it returns the time from
+// the kill to the takeover, and to the next token.
 func (c *cluster) takenOver(ctx context.Context, victim *node, sessions int) (cuts, tokens []time.Duration, err error) {
 	v, err := newVisitors(c)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *cluster) takenOver(ctx context.Context, victim *node, sessions int) (cu
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() { cancel(); v.wg.Wait() }()
-	direct := v.doors[slices.Index(c.nodes, victim)+1] // after the balancer's
+	direct := v.doors[slices.Index(c.nodes, victim)+1] // the first one is the balancer's
 	for range sessions {
 		t, err := v.open(ctx, direct, v.doors[0])
 		if err != nil {
@@ -114,7 +114,7 @@ func (v *visitors) ask(ctx context.Context, door *client.Client, content string)
 	return errors.Join(errs...)
 }
 
-// await returns when an event has come.
+// await waits until the listener has received an event.
 func (l *listener) await(ctx context.Context, within time.Duration, is func(parley.Event) bool) error {
 	for deadline := time.Now().Add(within); ; wait(ctx, 10*time.Millisecond) {
 		seen, _ := l.events()
@@ -127,8 +127,8 @@ func (l *listener) await(ctx context.Context, within time.Duration, is func(parl
 	}
 }
 
-// resumed says how long after a kill the turn was cut that the dead node had begun,
-// and how long after it the next token came.
+// resumed returns the time from a kill until the open turn was recorded as cut, and
+// until the next token.
 func (l *listener) resumed(killed time.Time) (cut, token time.Duration) {
 	seen, times := l.events()
 	for i, e := range seen {
@@ -154,14 +154,14 @@ func rolling(ctx context.Context, o options, args []string) error {
 	flags := flag.NewFlagSet("rolling", flag.ExitOnError)
 	rounds := flags.Int("rounds", 10, "how often all nodes are restarted")
 	sessions := flags.Int("sessions", 20, "number of sessions")
-	_ = flags.Parse(args) // it ends the process
+	_ = flags.Parse(args) // a mistake ends the process
 	o.port = 0
 	return with(ctx, o, func(c *cluster) error {
 		v, err := newVisitors(c)
 		if err != nil {
 			return err
 		}
-		v.doors = v.doors[:1] // the balancer's
+		v.doors = v.doors[:1] // only the balancer's
 		ctx, cancel := context.WithCancel(ctx)
 		defer func() { cancel(); v.wg.Wait() }()
 		for range *sessions {
@@ -202,8 +202,7 @@ func rolling(ctx context.Context, o options, args []string) error {
 	})
 }
 
-// silence is the longest time between two events of one answer that were shown to a
-// follower.
+// silence returns the longest time between two events of one answer at a follower.
 func (v *visitors) silence() (longest time.Duration) {
 	for _, t := range v.talks {
 		for _, f := range t.followers {

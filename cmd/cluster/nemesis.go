@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// A nemesis makes parts of a cluster fail, one or several at a time, and heals each
-// one after a while. What it does and how long is chosen by its seed.
+// A nemesis makes parts of a cluster fail, one or several at a time, and repairs
+// each of them after a while. The seed determines the faults and their durations.
 type nemesis struct {
 	*cluster
 	random  *rand.Rand
-	longest time.Duration // of one fault
+	longest time.Duration // the maximum duration of a fault
 	begun   time.Time
 	wg      sync.WaitGroup
 
-	mu   sync.Mutex // guards the following
+	mu   sync.Mutex // guards the fields below
 	busy map[any]bool
 	err  error
 }
 
-// A fault lasts for some time and is over when the function returns.
+// A fault makes a part fail for some time. When do returns, the part works again.
 type fault struct {
 	name string
-	of   any // what fails; it has one fault at a time
+	of   any // the part that fails; it has only one fault at a time
 	do   func(context.Context, time.Duration) error
 }
 
@@ -65,7 +65,7 @@ func (n *nemesis) faults() (list []fault) {
 		}})
 }
 
-// rage goes on for some time, and returns when everything is healed.
+// rage causes faults for some time, and returns when everything is repaired.
 func (n *nemesis) rage(ctx context.Context, d time.Duration) error {
 	n.begun, n.busy = time.Now(), map[any]bool{}
 	faults := n.faults()
@@ -119,7 +119,7 @@ func (n *node) dies(ctx context.Context, d time.Duration) error {
 	return n.starts(ctx)
 }
 
-// rests has the node stop in good order and starts it again.
+// rests stops the node gracefully and starts it again.
 func (n *node) rests(ctx context.Context) error {
 	if !n.end(syscall.SIGTERM, stopsWithin) {
 		return errors.Join(fmt.Errorf("it did not stop within %v", stopsWithin), n.starts(ctx))
@@ -129,8 +129,8 @@ func (n *node) rests(ctx context.Context) error {
 
 const stopsWithin = time.Minute
 
-// starts starts the node again. While the database cannot be reached a node does not
-// start, and says so.
+// starts starts the node again. It retries, because a node does not start while the
+// database cannot be reached.
 func (n *node) starts(ctx context.Context) (err error) {
 	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); wait(ctx, time.Second) {
 		if err = n.start(ctx); err == nil || ctx.Err() != nil {

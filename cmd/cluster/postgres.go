@@ -19,12 +19,13 @@ import (
 type database struct {
 	*process
 	url, socket string
-	name        string           // of its log
-	command     func() *exec.Cmd // of the server
+	name        string           // of its log file
+	command     func() *exec.Cmd // starts the server
 }
 
-// startPostgres makes a PostgreSQL server that can be reached only through a socket
-// in its folder. It does not run as root: root runs it as the user postgres.
+// startPostgres creates and starts a PostgreSQL server that can be reached only
+// through a socket in its folder. PostgreSQL refuses to run as root, so root runs
+// it as the user postgres.
 func startPostgres(ctx context.Context, folder, logs string) (*database, error) {
 	programs, err := postgresPrograms()
 	if err != nil {
@@ -60,7 +61,7 @@ func startPostgres(ctx context.Context, folder, logs string) (*database, error) 
 	return db, db.start(ctx)
 }
 
-// start starts the server, also again, and waits until it answers.
+// start starts or restarts the server, and waits until it accepts connections.
 func (db *database) start(ctx context.Context) error {
 	p, err := launch(db.command(), db.name)
 	if err != nil {
@@ -81,9 +82,10 @@ func (db *database) start(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// postgresPrograms is the folder that has initdb and postgres, of the newest version.
+// postgresPrograms returns the folder with initdb and postgres, of the newest
+// version.
 func postgresPrograms() (string, error) {
-	places, err := filepath.Glob("/usr/lib/postgresql/[1-9][0-9]/bin") // Debian's
+	places, err := filepath.Glob("/usr/lib/postgresql/[1-9][0-9]/bin") // on Debian
 	if err != nil {
 		return "", err
 	}

@@ -20,7 +20,7 @@ import (
 	"parley/port"
 )
 
-// A talk is one session with a client that writes and clients that follow.
+// A talk is one session, with a client that sends inputs and clients that follow.
 type talk struct {
 	id        parley.SessionID
 	accepted  map[string]port.Receipt // by request
@@ -29,17 +29,17 @@ type talk struct {
 
 // visitors are the clients of a cluster.
 type visitors struct {
-	doors  []*client.Client // the balancer's and each node's
+	doors  []*client.Client // clients of the balancer and of each node, in this order
 	strict *strict
 	talks  []*talk
-	whole  []*listener // of all sessions
+	whole  []*listener // followers of all sessions
 	wg     sync.WaitGroup
 	faults faults
 	failed atomic.Int64 // requests that were refused
 	lost   atomic.Int64 // requests whose connection was lost
 }
 
-// faults collects what is wrong. A part that failed goes on.
+// faults collects errors. The check continues after an error.
 type faults struct {
 	mu   sync.Mutex
 	list []error
@@ -75,7 +75,8 @@ func newVisitors(c *cluster) (*visitors, error) {
 	return v, nil
 }
 
-// open opens a session with followers at every door.
+// open opens a session at the first of the given doors, with a follower at each of
+// them.
 func (v *visitors) open(ctx context.Context, doors ...*client.Client) (*talk, error) {
 	s, err := doors[0].Open(ctx, client.NewSession{})
 	if err != nil {
@@ -100,7 +101,7 @@ func (v *visitors) followAll(ctx context.Context) {
 	}
 }
 
-// cancel cancels what goes on in a session, if something does and a node answers.
+// cancel cancels the current run of a session, if there is one and a node answers.
 func (v *visitors) cancel(ctx context.Context, t *talk, random *rand.Rand) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -111,8 +112,8 @@ func (v *visitors) cancel(ctx context.Context, t *talk, random *rand.Rand) {
 	}
 }
 
-// submit sends an input through one door after the other until it is accepted. Then
-// it sends it once more through another: the receipt must be the same.
+// submit sends an input through random doors until it is accepted. For a quarter of
+// the inputs it then sends it once more: the receipt must be the same.
 func (v *visitors) submit(ctx context.Context, t *talk, random *rand.Rand, request, content string) {
 	in := client.Input{Content: content, Request: request, Key: request}
 	for again := random.IntN(4) == 0; ctx.Err() == nil; {
@@ -146,12 +147,12 @@ func (v *visitors) submit(ctx context.Context, t *talk, random *rand.Rand, reque
 	}
 }
 
-// A listener is a follower that notes what it is shown.
+// A listener is a follower that records events.
 type listener struct {
 	name string
 	log  client.Log
 
-	mu    sync.Mutex // guards the following
+	mu    sync.Mutex // guards the fields below
 	heads map[parley.SessionID]parley.Seq
 	at    parley.Position
 	seen  []parley.Event
@@ -190,7 +191,7 @@ func (l *listener) listen(ctx context.Context, door *client.Client, faults *faul
 	}
 }
 
-// of are the events of a session as they were sent.
+// of returns the events of a session as they were received.
 func (l *listener) of(session parley.SessionID) (lines [][]byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -202,14 +203,15 @@ func (l *listener) of(session parley.SessionID) (lines [][]byte) {
 	return lines
 }
 
-// events are those that came so far.
+// events returns the events so far, with their times.
 func (l *listener) events() ([]parley.Event, []time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.seen[:len(l.seen):len(l.seen)], l.times[:len(l.times):len(l.times)]
 }
 
-// strict looks at streams before a client does, which forgives repeated events.
+// strict checks streams before the client reads them, because the client ignores
+// repeated events.
 type strict struct {
 	to     http.RoundTripper
 	faults *faults
@@ -230,7 +232,7 @@ func (s *strict) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// copy passes lines on and demands that the numbers of events grow.
+// copy forwards lines and checks that the ids of events increase.
 func (s *strict) copy(to io.Writer, from io.Reader, path, cursor string) error {
 	last, id := number(cursor), int64(0)
 	for lines := bufio.NewReader(from); ; {

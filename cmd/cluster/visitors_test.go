@@ -10,7 +10,8 @@ import (
 	"parley/port"
 )
 
-// A stream that repeats an event is noticed, although clients forgive it.
+// TestAStreamThatRepeats checks that a repeated event is noticed, although clients
+// ignore it.
 func TestAStreamThatRepeats(t *testing.T) {
 	for stream, wrong := range map[string]bool{
 		"id: a-1\ndata: {}\n\nid: a-2\ndata: {}\n\n":                false,
@@ -30,7 +31,8 @@ func TestAStreamThatRepeats(t *testing.T) {
 	}
 }
 
-// What a client knows is compared with the log.
+// TestAHistoryIsCompared checks that differences between a client's records and the
+// log are found.
 func TestAHistoryIsCompared(t *testing.T) {
 	log := []parley.Event{
 		{Seq: 1, Body: parley.InputReceived{Request: "a", Content: "count to 3"}},
