@@ -12,14 +12,14 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// TestTheProgramCompilesForOtherSystems checks the types of cmd/parley and of everything that it imports, as the
-// compiler would on each system. It generates no code, and reads no bodies of functions of other modules, so that it
-// takes seconds where building takes minutes.
+// TestTheProgramCompilesForOtherSystems checks the types of cmd/parley and of all its imports, as the compiler does on
+// each system. It generates no code and skips function bodies of other modules, so it takes seconds, while a build
+// takes minutes.
 func TestTheProgramCompilesForOtherSystems(t *testing.T) {
 	if testing.Short() {
 		t.Skip("nothing runs here that the race detector could look at")
 	}
-	// The other architecture has no code of its own on macOS and Windows.
+	// On macOS and Windows, there is no code for one architecture only, so one is enough.
 	for _, system := range []target{{"linux", "arm64"}, {"darwin", "arm64"}, {"windows", "amd64"}} {
 		t.Run(system.os+"_"+system.arch, func(t *testing.T) {
 			for _, problem := range typeErrors(t, system, "./cmd/parley", nil) {
@@ -27,7 +27,7 @@ func TestTheProgramCompilesForOtherSystems(t *testing.T) {
 			}
 		})
 	}
-	// The check can fail: Windows has no flock.
+	// Planted code must be found: Windows has no flock.
 	file, err := filepath.Abs("../../machine/planted.go")
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func typeErrors(t *testing.T, system target, pattern string, overlay map[string]
 	}
 	packages.Visit(found, nil, func(p *packages.Package) {
 		if p.Module == nil || !p.Module.Main {
-			return // whose bodies are missing
+			return // function bodies were removed
 		}
 		for _, e := range p.Errors {
 			list = append(list, e.Error())

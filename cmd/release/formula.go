@@ -43,7 +43,8 @@ var formulaText = template.Must(template.New("formula").Parse(`class Parley < Fo
 end
 `))
 
-// formula is a formula for Homebrew, which has macOS and Linux. url is the folder with the files of the release.
+// formula returns a formula for Homebrew, with binaries for macOS and Linux. url is the folder with the files of the
+// release.
 func formula(version, url string, list sums) (string, error) {
 	type file struct{ When, URL, SHA256 string }
 	type system struct {

@@ -1,5 +1,5 @@
-// Command release writes the files of a release into a folder: a static binary for each system, their checksums, a
-// list of the libraries in them (SBOM) and a formula for Homebrew. The console must be built before.
+// Command release writes the files of a release into a folder: a static binary for each system, their checksums, a list
+// of the libraries in them (SBOM) and a formula for Homebrew. The console must be built first.
 package main
 
 import (
@@ -24,7 +24,7 @@ type target struct{ os, arch string }
 var targets = []target{{"linux", "amd64"}, {"linux", "arm64"}, {"darwin", "amd64"}, {"darwin", "arm64"},
 	{"windows", "amd64"}, {"windows", "arm64"}}
 
-// file is the name of the target's binary.
+// file returns the name of the target's binary.
 func (t target) file() string {
 	name := "parley-" + t.os + "-" + t.arch
 	if t.os == "windows" {
@@ -53,11 +53,11 @@ func main() {
 	}
 }
 
-// A release is what is written.
+// A release contains the options of a release.
 type release struct {
 	version string
 	folder  string
-	url     string // of the folder from which files are downloaded; empty: no formula is written
+	url     string // URL of the folder for downloads; empty: no formula is written
 	at      time.Time
 	targets []target
 }
@@ -94,7 +94,7 @@ func (r *release) write(ctx context.Context, out io.Writer) error {
 	if _, err := os.Stat("web/dist/index.html"); err != nil {
 		return errors.New("the console is not built; make release builds it first")
 	}
-	if err := os.RemoveAll(r.folder); err != nil { // a checksum of an earlier release would mislead
+	if err := os.RemoveAll(r.folder); err != nil { // an earlier release must not leave checksums
 		return err
 	}
 	if err := os.MkdirAll(r.folder, 0o755); err != nil {
@@ -152,7 +152,7 @@ func (r *release) write(ctx context.Context, out io.Writer) error {
 	return os.WriteFile(filepath.Join(r.folder, "parley.rb"), []byte(formula), 0o644)
 }
 
-// build builds one binary: static, without paths of this machine, and the same bytes for the same sources.
+// build builds a static binary. It contains no paths of this machine, and the same sources result in the same bytes.
 func (r *release) build(ctx context.Context, t target) error {
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
 		"-ldflags", "-s -w -buildid= -X main.version="+r.version, "-o", filepath.Join(r.folder, t.file()),
@@ -167,7 +167,7 @@ type sums []sum
 
 type sum struct{ file, sha256 string }
 
-// String is what sha256sum --check reads.
+// String returns the format that sha256sum --check reads.
 func (s sums) String() string {
 	var b strings.Builder
 	for _, f := range s {
@@ -185,7 +185,7 @@ func (s sums) of(file string) (string, bool) {
 	return "", false
 }
 
-// checksums are those of all files in a folder.
+// checksums returns the checksums of all files in a folder.
 func checksums(folder string) (list sums, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

@@ -62,7 +62,7 @@ func TestTheSBOM(t *testing.T) {
 	}
 }
 
-// TestTheConsoleIsInTheSBOM reads the real lock file.
+// TestTheConsoleIsInTheSBOM reads the console's package-lock.json.
 func TestTheConsoleIsInTheSBOM(t *testing.T) {
 	lock, err := os.ReadFile("../../web/package-lock.json")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// The SBOM is in the JSON format of CycloneDX 1.6. It lists what is in the binaries: Go modules, the standard library
-// of Go, and the npm packages of which the console is built. Tools that only build or test are not in it.
+// The SBOM is in the JSON format of CycloneDX 1.6. It lists the contents of the binaries: Go modules, the standard
+// library of Go, and the npm packages in the console. Tools for builds and tests are not included.
 
 type bom struct {
 	Format       string       `json:"bomFormat"`
@@ -65,7 +65,7 @@ type dependency struct {
 // A module is a library in a Go binary.
 type module struct{ path, version, sum string }
 
-// modulesOf are the modules of all binaries, by their paths: systems differ in what they need.
+// modulesOf returns the modules of all binaries, sorted by path. Different systems need different modules.
 func modulesOf(binaries []string) ([]module, error) {
 	all := map[module]bool{}
 	for _, name := range binaries {
@@ -85,7 +85,7 @@ func modulesOf(binaries []string) ([]module, error) {
 	return slices.SortedFunc(maps.Keys(all), byPath), nil
 }
 
-// newBOM is the SBOM of a release. lock is the package-lock.json of the console.
+// newBOM returns the SBOM of a release. lock is the package-lock.json of the console.
 func newBOM(version string, at time.Time, modules []module, lock []byte) ([]byte, error) {
 	packages, err := npmPackages(lock)
 	if err != nil {
@@ -100,7 +100,7 @@ func newBOM(version string, at time.Time, modules []module, lock []byte) ([]byte
 	for _, m := range modules {
 		c := component{Type: "library", Ref: "pkg:golang/" + m.path + "@" + m.version, Name: m.path, Version: m.version}
 		c.PURL = c.Ref
-		if m.sum != "" { // a hash of the files of the module, not of one file
+		if m.sum != "" { // the sum covers all files of the module, so it is not a hash of a file
 			c.Properties = []property{{"parley:go.sum", m.sum}}
 		}
 		b.Components = append(b.Components, c)
@@ -115,7 +115,7 @@ func newBOM(version string, at time.Time, modules []module, lock []byte) ([]byte
 	return append(raw, '\n'), err
 }
 
-// npmPackages are the packages of a lock file that end up in the console.
+// npmPackages returns the packages in a lock file that become part of the console.
 func npmPackages(lock []byte) (list []component, err error) {
 	var file struct {
 		LockfileVersion int
@@ -157,7 +157,7 @@ func npmPackages(lock []byte) (list []component, err error) {
 	return list, nil
 }
 
-// hashes reads the form of npm: an algorithm, a hyphen and the hash in base64.
+// hashes parses npm's format: an algorithm, a hyphen and the hash in base64.
 func hashes(integrity string) (list []bomHash, err error) {
 	for field := range strings.FieldsSeq(integrity) {
 		algorithm, encoded, ok := strings.Cut(field, "-")
