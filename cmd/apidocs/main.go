@@ -1,5 +1,5 @@
 // Command apidocs writes the OpenAPI document of Parley's own routes and of OpenAI's, and the AsyncAPI document of the
-// sockets, from the Go types. The server serves both: `go generate ./dialect/apidoc`.
+// sockets. It derives them from the Go types. The server serves both: `go generate ./dialect/apidoc`.
 package main
 
 import (
@@ -37,26 +37,26 @@ func main() {
 	}
 }
 
-// files are the documents, by the name of their file.
+// files returns the documents by their file names.
 func files() map[string][]byte {
 	return map[string][]byte{"openapi.json": encode(openAPI()), "asyncapi.json": encode(asyncAPI())}
 }
 
-// encode writes keys in order, so that a document changes only where it says something else.
+// encode writes keys in order, so that a document changes only where its content changes.
 func encode(document schema) []byte {
 	text, err := json.MarshalIndent(document, "", " ")
 	if err != nil {
-		panic(err) // strings, numbers, lists and maps
+		panic(err) // strings, numbers, lists and maps cannot fail
 	}
 	return append(text, '\n')
 }
 
 var variable = regexp.MustCompile(`\{(\w+)\}`)
 
-// operations are those of the OpenAPI document, by dialect.
+// operations return the operations of the OpenAPI document, by dialect.
 var operations = []func() map[string]dialect.Operation{native.Operations, openai.Operations}
 
-// openAPI describes the routes.
+// openAPI returns the document of the routes.
 func openAPI() schema {
 	s := newSchemas(native.Wire())
 	paths := map[string]schema{}
@@ -78,7 +78,7 @@ func openAPI() schema {
 		"paths": paths,
 		"components": schema{"schemas": s.known, "securitySchemes": schema{
 			"bearer": schema{"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}}},
-		"security": []schema{{"bearer": []string{}}, {}}, // in local mode there is no token
+		"security": []schema{{"bearer": []string{}}, {}}, // local mode needs no token
 	}
 }
 
@@ -119,7 +119,7 @@ func operation(s *schemas, pattern string, o dialect.Operation) schema {
 	return made
 }
 
-// operationID names a route: get_api_v1_sessions_id.
+// operationID derives the id of an operation from its route, such as get_sessions_id.
 func operationID(pattern string) string {
 	name := strings.NewReplacer(" ", "_", "/", "_", "{", "", "}", "").Replace(strings.ToLower(pattern))
 	return strings.ReplaceAll(strings.ReplaceAll(name, "__", "_"), "_api_v1_", "_")
@@ -137,13 +137,13 @@ var sockets = map[string]struct {
 	"eventbus":     {"/api/events", eventbus.Messages},
 }
 
-// asyncAPI describes the sockets.
+// asyncAPI returns the document of the sockets.
 func asyncAPI() schema {
 	channels, acts, messages := schema{}, schema{}, schema{}
 	s := newSchemas(nil)
 	for name, socket := range sockets {
 		m, refs := socket.messages(), schema{}
-		// An operation is named by what a client does.
+		// The name of an operation is from the client's view.
 		for action, list := range map[string]map[string]any{"receive": m.Sent, "send": m.Taken} {
 			var used []schema
 			for _, kind := range slices.Sorted(maps.Keys(list)) {
@@ -176,7 +176,7 @@ func asyncAPI() schema {
 	}
 }
 
-// typed says which value the type of a message has.
+// typed sets the constant value of the field type in a message's schema.
 func typed(s schema, kind string) schema {
 	if properties, ok := s["properties"].(schema); ok && kind != "" {
 		properties["type"] = schema{"type": "string", "const": kind}

@@ -20,7 +20,7 @@ import (
 	"parley/dialect/openai"
 )
 
-// TestDocumentsAreWhatTheTypesSay: what the server serves is written from the types as they are.
+// TestDocumentsAreWhatTheTypesSay checks that the served documents match the current types.
 func TestDocumentsAreWhatTheTypesSay(t *testing.T) {
 	for name, want := range files() {
 		got, err := os.ReadFile(filepath.Join("..", "..", "dialect", "apidoc", name))
@@ -35,7 +35,7 @@ func TestDocumentsAreWhatTheTypesSay(t *testing.T) {
 	}
 }
 
-// TestOpenAPIIsValid: other programs can read the document, and it has every route of the native protocol and of OpenAI.
+// TestOpenAPIIsValid checks that the document is valid, and contains every route of the native protocol and of OpenAI.
 func TestOpenAPIIsValid(t *testing.T) {
 	doc, err := openapi3.NewLoader().LoadFromData(files()["openapi.json"])
 	if err != nil {
@@ -64,7 +64,7 @@ func TestOpenAPIIsValid(t *testing.T) {
 	}
 }
 
-// TestEveryFrameIsInTheDocument: every frame of every transcript is a message of the AsyncAPI document.
+// TestEveryFrameIsInTheDocument checks that every frame in the transcripts is a message of the AsyncAPI document.
 func TestEveryFrameIsInTheDocument(t *testing.T) {
 	var doc struct {
 		Components struct {
@@ -90,13 +90,13 @@ func TestEveryFrameIsInTheDocument(t *testing.T) {
 		for _, frame := range framesOf(t, name) {
 			var f map[string]any
 			if json.Unmarshal([]byte(frame), &f) != nil {
-				continue // the end of a connection
+				continue // the line marks the end of a connection
 			}
 			kind, _ := f["type"].(string)
 			key := strings.TrimSuffix(name+".receive."+strings.ReplaceAll(kind, ".", "_"), ".")
 			if schemas[key] == nil {
 				if name == "threadchat" && (kind == "token" || kind == "final" || kind == "ack") {
-					continue // the shape of the original
+					continue // the document leaves out the shape threadchat-original
 				}
 				t.Errorf("%s shows a message that is not described: %s", name, frame)
 				continue
@@ -112,7 +112,7 @@ func TestEveryFrameIsInTheDocument(t *testing.T) {
 	}
 }
 
-// framesOf are the frames of the transcripts of a dialect.
+// framesOf returns the frames in the transcripts of a dialect.
 func framesOf(t *testing.T, name string) (frames []string) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("..", "..", "dialect", name, "testdata", "*.txtar"))

@@ -10,7 +10,7 @@ import (
 // A schema is a JSON Schema.
 type schema = map[string]any
 
-// A schemas writes Go types as JSON Schemas. Types with a name are referred to by it.
+// schemas converts Go types to JSON Schemas. Named types become references.
 type schemas struct {
 	names map[reflect.Type]string
 	known map[string]schema // by name
@@ -33,7 +33,7 @@ var (
 	binary = reflect.TypeFor[[]byte]()
 )
 
-// of is the schema of a type.
+// of returns the schema of a type.
 func (s *schemas) of(t reflect.Type) schema {
 	if name, known := s.names[t]; known {
 		return schema{"$ref": "#/components/schemas/" + name}
@@ -65,7 +65,7 @@ func (s *schemas) of(t reflect.Type) schema {
 	return schema{"type": "integer"}
 }
 
-// object is the schema of a struct.
+// object returns the schema of a struct.
 func (s *schemas) object(t reflect.Type) schema {
 	properties, required := schema{}, []string{}
 	s.fields(t, false, properties, &required)
@@ -76,8 +76,8 @@ func (s *schemas) object(t reflect.Type) schema {
 	return o
 }
 
-// fields adds those of a struct, and of structs that are embedded there. Those of one that is embedded by a pointer may
-// all be missing.
+// fields adds the fields of a struct and of its embedded structs. All fields of a struct that is embedded by a pointer
+// are optional.
 func (s *schemas) fields(t reflect.Type, optional bool, properties schema, required *[]string) {
 	for i := range t.NumField() {
 		f := t.Field(i)
