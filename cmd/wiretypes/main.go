@@ -1,5 +1,5 @@
-// Command wiretypes writes the Go types of the wire as TypeScript, for the console. Its
-// output is kept beside the sources that use it: `go generate ./web`.
+// Command wiretypes writes the Go types of the wire as TypeScript, for the console.
+// Its output is next to the sources that use it: `go generate ./web`.
 package main
 
 import (
@@ -33,13 +33,13 @@ func main() {
 
 const heading = "// Written by cmd/wiretypes from the Go types; `go generate ./web` writes it again.\n"
 
-// files are the modules, by the name of their file.
+// files returns the modules by their file names.
 func files() map[string]string {
 	bodies := map[string]any{}
 	for _, name := range parley.EventTypes() {
 		body, err := parley.DecodeBody(name, 1, []byte("{}"))
 		if err != nil {
-			panic(err) // every body has fields that may be empty
+			panic(err) // every body has optional fields
 		}
 		bodies[name] = body
 	}
@@ -58,7 +58,7 @@ func files() map[string]string {
 	}
 }
 
-// module declares types under the names they are given.
+// module declares types under the given names.
 func module(types map[string]any) string {
 	w := writer{names: map[reflect.Type]string{}, indent: "  "}
 	for name, value := range types {
@@ -74,15 +74,15 @@ func module(types map[string]any) string {
 
 type writer struct {
 	names  map[reflect.Type]string
-	indent string // of fields
+	indent string // indentation of fields
 	text   strings.Builder
 }
 
-// longest is how many characters a line may have.
+// longest is the maximum number of characters of a line.
 const longest = 120
 
-// fields declares the fields of a struct. The fields of an embedded struct become its
-// own; if it is embedded by a pointer, all of them may be missing.
+// fields declares the fields of a struct and of its embedded structs. All fields of
+// a struct that is embedded by a pointer are optional.
 func (w *writer) fields(t reflect.Type, optional string) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -115,8 +115,8 @@ var (
 	raw    = reflect.TypeFor[json.RawMessage]()
 )
 
-// of returns the TypeScript of a Go type, to be written from a column on. A pointer
-// that is always sent may be null.
+// of returns the TypeScript of a Go type. column is where it is written. If always
+// is true, the field is always sent, so a pointer may be null.
 func (w *writer) of(t reflect.Type, always bool, column int) string {
 	if name, known := w.names[t]; known {
 		return name

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTheConsoleKnowsTheWire: the console is compiled against the types that the
-// server sends.
+// TestTheConsoleKnowsTheWire checks that the console's generated types match the
+// types that the server sends.
 func TestTheConsoleKnowsTheWire(t *testing.T) {
 	for name, want := range files() {
 		got, err := os.ReadFile(filepath.Join("..", "..", "web", "src", "wire", name))
