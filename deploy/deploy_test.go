@@ -1,5 +1,5 @@
-// Package deploy has the files by which Parley is installed on servers; see docs/deploy.md. The chart and the compose
-// files are also checked by the libraries of Helm and Docker Compose, in tools/deploy.
+// Package deploy contains the files for installing Parley on servers; see docs/deploy.md. The chart and the compose
+// files are also checked with the libraries of Helm and Docker Compose, in tools/deploy.
 package deploy
 
 import (
@@ -12,13 +12,13 @@ import (
 	"testing"
 )
 
-// ownVariables are variables of the files themselves, which the server does not read.
+// ownVariables are variables of these files, which the server does not read.
 var ownVariables = map[string]string{
 	"PARLEY_VERSION": "compose: the tag of the image",
 	"PARLEY_DOMAIN":  "compose and Caddy: the name of the server",
 }
 
-// TestSettingsExist finds settings of the server that these files misspell, or that are gone.
+// TestSettingsExist checks that every setting of the server in these files exists.
 func TestSettingsExist(t *testing.T) {
 	raw, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
@@ -65,7 +65,7 @@ func TestSettingsExist(t *testing.T) {
 	}
 }
 
-// TestTheBuildContextHasEveryPackage finds folders with code that .dockerignore leaves out.
+// TestTheBuildContextHasEveryPackage checks that .dockerignore excludes no folder with code of the server.
 func TestTheBuildContextHasEveryPackage(t *testing.T) {
 	raw, err := os.ReadFile("../.dockerignore")
 	if err != nil {
@@ -84,7 +84,8 @@ func TestTheBuildContextHasEveryPackage(t *testing.T) {
 	}
 }
 
-// TestTheUnit has systemd look at it. The exposure goes from 0, no rights at all, to 10.
+// TestTheUnit checks the unit with systemd-analyze. The threshold for its exposure is 3.5, on a scale from 0 (no rights
+// at all) to 10.
 func TestTheUnit(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
@@ -95,14 +96,15 @@ func TestTheUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "parley.service")
-	unit := strings.ReplaceAll(string(raw), "/usr/local/bin/parley", "/bin/true") // which is installed here
+	unit := strings.ReplaceAll(string(raw), "/usr/local/bin/parley", "/bin/true") // a program that is installed here
 	unit = strings.ReplaceAll(unit, "Documentation=man:parley(1)\n", "")
 	if err := os.WriteFile(file, []byte(unit), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"verify", "--man=no", file},
 		{"security", "--offline=true", "--threshold=35", "--no-pager", file}} {
-		// A group of system calls that an older systemd does not know would be left out: the sandbox needs Landlock.
+		// An older systemd ignores groups of system calls that it does not know. That would break the sandbox, which
+		// needs Landlock.
 		if out, err := exec.Command(analyze, args...).CombinedOutput(); err != nil ||
 			strings.Contains(string(out), "ignoring") {
 			t.Errorf("systemd-analyze %s: %v\n%s", args[0], err, out)
