@@ -1,5 +1,5 @@
 // Package deploy checks the chart and the compose files with the libraries of Helm and of Docker Compose. It is in a
-// module of its own, so that the server does not depend on them.
+// separate module, so that the server does not depend on them.
 package deploy
 
 import (
@@ -49,7 +49,7 @@ func TestTheChartPassesHelmsLint(t *testing.T) {
 	}
 }
 
-// render is what helm template prints, by kind and name.
+// render returns the output of helm template, by kind and name.
 func render(t *testing.T, v values) (map[string]values, error) {
 	t.Helper()
 	c, err := loader.Load(chart)
@@ -83,7 +83,7 @@ func render(t *testing.T, v values) (map[string]values, error) {
 	return found, nil
 }
 
-// at follows names of fields and numbers of list entries.
+// at returns the value at a path of field names and list indices.
 func at(v any, path ...any) any {
 	for _, p := range path {
 		switch x := v.(type) {
@@ -158,7 +158,7 @@ func checkPod(t *testing.T, pod any) {
 	}
 }
 
-// checkVariables looks each variable up in the table of settings.
+// checkVariables checks that every variable is in the table of settings.
 func checkVariables(t *testing.T, found map[string]values) {
 	t.Helper()
 	table, err := os.ReadFile("../../docs/configuration.md")
@@ -195,7 +195,7 @@ func TestTheChartRefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
-// TestComposeFiles loads them as docker compose config does, which checks them against the schema.
+// TestComposeFiles loads the compose files like docker compose config, which checks them against the schema.
 func TestComposeFiles(t *testing.T) {
 	env := []string{"PARLEY_JWT_SECRET=" + secret}
 	cluster := append(env, "PARLEY_SERVER_KEY="+secret, "PARLEY_DOMAIN=parley.example.com", "POSTGRES_PASSWORD=p",

@@ -1,6 +1,7 @@
-// Command promql parses PromQL expressions with the parser of Prometheus, so that
-// a test can compare the metrics and labels in them with those that the server
-// has. It reads a JSON list of expressions and writes a list of what they use.
+// Command promql parses PromQL expressions with the parser of Prometheus, so that a
+// test can compare the metrics and labels in them with those of the server. It
+// reads a JSON list of expressions, and writes a list of the metrics and labels in
+// each of them.
 package main
 
 import (
