@@ -1,9 +1,9 @@
-// A complete agent for Parley in a page: docs/remote-agents.md says how to use it.
+// Command frame-agent is a complete remote agent for Parley on one page; docs/remote-agents.md explains it:
 //
 //	go run ./examples/frame-agent tcp://127.0.0.1:9100
 //
-// It says back what it is told, word by word. "use TOOL" has it use a tool, if it
-// may, and "send TEXT" has it ask a person first.
+// The agent repeats each message, word by word. "use TOOL" makes it use a tool, if
+// that is allowed. "send TEXT" makes it request an approval first.
 package main
 
 import (
@@ -29,15 +29,15 @@ type frame struct {
 
 type object map[string]any
 
-// A link is a connection that Parley has made. It is the only one, and the
-// messages of all people come over it.
+// A link is the connection from a Parley server. There is only one, for the
+// messages of all users.
 type link struct {
 	net.Conn
 	mu       sync.Mutex
-	allowed  []string                      // tools; none: all
-	canaries []string                      // words that must not be said
+	allowed  []string                      // allowed tools; none: all tools
+	canaries []string                      // words that the agent must not output
 	running  map[string]context.CancelFunc // by the id of the message
-	decided  map[string]chan frame         // what a person said about it
+	decided  map[string]chan frame         // decisions of people, by the id of the message
 }
 
 func main() {
@@ -95,7 +95,7 @@ func (l *link) serve() {
 		}
 		switch f.Type {
 		case "ping":
-			_ = l.send("pong", f.ID, object{}) // if it fails, reading does too
+			_ = l.send("pong", f.ID, object{}) // an error also ends serve, which cannot read then
 		case "config_update":
 			var config struct {
 				Tools    []string `json:"tool_allowlist"`
@@ -118,7 +118,7 @@ func (l *link) serve() {
 			l.mu.Lock()
 			select {
 			case l.decided[f.ID] <- f:
-			default: // nothing was asked, or it was decided already
+			default: // there is no approval, or it is decided already
 			}
 			l.mu.Unlock()
 		}
@@ -135,7 +135,7 @@ func (l *link) end(id string) {
 	delete(l.decided, id)
 }
 
-// answer says something to a message, and at last a chunk that is done.
+// answer answers a message in chunks, the last of which is marked as done.
 func (l *link) answer(ctx context.Context, f frame) {
 	defer l.end(f.ID)
 	var message struct {
@@ -188,10 +188,10 @@ func (l *link) answer(ctx context.Context, f frame) {
 	}
 	for _, word := range strings.SplitAfter(text, " ") {
 		select {
-		case <-time.After(20 * time.Millisecond): // a model takes its time
+		case <-time.After(20 * time.Millisecond): // simulates the pace of a model
 			_ = l.send("chunk", f.ID, object{"content": word, "done": false})
 		case <-ctx.Done():
-			return // nobody wants the rest
+			return // the message was cancelled
 		}
 	}
 	_ = l.send("chunk", f.ID, object{"content": "", "done": true})

@@ -1,4 +1,4 @@
-// Command go-client asks an agent a question and prints the answer while it arrives:
+// Command go-client asks an agent a question and prints each text of the answer when it is complete:
 //
 //	go run ./examples/go-client http://127.0.0.1:8080 "Say hello."
 package main
@@ -23,7 +23,8 @@ func main() {
 	}
 }
 
-// ask survives lost connections and a restart of the server.
+// ask sends a question to a new session and prints the answer. It survives lost
+// connections and a restart of the server.
 func ask(ctx context.Context, server, question string) error {
 	c, err := client.New(server, client.Options{Token: os.Getenv("PARLEY_TOKEN"), Patient: true})
 	if err != nil {
@@ -46,7 +47,7 @@ func ask(ctx context.Context, server, question string) error {
 			if b.Kind == parley.Text {
 				fmt.Println(b.Text)
 			}
-		case parley.ApprovalRequested: // this program has nobody to ask
+		case parley.ApprovalRequested: // no person can approve calls here
 			deny := client.Approval{Decision: parley.Deny, Note: "Nobody watches.", Digest: b.Digest}
 			if _, err := c.Decide(ctx, parley.Ref(s.ID, u.Event.Seq), deny); err != nil {
 				return err
