@@ -386,7 +386,7 @@ func (m *maker) open() {
 	unknown := m.session("unknown", "helper", "run sleep 60", "ApprovalRequested")
 	unknown.approve(1)
 	unknown.until("ToolCallStarted", 1)
-	if len(m.store) == 2 { // checkpoint, because a large write-ahead log compresses badly
+	if len(m.store) == 2 { // leave few commits in the log, which compresses badly
 		execute(m.t, m.store, `PRAGMA wal_checkpoint(TRUNCATE)`)
 	}
 	m.session("interrupted", "helper", "count slowly to 12", "OutputAppended").until("OutputAppended", 3)
