@@ -32,7 +32,7 @@ type Model struct {
 	last    int
 }
 
-// An answer is how the model answers one message.
+// An answer describes how the model answers one message.
 type answer struct {
 	tag    int
 	tokens int

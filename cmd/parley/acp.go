@@ -172,7 +172,7 @@ func asRPC(err *acp.Error) *jsonrpc.Error {
 	}
 	e := jsonrpc.Errorf(err.Code, "%s", err.Message)
 	if err.Data != nil {
-		e.Data, _ = json.Marshal(err.Data) // a string: cannot fail
+		e.Data, _ = json.Marshal(err.Data) // a string cannot fail
 	}
 	return e
 }

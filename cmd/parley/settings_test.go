@@ -339,8 +339,8 @@ func TestTheExampleStatesTheDefaults(t *testing.T) {
 // TestDocsNameVariablesThatExist checks that every PARLEY_ variable in a page belongs to a setting, or is in the list
 // below.
 func TestDocsNameVariablesThatExist(t *testing.T) {
-	known := map[string]bool{"PARLEY_SERVER": true, "PARLEY_TOKEN": true, // of parley chat
-		"PARLEY_RACE_TIME": true} // of tests
+	known := map[string]bool{"PARLEY_SERVER": true, "PARLEY_TOKEN": true, // used by parley chat
+		"PARLEY_RACE_TIME": true} // used by tests
 	for _, f := range serveNode(commandTree(t, &commands{}, noEnv)).Flags {
 		for name := range strings.SplitSeq(f.Tag.Get("var"), ",") {
 			known[name] = true
