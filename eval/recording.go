@@ -19,7 +19,7 @@ import (
 type Recording struct {
 	Session   parley.SessionID `json:"session"`
 	Agent     string           `json:"agent,omitempty"`  // agent of the session; empty: the default agent
-	Forked    parley.Seq       `json:"forked,omitempty"` // seq of a fork's event with the earlier conversation; zero: none
+	Forked    parley.Seq       `json:"forked,omitempty"` // seq of a fork's event with earlier messages; zero: none
 	Images    int              `json:"images,omitempty"` // number of images in inputs, which are not recorded
 	Exchanges []Exchange       `json:"exchanges"`
 }
