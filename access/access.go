@@ -1,9 +1,10 @@
-// Package access says who somebody is and what they may do. Whatever no rule
-// permits is denied.
+// Package access authenticates requests, limits their rate, and decides what a
+// principal may do. Whatever no rule permits is denied.
 //
-// A request passes it in this order. Authenticator: may this page ask at all,
-// and who does? Gate: do they come too often? Rules, behind the door: may they
-// do this? Revocations end what was begun as somebody who is that no longer.
+// A request passes through it in this order. The Authenticator checks the page
+// that sends the request and identifies the principal. The Gate limits how
+// often a visitor may come. Rules, behind the door, check the permission.
+// Revocations end connections and runs whose identity is no longer valid.
 package access
 
 import (
@@ -13,15 +14,17 @@ import (
 	"parley/port"
 )
 
-// Local is who everybody is in local mode, where only this machine can connect.
+// Local is the principal of every client in local mode, where only this machine
+// can connect.
 func Local(tenant parley.TenantID) port.Principal {
 	return port.Principal{ID: "local", Tenant: tenant, Roles: []parley.UserRole{parley.RoleLocal}}
 }
 
 type role struct {
 	actions []parley.Action
-	// everybody's: the role acts on all sessions of its tenant, and no agent's
-	// allow keeps it out. Others act on sessions of their own.
+	// everybody: the role acts on all sessions of its tenant, and no agent's
+	// allow list excludes it. Other roles act only on the principal's own
+	// sessions.
 	everybody bool
 }
 
@@ -47,10 +50,9 @@ func (r role) permits(action parley.Action) bool {
 // Rules is a port.Authorizer.
 type Rules struct{}
 
-// Permit denies across tenants as if nothing were there. Within a tenant it asks
-// for a role that permits the action, and without one forbids it whatever it is
-// about: so the answer does not tell what exists. Who has such a role does not
-// find sessions of others, unless the role is for everybody's.
+// Permit answers "not found" for another tenant, as if nothing existed there. Within a tenant, it requires a role that
+// permits the action. Without such a role it answers "forbidden" for every resource, so the answer does not tell what
+// exists. With such a role, the sessions of other users are "not found", unless the role covers everybody's sessions.
 func (Rules) Permit(who port.Principal, action parley.Action, on port.Resource) error {
 	if who.ID == "" || who.Tenant == "" || who.Tenant != on.Tenant {
 		return parley.Errorf(parley.CodeNotFound, "There is no such session.")
@@ -87,12 +89,14 @@ func (Rules) Permit(who port.Principal, action parley.Action, on port.Resource) 
 	return parley.Errorf(parley.CodeForbidden, "You may not do this.")
 }
 
-// Administers reports whether a principal has a role above all others.
+// Administers reports whether a principal has a role that covers everybody's
+// sessions (local or org_admin).
 func Administers(who port.Principal) bool {
 	return slices.ContainsFunc(who.Roles, func(name parley.UserRole) bool { return roles[name].everybody })
 }
 
-// Permissions are the actions that somebody's roles permit, on something.
+// Permissions lists the actions that the roles of a principal permit on at
+// least some resource.
 func Permissions(who port.Principal) []parley.Action {
 	list := []parley.Action{}
 	for _, action := range everything {
@@ -103,12 +107,12 @@ func Permissions(who port.Principal) []parley.Action {
 	return list
 }
 
-// admits reports whether an agent's allow names a principal or one of their roles.
+// admits reports whether an agent's allow list names the principal or one of its roles.
 func admits(allow *parley.AgentAllow, who port.Principal) bool {
 	return allow == nil || slices.Contains(allow.Users, who.ID) || overlap(allow.Roles, who.Roles)
 }
 
-// overlap reports whether a role that exists is in both lists.
+// overlap reports whether a known role is in both lists.
 func overlap(a, b []parley.UserRole) bool {
 	return slices.ContainsFunc(a, func(name parley.UserRole) bool {
 		_, known := roles[name]
@@ -116,7 +120,7 @@ func overlap(a, b []parley.UserRole) bool {
 	})
 }
 
-// subject is a principal as a key of maps.
+// subject identifies a principal as a map key.
 type subject struct {
 	tenant parley.TenantID
 	id     parley.PrincipalID

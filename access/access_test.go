@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var start = time.Date(2031, 5, 6, 7, 8, 9, 0, time.UTC)
 
-// A clock that tests move.
+// clock is a clock that tests advance.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -52,8 +52,8 @@ func must[T any](v T, err error) T {
 var allRoles = []parley.UserRole{parley.RoleLocal, parley.RoleOrgAdmin, parley.RoleDeptHead, parley.RoleStandardUser,
 	parley.RoleReadOnly}
 
-// Every role, action and resource there is, against the table as it was
-// promised: a cell that nobody thought of cannot be open.
+// TestEveryCell compares every role, action and resource with the documented
+// table, so that no combination is open by mistake.
 func TestEveryCell(t *testing.T) {
 	promised := map[parley.UserRole]string{
 		parley.RoleLocal:        "agents:read agents:message agents:write tenant:write audit:read users:read users:write departments:read",
@@ -71,8 +71,8 @@ func TestEveryCell(t *testing.T) {
 			has := slices.Contains(strings.Fields(promised[name]), string(action))
 			for _, c := range []struct {
 				on   port.Resource
-				want parley.Code // of who has the permission
-				wide parley.Code // of who has it for everybody's
+				want parley.Code // with the permission
+				wide parley.Code // with the permission for everybody's sessions
 			}{
 				{on: port.Resource{Kind: port.OwnSessions}},
 				{on: port.Resource{Kind: port.OneSession, Owner: "ann"}},
@@ -93,7 +93,7 @@ func TestEveryCell(t *testing.T) {
 				}
 				c.on.Tenant = "acme"
 				expect(t, fmt.Sprintf("%s does %q to %+v", name, action, c.on), Rules{}.Permit(who, action, c.on), want)
-				c.on.Tenant = "rival" // a wildcard is one of its tenant
+				c.on.Tenant = "rival" // even a role for everybody's sessions ends at the tenant
 				expect(t, fmt.Sprintf("%s does %q to %+v", name, action, c.on), Rules{}.Permit(who, action, c.on),
 					parley.CodeNotFound)
 				cells += 2
@@ -123,9 +123,10 @@ func TestNobodyMayDoNothing(t *testing.T) {
 	}
 }
 
-// What somebody without the permission is told is the same for a session that
-// is theirs, another's, or not there; with it, another's and an absent one are
-// the same to the letter.
+// TestExistenceIsNotToBeKnown: without the permission, the answer is the same
+// for a session that is the caller's, another user's or absent. With the
+// permission, the answers for another user's session and an absent one are
+// identical.
 func TestExistenceIsNotToBeKnown(t *testing.T) {
 	absent := port.Resource{Kind: port.OwnSessions, Tenant: "acme", Session: "s"}
 	others := port.Resource{Kind: port.OneSession, Tenant: "acme", Session: "s", Owner: "bob"}
@@ -165,7 +166,7 @@ func TestAllowNarrows(t *testing.T) {
 		{[]parley.UserRole{parley.RoleStandardUser}, []parley.UserRole{parley.RoleDeptHead}, parley.CodeForbidden},
 		{[]parley.UserRole{parley.RoleDeptHead}, []parley.UserRole{parley.RoleOrgAdmin}, ""},
 		{[]parley.UserRole{parley.RoleDeptHead}, []parley.UserRole{parley.RoleLocal}, ""},
-		// To be named is not to be permitted.
+		// A role in the allow list still needs the permission.
 		{[]parley.UserRole{parley.RoleReadOnly}, []parley.UserRole{parley.RoleReadOnly}, parley.CodeForbidden},
 		{[]parley.UserRole{"king"}, []parley.UserRole{"king", parley.RoleStandardUser}, parley.CodeForbidden},
 		{[]parley.UserRole{}, []parley.UserRole{parley.RoleStandardUser}, parley.CodeForbidden},
@@ -192,7 +193,7 @@ func TestAllowNamesUsers(t *testing.T) {
 		{parley.AgentAllow{Users: []parley.PrincipalID{"bob"}}, "ann", parley.RoleOrgAdmin, ""},
 		{parley.AgentAllow{Users: []parley.PrincipalID{"Ann", "ann "}}, "ann", parley.RoleStandardUser,
 			parley.CodeForbidden},
-		// A user who is named still needs a role that permits talking.
+		// A user in the allow list still needs a role that permits messages.
 		{parley.AgentAllow{Users: []parley.PrincipalID{"ann"}}, "ann", parley.RoleReadOnly, parley.CodeForbidden},
 		{parley.AgentAllow{Users: []parley.PrincipalID{"ann"}}, "ann", "king", parley.CodeForbidden},
 		// One of the two lists is enough.
@@ -202,7 +203,7 @@ func TestAllowNamesUsers(t *testing.T) {
 			parley.RoleDeptHead, ""},
 		{parley.AgentAllow{Roles: []parley.UserRole{parley.RoleDeptHead}, Users: []parley.PrincipalID{"ann"}}, "bob",
 			parley.RoleStandardUser, parley.CodeForbidden},
-		// Names of roles and ids of users are not mixed up.
+		// Role names and user ids are not mixed up.
 		{parley.AgentAllow{Users: []parley.PrincipalID{"standard_user"}}, "ann", parley.RoleStandardUser,
 			parley.CodeForbidden},
 		{parley.AgentAllow{Roles: []parley.UserRole{"ann"}}, "ann", parley.RoleStandardUser, parley.CodeForbidden},

@@ -9,32 +9,32 @@ import (
 	"parley"
 )
 
-// An Authenticator says who sends a request. The zero value lets nobody in. It
-// may be used concurrently.
+// An Authenticator identifies the principal that sends a request. The zero
+// value refuses every request. It is safe for concurrent use.
 type Authenticator struct {
-	local   *Identity // of local mode
-	origins []string  // in local mode, of pages that may use the server beside its own
+	local   *Identity // set in local mode only
+	origins []string  // local mode: origins whose pages may use the server, besides its own
 	jwt     *JWTConfig
 }
 
-// JWTConfig is what an Authenticator of jwt mode needs.
+// JWTConfig configures an Authenticator in jwt mode.
 type JWTConfig struct {
 	Verifier    *Verifier
 	Tickets     *Tickets
 	Revocations *Revocations
-	Origins     []string  // of pages that may use the server; none: its own
-	QueryToken  bool      // ?access_token= counts
-	Sessions    *Verifier // of the tokens in cookies, which count where nothing else is sent; nil: they do not
+	Origins     []string  // origins whose pages may use the server; none: only its own
+	QueryToken  bool      // accept tokens in ?access_token=
+	Sessions    *Verifier // verifies the tokens in cookies, used if no other credential is sent; nil: no cookies
 }
 
-// NewLocal makes the one of local mode: everybody who can connect is the same
-// principal. It must be served on loopback only. Pages of the named origins may
-// use the server, beside its own.
+// NewLocal returns an Authenticator for local mode: every client that can
+// connect is the same principal. It must be served on loopback only. Pages of
+// the given origins may use the server, besides its own pages.
 func NewLocal(tenant parley.TenantID, origins ...string) *Authenticator {
 	return &Authenticator{local: &Identity{Principal: Local(tenant)}, origins: origins}
 }
 
-// NewJWT makes the one of jwt mode.
+// NewJWT returns an Authenticator for jwt mode.
 func NewJWT(c JWTConfig) (*Authenticator, error) {
 	if c.Verifier == nil || c.Tickets == nil || c.Revocations == nil {
 		return nil, errors.New("jwt mode needs a verifier, tickets and revocations")
@@ -42,8 +42,9 @@ func NewJWT(c JWTConfig) (*Authenticator, error) {
 	return &Authenticator{jwt: &c}, nil
 }
 
-// Check says whether a request may be answered at all, whoever sends it. It is
-// for every route, also those that need no credential.
+// Check reports whether a request may be answered at all, regardless of the
+// sender: it checks the Origin and, in local mode, the Host. Every route calls
+// it, also routes that need no credential.
 func (a *Authenticator) Check(r *http.Request) error {
 	switch {
 	case a.local != nil:
@@ -54,13 +55,13 @@ func (a *Authenticator) Check(r *http.Request) error {
 	return deny(NoCredential, "no authentication mode is configured")
 }
 
-// Authenticate says who sends a request that is about no agent in particular.
+// Authenticate identifies the sender of a request that is not about one agent.
 func (a *Authenticator) Authenticate(r *http.Request) (Identity, error) {
 	return a.AuthenticateFor(r, "")
 }
 
-// AuthenticateFor says who sends a request about an agent. A ticket for another
-// agent is not good for it.
+// AuthenticateFor identifies the sender of a request about an agent. It refuses
+// a ticket for another agent.
 func (a *Authenticator) AuthenticateFor(r *http.Request, agent string) (Identity, error) {
 	if err := a.Check(r); err != nil {
 		return Identity{}, err
@@ -71,7 +72,7 @@ func (a *Authenticator) AuthenticateFor(r *http.Request, agent string) (Identity
 	return a.jwt.unrevoked(a.jwt.identify(r, agent))
 }
 
-// unrevoked is an identity, unless it was revoked.
+// unrevoked returns the identity unless it was revoked.
 func (c *JWTConfig) unrevoked(id Identity, err error) (Identity, error) {
 	if err == nil {
 		err = c.Revocations.Check(id)
@@ -106,7 +107,7 @@ func (c *JWTConfig) identify(r *http.Request, agent string) (Identity, error) {
 	return Identity{}, deny(NoCredential, "")
 }
 
-// Token says whose token a text is.
+// Token returns the identity that a token proves.
 func (a *Authenticator) Token(ctx context.Context, text string) (Identity, error) {
 	if a.jwt == nil {
 		return Identity{}, deny(NoCredential, "there are no tokens in local mode")
@@ -114,8 +115,8 @@ func (a *Authenticator) Token(ctx context.Context, text string) (Identity, error
 	return a.jwt.unrevoked(a.jwt.Verifier.Verify(ctx, text))
 }
 
-// credential reports whether a request has one, good or bad. In local mode none
-// is needed.
+// credential reports whether a request has a credential, valid or not. Local
+// mode needs none.
 func (a *Authenticator) credential(r *http.Request) bool {
 	query := r.URL.Query()
 	return a.local != nil || len(r.Header["Authorization"]) > 0 || query.Has("access_token") || query.Has("ticket") ||

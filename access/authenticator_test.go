@@ -19,8 +19,8 @@ import (
 	"parley/port"
 )
 
-// site is a server that asks an Authenticator about everything, and logs what a
-// server logs.
+// site is a server that authenticates every request with an Authenticator, and
+// logs requests as the real server does.
 type site struct {
 	*httptest.Server
 	t       *testing.T
@@ -75,7 +75,7 @@ func (s *site) serve(a *Authenticator) {
 			http.Error(w, parley.MessageOf(err), http.StatusInternalServerError)
 			return
 		}
-		// A30: who may read may not talk.
+		// A30: the permission to read is not the permission to send messages.
 		if err := (Rules{}).Permit(id.Principal, parley.ActMessage,
 			port.Resource{Kind: port.OneAgent, Tenant: id.Tenant}); err != nil {
 			http.Error(w, `{"error":"insufficient permissions"}`, http.StatusForbidden)
@@ -87,8 +87,8 @@ func (s *site) serve(a *Authenticator) {
 	s.t.Cleanup(s.Close)
 }
 
-// ask sends a request; "Host" and "method" are not headers, and a header may be
-// there twice when its values are parted by a line.
+// ask sends a request. In header, "Host" and "POST" (the body) are not headers.
+// A value with a line break sends the header once per line.
 func (s *site) ask(path string, header map[string]string) (int, string, http.Header) {
 	s.t.Helper()
 	method, body := http.MethodGet, io.Reader(nil)
@@ -126,7 +126,7 @@ func token(t *testing.T, name string, value any) string {
 
 const ws = "/api/v1/agents/coder/ws"
 
-// The bodies are those of the debug console's document.
+// The expected bodies are those of the debug console's document.
 func TestCredentials(t *testing.T) {
 	s := newSite(t)
 	ok := token(t, "", nil)
@@ -195,7 +195,7 @@ func TestCredentials(t *testing.T) {
 		}
 	}
 
-	// A21: whatever came, nothing of it is in the log.
+	// A21: no part of any credential is in the log.
 	for _, s := range []*site{s, off} {
 		log := s.log.String()
 		if !strings.Contains(log, "path=/api/v1/agents/") {
@@ -258,7 +258,7 @@ func TestRevokedAtTheDoor(t *testing.T) {
 	}
 }
 
-// A22: pages of other sites.
+// A22: TestOrigins checks pages of other sites.
 func TestOrigins(t *testing.T) {
 	s := newSite(t)
 	own := newSite(t, func(c *JWTConfig) { c.Origins = nil })
@@ -281,7 +281,7 @@ func TestOrigins(t *testing.T) {
 		{s, "https://evil.example/https://app.example.com", 403}, {s, "https://app.example.com https://evil.example",
 			403}, {s, "app.example.com", 403},
 		{s, "https://app.example.com\nhttps://app.example.com", 403}, {s, " ", 200}, // the server sees an empty one
-		{s, own.URL, 403}, {s, s.URL, 403}, // a list is a list
+		{s, own.URL, 403}, {s, s.URL, 403}, // with a list, its own origin does not count
 		{own, own.URL, 200}, {own, strings.Replace(own.URL, "http:", "https:", 1), 200}, {own, s.URL, 403},
 		{own, "http://localhost", 403}, {own, "null", 403},
 		{own, own.URL + "/", 403}, {own, strings.Replace(own.URL, "//", "//u@", 1), 403},
@@ -299,7 +299,7 @@ func TestOrigins(t *testing.T) {
 	if status, _, _ := s.ask(ws, map[string]string{"Cookie": "session=" + token(t, "", nil)}); status != 401 {
 		t.Errorf("no origin, and a cookie: %d", status)
 	}
-	// A24: what a stranger says about the way it came changes nothing.
+	// A24: headers of an untrusted client about its route change nothing.
 	if status, _, _ := own.ask(ws, map[string]string{"Origin": "https://evil.example",
 		"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "Authorization": bearer}); status != 403 {
 		t.Errorf("X-Forwarded-Host is believed: %d", status)

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Client is the address a request comes from. What a header says about it is
-// believed as far as it was written by proxies of ours: going back from the
-// peer, the first address that is not one of theirs. Anybody can write the rest.
+// Client returns the address that a request comes from. It believes X-Forwarded-For only as far as trusted proxies
+// wrote it: going back from the peer, it returns the first address that is not a trusted proxy. Any client can write
+// the rest.
 func Client(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	at := parseAddr(r.RemoteAddr)
 	if !trusted(at, proxies) {
@@ -19,7 +19,7 @@ func Client(r *http.Request, proxies []netip.Prefix) netip.Addr {
 	for i := len(hops) - 1; i >= 0; i-- {
 		next := parseAddr(strings.TrimSpace(hops[i]))
 		if !next.IsValid() {
-			break // the proxy at hand has said nothing one could use
+			break // this proxy added no usable address
 		}
 		if at = next; !trusted(at, proxies) {
 			break
@@ -37,7 +37,7 @@ func trusted(a netip.Addr, proxies []netip.Prefix) bool {
 	return false
 }
 
-// parseAddr reads an address with or without a port; invalid if it is neither.
+// parseAddr parses an address with or without a port. It returns the zero Addr if s is neither.
 func parseAddr(s string) netip.Addr {
 	a, err := netip.ParseAddr(s)
 	if err != nil {
@@ -50,18 +50,18 @@ func parseAddr(s string) netip.Addr {
 	return a.Unmap().WithZone("")
 }
 
-// blockOf is what one visitor can be expected to have: an address of IPv4, or a
-// /64 of IPv6. All whose address is not known are one.
+// blockOf returns the block of addresses that counts as one visitor: one IPv4
+// address, or an IPv6 /64. All unknown addresses count as one.
 func blockOf(a netip.Addr) netip.Prefix {
 	bits := 64
 	if a.Is4() {
 		bits = 32
 	}
-	block, _ := a.Prefix(bits) // an invalid address has the zero block
+	block, _ := a.Prefix(bits) // an invalid address has the zero Prefix
 	return block
 }
 
-// loopbackHost reports whether a Host names this machine, with or without a port.
+// loopbackHost reports whether a Host header names this machine, with or without a port.
 func loopbackHost(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {

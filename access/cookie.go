@@ -13,13 +13,13 @@ import (
 	"parley/port"
 )
 
-// Cookie holds the token of who signed in with a browser. Scripts cannot read it,
-// and browsers send it with whatever is asked of this server, so where it comes
-// from has to be looked at: see ownPage.
+// Cookie is the name of the cookie with the token of a user who signed in with a browser. Scripts cannot read it.
+// Browsers send it with every request to this server, so the origin of the request must be checked: see ownPage.
 const Cookie = "parley_session"
 
-// byCookie says whose cookie comes with a request. It is no credential for a
-// socket: an upgrade is a GET that can do everything, and pages get tickets.
+// byCookie identifies the owner of the cookie in a request. A cookie cannot
+// open a WebSocket: an upgrade is a GET that permits everything, and pages use
+// tickets instead.
 func (c *JWTConfig) byCookie(r *http.Request) (Identity, error) {
 	cookies := r.CookiesNamed(Cookie)
 	switch {
@@ -33,11 +33,9 @@ func (c *JWTConfig) byCookie(r *http.Request) (Identity, error) {
 	return c.Sessions.Verify(r.Context(), cookies[0].Value)
 }
 
-// ownPage reports whether a request that a browser sends by itself was made by a
-// page of this server. Pages cannot write these two headers. A request that
-// changes something must prove it; one that only looks may also come from the
-// address bar, or from a browser that does not tell, since no other page can read
-// the answer.
+// ownPage reports whether a request with a cookie was made by a page of this server. Pages cannot set Sec-Fetch-Site or
+// Origin. A request that changes something must prove its origin. A read may also come from the address bar, or from a
+// browser that sends neither header, since no other page can read the answer.
 func ownPage(r *http.Request) bool {
 	looks := r.Method == http.MethodGet || r.Method == http.MethodHead
 	sites := r.Header["Sec-Fetch-Site"]
@@ -54,18 +52,18 @@ func ownPage(r *http.Request) bool {
 	return looks
 }
 
-// CookieConfig says how session cookies are made.
+// CookieConfig configures session cookies.
 type CookieConfig struct {
-	Secret   string // of HS256: what signs the tokens in them
-	Issuer   string // of those
-	Audience string // of those; empty: none
-	Secure   bool   // browsers reach us by https
+	Secret   string // HS256 secret that signs the tokens in the cookies
+	Issuer   string // iss of these tokens
+	Audience string // aud of these tokens; empty: none
+	Secure   bool   // browsers reach the server by https
 	Log      *slog.Logger
 	Now      func() time.Time
 }
 
-// Cookies sign people in and out. A cookie holds a token of its own, with an id, so that signing out ends it and leaves
-// the token that the person has.
+// Cookies signs people in and out. A cookie holds a token of its own, with an id. Signing out revokes that token and
+// leaves the token that the user signed in with valid.
 type Cookies struct {
 	c        CookieConfig
 	entrance *Entrance
@@ -73,13 +71,13 @@ type Cookies struct {
 
 func NewCookies(c CookieConfig, e *Entrance) *Cookies { return &Cookies{c, e} }
 
-// maxCookieLife is how long a sign-in lasts at most, whatever the token says.
+// maxCookieLife is the longest lifetime of a sign-in, even if the token expires later.
 const maxCookieLife = 30 * 24 * time.Hour
 
-// errNotRecorded: a sign-in that is not on record is none.
+// errNotRecorded refuses a sign-in that could not be written to the audit log.
 var errNotRecorded = errors.New("the sign-in could not be written to the audit log")
 
-// Routes lists what is served. None of it needs a credential.
+// Routes returns the routes to serve. None of them needs a credential.
 func (c *Cookies) Routes() map[string]http.Handler {
 	return map[string]http.Handler{
 		"POST /auth/session": http.HandlerFunc(c.signIn),
@@ -87,7 +85,7 @@ func (c *Cookies) Routes() map[string]http.Handler {
 	}
 }
 
-// give puts a cookie into an answer.
+// give sets a session cookie in the response.
 func (c *Cookies) give(w http.ResponseWriter, r *http.Request, who port.Principal, until time.Time,
 	record map[string]any) error {
 	now := c.c.Now()
@@ -116,8 +114,8 @@ func (c *Cookies) set(w http.ResponseWriter, r *http.Request, token string, age 
 	w.Header().Set("Cache-Control", "no-store")
 }
 
-// signIn trades a token for a cookie. The page must be of this server: a page of another server could sign a user in
-// under the name of an attacker.
+// signIn trades a token for a cookie. The request must come from a page of this server: another server's page could
+// sign a user in under the name of an attacker.
 func (c *Cookies) signIn(w http.ResponseWriter, r *http.Request) {
 	from := Client(r, c.entrance.Proxies)
 	id, err := c.shown(w, r)
@@ -141,7 +139,7 @@ func (c *Cookies) signIn(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// shown is whose token is in the body of a request.
+// shown identifies the owner of the token in the body of a request.
 func (c *Cookies) shown(w http.ResponseWriter, r *http.Request) (Identity, error) {
 	if !ownPage(r) {
 		return Identity{}, deny(OriginRefused, "a request to sign in did not come from a page of this server")
@@ -158,7 +156,7 @@ func (c *Cookies) shown(w http.ResponseWriter, r *http.Request) (Identity, error
 	return c.entrance.Auth.Token(r.Context(), body.Token)
 }
 
-// signOut takes the cookie away, and revokes the token in it.
+// signOut deletes the cookie and revokes the token in it.
 func (c *Cookies) signOut(w http.ResponseWriter, r *http.Request) {
 	from := Client(r, c.entrance.Proxies)
 	if !ownPage(r) {
@@ -176,7 +174,7 @@ func (c *Cookies) signOut(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// refuse answers as every route under /api/v1 does.
+// refuse writes an error as every route under /api/v1 does.
 func (c *Cookies) refuse(w http.ResponseWriter, err error) {
 	status := http.StatusServiceUnavailable
 	if denied, ok := errors.AsType[*Denied](err); ok {
@@ -184,6 +182,6 @@ func (c *Cookies) refuse(w http.ResponseWriter, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{ // nobody left to tell
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{ // the client may have gone
 		"code": parley.CodeOf(err), "message": parley.MessageOf(err)}})
 }

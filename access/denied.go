@@ -10,9 +10,8 @@ import (
 	"parley"
 )
 
-// A Reason says why somebody is not let in. It is for programs and for the
-// audit; what is shown to who asks is Text and the message of the error, which
-// tell less.
+// A Reason says why a request was refused. It is for programs and for the audit
+// log. The client sees Text and the message of the error, which tell less.
 type Reason string
 
 const (
@@ -31,9 +30,10 @@ const (
 	SignInFailed   Reason = "sign-in failed"
 )
 
-// reasons has the status before an upgrade, the code, and what is shown. How a
-// token is wrong is not shown, but for two things a client acts upon: that it
-// has expired, and that it is of another type.
+// reasons has the status before an upgrade, the code, and the message for the
+// client. The message does not say what is wrong with a token, except for two
+// things that a client acts on: the token has expired, or it is of another
+// type.
 var reasons = map[Reason]struct {
 	status  int
 	code    parley.Code
@@ -57,16 +57,16 @@ var reasons = map[Reason]struct {
 	TooMany:      {http.StatusServiceUnavailable, parley.CodeOverloaded, "Too many connections; try again later."},
 }
 
-// Denied is a refusal by this package. Its chain has a *parley.Error, so that
-// whoever knows nothing of this type shows the right thing too.
+// Denied is a refusal by this package. Its chain has a *parley.Error, so code
+// that does not know this type shows the right message too.
 type Denied struct {
 	Reason Reason
-	Retry  time.Duration // when to come back; zero: nothing changes by waiting
+	Retry  time.Duration // how long to wait before trying again; zero: waiting does not help
 	err    *parley.Error
 }
 
-// deny makes a refusal. why is for the operator, and never has any part of a
-// credential in it.
+// deny returns a refusal. why is for the operator and never contains any part
+// of a credential.
 func deny(reason Reason, why string) *Denied {
 	r := reasons[reason]
 	e := &parley.Error{Code: r.code, Message: r.message}
@@ -79,8 +79,9 @@ func deny(reason Reason, why string) *Denied {
 func (d *Denied) Error() string { return d.err.Error() }
 func (d *Denied) Unwrap() error { return d.err }
 
-// Text is the reason in the words of the debug console's document, which knows
-// four for credentials; any other failure of one is an invalid token.
+// Text is the reason in the words of the debug console's document. It has four
+// reasons for credentials; any other failure of a credential is an invalid
+// token.
 func (d *Denied) Text() string {
 	switch d.Reason {
 	case TokenRevoked, TicketInvalid:
@@ -91,8 +92,9 @@ func (d *Denied) Text() string {
 	return string(d.Reason)
 }
 
-// Status is that of an HTTP answer. It sets the headers that belong to it. The
-// connection is closed: a client that was refused does not keep one.
+// Status returns the status of the HTTP response and sets the headers that
+// belong to it. The server closes the connection: a refused client does not
+// keep one.
 func (d *Denied) Status(h http.Header) int {
 	h.Set("Connection", "close")
 	status := reasons[d.Reason].status

@@ -12,23 +12,23 @@ import (
 	"parley/port"
 )
 
-// An Entrance is what a connection passes, in the right order: who is it, and
-// do they come too often?
+// An Entrance admits connections and requests: it identifies the principal,
+// then checks the rate limits.
 type Entrance struct {
 	Auth        *Authenticator
 	Gate        *Gate
 	Revocations *Revocations
-	Proxies     []netip.Prefix // whose X-Forwarded-For is believed
-	Tickets     *Tickets       // nil: none are given
-	Record      *Recorder      // nil: nothing is put on record
+	Proxies     []netip.Prefix // trusted for X-Forwarded-For
+	Tickets     *Tickets       // nil: tickets are off
+	Record      *Recorder      // nil: nothing is written to the audit log
 
 	callers sync.Map // net.Conn -> *caller
 }
 
-// Enter lets a connection in, or says with a *Denied why not and when to come
-// back. agent is the one it is about, if it is about one. A refusal of a
-// credential counts against the address it came from, and is not told once that
-// is too often.
+// Enter admits a connection. If it refuses, a *Denied says why and when to try
+// again. agent is the agent that the connection is about, or empty. A refused
+// credential counts against the address it came from. Once there are too many,
+// the client gets the rate limit instead of the reason.
 func (e *Entrance) Enter(r *http.Request, agent string) (port.Visit, error) {
 	from := Client(r, e.Proxies)
 	id, err := e.identify(r, from, agent)
@@ -37,7 +37,7 @@ func (e *Entrance) Enter(r *http.Request, agent string) (port.Visit, error) {
 	}
 	admit := e.Gate.Connect
 	if id.Ticket {
-		admit = e.Gate.Stay // it was paid for as a message, when it was given
+		admit = e.Gate.Stay // the ticket was counted as a message when it was issued
 	}
 	leave, err := admit(id.Principal, from)
 	if err != nil {
@@ -54,16 +54,15 @@ func (e *Entrance) Enter(r *http.Request, agent string) (port.Visit, error) {
 	}, nil
 }
 
-// Who lets a request in that is not a connection: it is answered, and that is
-// all.
+// Who admits an ordinary request, which gets one answer, and returns its
+// principal.
 func (e *Entrance) Who(r *http.Request) (port.Principal, error) {
 	who, _, err := e.Begin(r, "")
 	return who, err
 }
 
-// Ask lets a request in that is about one agent and whose answer may take its
-// time: it counts as a message, and ends like a connection when the visitor is no
-// longer who they were.
+// Ask admits a request about one agent whose answer may take long. It counts as a message and, like a connection, ends
+// when the identity expires or is revoked.
 func (e *Entrance) Ask(r *http.Request, agent string) (port.Visit, error) {
 	_, stay, err := e.Begin(r, agent)
 	if err != nil {
@@ -72,9 +71,9 @@ func (e *Entrance) Ask(r *http.Request, agent string) (port.Visit, error) {
 	return stay()
 }
 
-// Begin lets a request in, which may be about one agent. Only its body may say
-// whether the answer takes its time; stay then makes a visit of the request, as
-// Ask does.
+// Begin admits a request, which may be about one agent. Only the body of the
+// request tells whether the answer takes long. If it does, the caller calls
+// stay, which returns a visit as Ask does.
 func (e *Entrance) Begin(r *http.Request, agent string) (who port.Principal, stay func() (port.Visit, error),
 	err error) {
 	from := Client(r, e.Proxies)
@@ -96,14 +95,15 @@ func (e *Entrance) Begin(r *http.Request, agent string) (who port.Principal, sta
 			Watch: func(ctx context.Context) (context.Context, context.CancelFunc) {
 				return e.Revocations.Watch(ctx, id)
 			},
-			Message: func() error { return nil }, // it is one, and was counted
+			Message: func() error { return nil }, // the request is the message, and was counted
 			Leave:   leave,
 		}, nil
 	}, nil
 }
 
-// Ticket gives who sends a request a ticket for a connection to come. What the
-// ticket is for is asked once it is known who wants it.
+// Ticket issues a ticket for a later connection to the sender of a request. It
+// calls wanted, which returns the agent of the ticket, after it has identified
+// the sender.
 func (e *Entrance) Ticket(r *http.Request, wanted func() (agent string, err error)) (ticket string, expires time.Time,
 	err error) {
 	from := Client(r, e.Proxies)
@@ -126,7 +126,8 @@ func (e *Entrance) Ticket(r *http.Request, wanted func() (agent string, err erro
 	if ticket, expires, err = e.Tickets.Issue(r.Context(), id, agent, origin); err != nil || e.Record == nil {
 		return ticket, expires, err
 	}
-	// One that is not on record is not handed out; nobody can guess it.
+	// A ticket that is not in the audit log is not handed out. It stays in the
+	// store, but its value cannot be guessed.
 	if err := e.Record.Did(r.Context(), id.Principal, port.AuditTicket, "agent", agent,
 		map[string]any{"origin": origin}); err != nil {
 		return "", time.Time{}, err
@@ -134,10 +135,9 @@ func (e *Entrance) Ticket(r *http.Request, wanted func() (agent string, err erro
 	return ticket, expires, nil
 }
 
-// Revoke ends the tokens of a user of the same tenant, open connections included,
-// once that is on record. Tokens with a role above those of the person who
-// revokes stay good; which these are, is returned. The server cannot ask what
-// roles a user has: tokens say it, and it is compared when they are used.
+// Revoke ends the tokens of a user of the same tenant, open connections included, once the revocation is in the audit
+// log. Tokens with a role above those of by stay valid; Revoke returns these roles. The server cannot look up the roles
+// of a user: it compares the roles in a token when the token is used.
 func (e *Entrance) Revoke(ctx context.Context, by port.Principal,
 	who parley.PrincipalID) (spared []parley.UserRole, err error) {
 	now := e.Revocations.now()
@@ -150,10 +150,9 @@ func (e *Entrance) Revoke(ctx context.Context, by port.Principal,
 	return spared, e.Revocations.Revoke(ctx, v, didOf(now, by, port.AuditRevoked, "user", string(who), more))
 }
 
-// Admit says whether a request may be answered at all; see Authenticator.Check.
-// Until the request has shown a credential, its connection counts as unknown. If
-// there are too many of those, a request that has a credential goes on, and its
-// route finds out whether it is a good one.
+// Admit reports whether a request may be answered at all; see Authenticator.Check. Until the request has shown a valid
+// credential, its connection counts as unknown. If there are too many unknown connections, Admit still lets a request
+// with a credential pass, and its route verifies the credential.
 func (e *Entrance) Admit(r *http.Request) error {
 	from := Client(r, e.Proxies)
 	err := e.unknown(r, from)
@@ -169,7 +168,8 @@ func (e *Entrance) Admit(r *http.Request) error {
 func (e *Entrance) identify(r *http.Request, from netip.Addr, agent string) (Identity, error) {
 	id, err := e.Auth.AuthenticateFor(r, agent)
 	if err != nil {
-		// Who sends none tries none; a page asks once, to learn that it has to.
+		// A request without a credential is not an attempt: a page sends one to
+		// learn that it needs a credential.
 		denied, ok := errors.AsType[*Denied](err)
 		if none := ok && denied.Reason == NoCredential; !none {
 			if often := e.Gate.Attempt(from); often != nil {
@@ -182,7 +182,7 @@ func (e *Entrance) identify(r *http.Request, from netip.Addr, agent string) (Ide
 	return id, nil
 }
 
-// refuse puts a refusal on record before it is told.
+// refuse writes a refusal to the audit log before the client sees it.
 func (e *Entrance) refuse(ctx context.Context, err error, from netip.Addr) error {
 	if denied, ok := errors.AsType[*Denied](err); ok && e.Record != nil {
 		if err := e.Record.Denied(ctx, denied.Reason, from); err != nil {

@@ -17,7 +17,7 @@ import (
 	"parley/port"
 )
 
-// lobby is a server of sockets behind an Entrance, by the real clock.
+// lobby is a WebSocket server behind an Entrance, with the real clock.
 type lobby struct {
 	*httptest.Server
 	*Entrance
@@ -88,7 +88,7 @@ func (l *lobby) token(who parley.PrincipalID, life time.Duration) string {
 				Roles: []parley.UserRole{parley.RoleStandardUser}}, Issued: now, Expires: now.Add(life)}))
 }
 
-// waits reads until the socket is closed.
+// waits reads until the socket is closed, and returns the close status.
 func waits(t *testing.T, conn *websocket.Conn) (websocket.StatusCode, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -148,7 +148,7 @@ func TestTooOftenAtTheEntrance(t *testing.T) {
 			t.Errorf("message %d: %s, %v", i+1, got, err)
 		}
 	}
-	// Who only guesses is told so three times; their neighbours go on.
+	// A client that guesses tokens gets three answers, then the rate limit. Other clients are not affected.
 	guess := func(from string) int {
 		_, res := l.dial(strings.Repeat("x", 20), http.Header{"X-Forwarded-For": {from}})
 		return res.StatusCode
@@ -166,9 +166,9 @@ func TestTooOftenAtTheEntrance(t *testing.T) {
 	}
 }
 
-// TestTicketsAtTheEntrance: a page opens a socket for each thing it looks at. Each
-// was paid for as a message when its ticket was given, and not a second time. And
-// who has no credential has tried none, so that a page can learn that it needs one.
+// TestTicketsAtTheEntrance: a page opens a socket for each thing it shows. Each ticket counted as a message when it was
+// issued, and its socket does not count again. A request without a credential is not an attempt, so a page can learn
+// that it needs one.
 func TestTicketsAtTheEntrance(t *testing.T) {
 	l := newLobby(t)
 	for i := range 8 { // three connections are allowed

@@ -10,36 +10,33 @@ import (
 	"parley/port"
 )
 
-// maxVisitors is how many are remembered, at most; about 15 MB.
+// maxVisitors is the maximum number of visitors that are remembered; about 15 MB.
 const maxVisitors = 1 << 16
 
-// GateConfig says how often people may come. A zero rate is no limit.
+// GateConfig sets the limits for visitors. A zero rate is no limit.
 type GateConfig struct {
 	Connections   port.Rate
 	Reconnections port.Rate
-	Messages      port.Rate // of one connection
-	Most          int       // connections open at the same time
-	Each          int       // the same, of one visitor; zero: no limit
+	Messages      port.Rate // per connection
+	Most          int       // maximum number of open connections
+	Each          int       // maximum number of open connections per visitor; zero: no limit
 	Now           func() time.Time
 }
 
-// A Gate admits connections. Each visitor, a principal where one is known and
-// else the block of addresses it comes from, has a bucket for connections and
-// one for reconnections. A bucket holds N tries and fills at N per unit of time.
+// A Gate admits connections. A visitor is a principal if one is known, else a block of addresses. Each visitor has a
+// bucket for connections and one for reconnections. A bucket holds N tries and fills at N per unit of time.
 //
-// A reconnection is a connection opened within the unit of time of its rate
-// after an earlier one of the same visitor ended. It counts as a connection as
-// well. So somebody may open more windows beside each other than they may come
-// back in a loop.
+// A reconnection is a connection that a visitor opens within its rate's unit of time after an earlier one ended. It
+// counts as a connection as well. So a visitor may open more windows side by side than it may reconnect in a loop.
 type Gate struct {
 	c GateConfig
 
 	mu      sync.Mutex
 	open    int
 	unknown int // connections without a credential; see Unknown
-	// Visitors of late, and those before: when the first are half of all that
-	// may be remembered, the others are forgotten. Who has many addresses
-	// pushes others out, and gets nothing by it that they did not have.
+	// recent and earlier are two generations of visitors. When recent holds
+	// half of maxVisitors, earlier is forgotten. A visitor with many addresses
+	// can push others out, but gains nothing by it.
 	recent, earlier map[visitorKey]*visitor
 }
 
@@ -51,8 +48,8 @@ type visitorKey struct {
 type visitor struct {
 	connections, reconnections *rate.Limiter
 	messages, looks            *rate.Limiter // outside of connections
-	open                       int           // connections
-	unknown                    int           // connections without a credential
+	open                       int           // number of connections
+	unknown                    int           // number of connections without a credential
 	left                       time.Time     // when a connection last ended
 }
 
@@ -60,9 +57,8 @@ func NewGate(c GateConfig) *Gate {
 	return &Gate{c: c, recent: map[visitorKey]*visitor{}}
 }
 
-// Connect admits a connection of a principal, or of an address if nobody is
-// known, or refuses it with a *Denied that says when to come back. leave must be
-// called when the connection has ended.
+// Connect admits a connection of a principal, or of an address if the principal is unknown. If it refuses, a *Denied
+// says when to try again. The caller must call leave when the connection has ended.
 func (g *Gate) Connect(who port.Principal, from netip.Addr) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -81,8 +77,8 @@ func (g *Gate) Connect(who port.Principal, from netip.Addr) (leave func(), err e
 	return g.take(v, func() { v.left = g.c.Now() }), nil
 }
 
-// Stay admits the answer to a request, which may take its time. It takes up room
-// like a connection, and how often one may come is up to Request.
+// Stay admits a request whose answer may take long. The request takes up room like a connection; Request limits how
+// often requests may come.
 func (g *Gate) Stay(who port.Principal, from netip.Addr) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -93,7 +89,7 @@ func (g *Gate) Stay(who port.Principal, from netip.Addr) (leave func(), err erro
 	return g.take(v, func() {}), nil
 }
 
-// room finds a visitor for whom there is room. It needs g.mu, as does take.
+// room returns the visitor if there is room for one more connection. The caller of room and take must hold g.mu.
 func (g *Gate) room(who port.Principal, from netip.Addr) (*visitor, error) {
 	if g.open >= g.c.Most {
 		d := deny(TooMany, "")
@@ -119,20 +115,19 @@ func (g *Gate) take(v *visitor, left func()) (leave func()) {
 	})
 }
 
-// Attempt is for who was not let in. It counts as a connection of the address,
-// so that credentials cannot be tried without end.
+// Attempt counts a refused credential as a connection of the address, so that
+// nobody can try credentials without end.
 func (g *Gate) Attempt(from netip.Addr) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return spend(g.c.Now(), g.visitor(port.Principal{}, from).connections)
 }
 
-// readsPerMessage is how many requests that only look somebody may make for each
-// message they may send.
+// readsPerMessage is how many reading requests a visitor may send for each message it may send.
 const readsPerMessage = 20
 
-// Request admits a request that is not a connection. One that changes something
-// is a message of the visitor, whichever way it comes.
+// Request admits a request that is not a connection. A request that changes
+// something counts as a message of the visitor. looks tells that it only reads.
 func (g *Gate) Request(who port.Principal, from netip.Addr, looks bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -147,7 +142,7 @@ func (g *Gate) Request(who port.Principal, from netip.Addr, looks bool) error {
 	return spend(g.c.Now(), v.messages)
 }
 
-// Open is how many connections there are.
+// Open returns the number of open connections.
 func (g *Gate) Open() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -173,7 +168,7 @@ func (g *Gate) visitor(who port.Principal, from netip.Addr) *visitor {
 	return v
 }
 
-// bucket is full at first; nil if there is no limit.
+// bucket returns a full bucket, or nil if there is no limit.
 func bucket(r port.Rate) *rate.Limiter {
 	if r.N == 0 {
 		return nil
@@ -181,7 +176,7 @@ func bucket(r port.Rate) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(float64(r.N)/r.Per.Seconds()), r.N)
 }
 
-// spend takes one from each bucket, or from none of them.
+// spend takes one token from each bucket, or none at all if one of them is empty.
 func spend(now time.Time, buckets ...*rate.Limiter) error {
 	var wait time.Duration
 	var taken []*rate.Reservation
@@ -204,7 +199,7 @@ func spend(now time.Time, buckets ...*rate.Limiter) error {
 	return d
 }
 
-// A Meter counts the messages of one connection. It is for one goroutine.
+// A Meter counts the messages of one connection. It is not safe for concurrent use.
 type Meter struct {
 	bucket *rate.Limiter
 	now    func() time.Time
@@ -212,5 +207,5 @@ type Meter struct {
 
 func (g *Gate) Meter() *Meter { return &Meter{bucket(g.c.Messages), g.c.Now} }
 
-// Message says whether another message may be sent now; a *Denied says when.
+// Message admits another message; if it refuses, a *Denied says when to try again.
 func (m *Meter) Message() error { return spend(m.now(), m.bucket) }

@@ -106,8 +106,8 @@ func TestFiveReconnectionsInAMinute(t *testing.T) {
 	if wait := retryOf(t, come()); wait != 12*time.Second {
 		t.Errorf("come back in %v", wait)
 	}
-	// A refusal costs nothing: of ten connections six are used, and the four
-	// left are for when it is no longer a reconnection.
+	// A refusal uses up no tokens: six of ten connections are used. The other
+	// four are available once they are not reconnections.
 	c.pass(time.Minute)
 	for i := range 10 {
 		if _, err := g.Connect(nobody, a); err != nil {
@@ -222,8 +222,8 @@ func TestMostConnections(t *testing.T) {
 	}
 }
 
-// Somebody with a million addresses does not fill the memory, and somebody who
-// comes meanwhile is still limited.
+// TestVisitorsAreForgotten: a client with a million addresses does not fill the
+// memory, and a steady visitor is still limited meanwhile.
 func TestVisitorsAreForgotten(t *testing.T) {
 	c := &clock{at: start}
 	g := newGate(c)
@@ -246,7 +246,7 @@ func TestVisitorsAreForgotten(t *testing.T) {
 	}
 }
 
-// A24: whose address is believed.
+// A24: TestClient checks which address is believed.
 func TestClient(t *testing.T) {
 	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
 	for _, c := range []struct {
@@ -256,12 +256,12 @@ func TestClient(t *testing.T) {
 	}{
 		{"192.0.2.1:5000", nil, "192.0.2.1"},
 		{"[2001:db8::1]:5000", nil, "2001:db8::1"},
-		{"192.0.2.1:5000", []string{"198.51.100.7"}, "192.0.2.1"}, // anybody can say so
+		{"192.0.2.1:5000", []string{"198.51.100.7"}, "192.0.2.1"}, // any client can send this header
 		{"10.1.1.1:5000", []string{"198.51.100.7"}, "198.51.100.7"},
 		{"[::ffff:10.1.1.1]:5000", []string{"198.51.100.7"}, "198.51.100.7"},
-		{"10.1.1.1:5000", []string{"1.1.1.1, 198.51.100.7"}, "198.51.100.7"}, // the client wrote the first
+		{"10.1.1.1:5000", []string{"1.1.1.1, 198.51.100.7"}, "198.51.100.7"}, // the client wrote the first address
 		{"10.1.1.1:5000", []string{"1.1.1.1", "198.51.100.7, 10.2.2.2"}, "198.51.100.7"},
-		{"10.1.1.1:5000", []string{"10.9.9.9, 198.51.100.7"}, "198.51.100.7"}, // nor is it ours because it says so
+		{"10.1.1.1:5000", []string{"10.9.9.9, 198.51.100.7"}, "198.51.100.7"}, // the proxy did not write the first
 		{"10.1.1.1:5000", []string{"198.51.100.7:4711"}, "198.51.100.7"},
 		{"[fd00::1]:5000", []string{"[2001:db8::2]:4711"}, "2001:db8::2"},
 		{"10.1.1.1:5000", nil, "10.1.1.1"},
@@ -279,8 +279,8 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestAShareOfTheConnections: one visitor cannot have them all open, and gets
-// another when one has ended.
+// TestAShareOfTheConnections: one visitor cannot take all connections, and gets
+// another when one of its own has ended.
 func TestAShareOfTheConnections(t *testing.T) {
 	g := NewGate(GateConfig{Most: 100, Each: 2, Now: time.Now})
 	from := netip.MustParseAddr("192.0.2.1")
@@ -304,7 +304,8 @@ func TestAShareOfTheConnections(t *testing.T) {
 	}
 }
 
-// TestLooksAreLimited, less than what changes something.
+// TestLooksAreLimited: reading requests have a limit, which is higher than the
+// limit of changing requests.
 func TestLooksAreLimited(t *testing.T) {
 	now := time.Now()
 	g := NewGate(GateConfig{Messages: port.Rate{N: 2, Per: time.Minute}, Most: 1,
@@ -320,13 +321,13 @@ func TestLooksAreLimited(t *testing.T) {
 	}
 }
 
-// Answers that take their time take up room, and nothing of how often one may
-// connect.
+// TestAnswersTakeUpRoom: long answers take up room like connections, but do not
+// count against the rate of connections.
 func TestAnswersTakeUpRoom(t *testing.T) {
 	c := &clock{at: start}
 	g := newGate(c, func(g *GateConfig) { g.Each = 3 })
 	ann, from := port.Principal{ID: "ann", Tenant: "acme"}, addr("192.0.2.1")
-	for range 100 { // a minute's connections would be used up
+	for range 100 { // more than the connections of a minute
 		leave, err := g.Stay(ann, from)
 		if err != nil {
 			t.Fatal(err)

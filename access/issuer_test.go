@@ -18,18 +18,18 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// An issuer is an OpenID provider at which everybody is ann. It takes a code
-// once, from who can show what the code was asked for with.
+// issuer is an OpenID provider that signs every user in as ann. It accepts a
+// code once, with the verifier and the client secret that belong to it.
 type issuer struct {
 	*httptest.Server
 	key *rsa.PrivateKey
 
 	mu     sync.Mutex
-	claims map[string]any                     // of ann
-	change func(claims map[string]any)        // what it gets wrong; may be nil
-	sign   func(claims map[string]any) string // how it signs; nil: well
-	codes  map[string]url.Values              // asked for, by code
-	deny   string                             // the error it leads back with
+	claims map[string]any                     // the claims about ann
+	change func(claims map[string]any)        // breaks the claims; may be nil
+	sign   func(claims map[string]any) string // signs the claims; nil: correctly
+	codes  map[string]url.Values              // parameters of the authorization requests, by code
+	deny   string                             // error that it redirects back with
 	down   bool
 }
 

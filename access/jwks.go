@@ -17,22 +17,20 @@ import (
 
 const (
 	// keysFor is how long keys are used before they are fetched again. A key
-	// that the issuer has removed stays good for as long.
+	// that the issuer has removed stays valid for as long.
 	keysFor = 10 * time.Minute
-	// fetchEvery is the least time between fetches: tokens with made-up key
+	// fetchEvery is the shortest time between fetches: tokens with made-up key
 	// ids must not cause a fetch each.
 	fetchEvery   = 10 * time.Second
 	fetchTimeout = 5 * time.Second
 	maxKeySet    = 256 << 10
 )
 
-// jwks are the keys published at a URL. The first request that needs them fetches
-// them, in its own goroutine, and later ones wait for it. If a fetch fails, the
-// last keys stay.
+// jwks holds the keys published at a URL. The first request that needs them fetches them in its own goroutine, and
+// later requests wait for it. If a fetch fails, the last keys stay in use.
 //
-// go-oidc has a RemoteKeySet for this. It fetches for each unknown key id, reads
-// an answer of any size, never forgets a removed key before the next unknown id,
-// and leaves a goroutine without an owner. See docs/adr/0047.
+// go-oidc has a RemoteKeySet for this. It fetches for each unknown key id, reads an answer of any size, never forgets a
+// removed key before the next unknown id, and leaves a goroutine without an owner. See docs/adr/0047.
 type jwks struct {
 	url    string
 	client *http.Client
@@ -43,7 +41,7 @@ type jwks struct {
 
 	mu        sync.Mutex
 	attempted time.Time
-	flight    chan struct{} // closed at the end of the fetch under way; nil: there is none
+	flight    chan struct{} // closed at the end of the fetch under way; nil: none
 }
 
 type fetched struct {
@@ -57,7 +55,7 @@ func newJWKS(c TokenConfig) (*jwks, error) {
 		(u.Scheme != "http" || !loopbackHost(u.Host)) {
 		return nil, errors.New("the JWKS URL must be https without a password, or http on this machine")
 	}
-	// Keys are fetched too seldom for a connection to be kept.
+	// Keys are fetched too seldom to keep a connection open.
 	client := &http.Client{
 		Timeout: fetchTimeout,
 		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true,
@@ -91,8 +89,8 @@ func (j *jwks) key(ctx context.Context, id string) (key, error) {
 	return c.keySet.key(ctx, id)
 }
 
-// refresh fetches the keys, unless the last attempt was less than fetchEvery ago.
-// If a fetch is under way, it waits for that if told to.
+// refresh fetches the keys, unless the last attempt was less than fetchEvery ago. If a fetch is under way and wait is
+// true, it waits for that fetch.
 func (j *jwks) refresh(ctx context.Context, wait bool) error {
 	j.mu.Lock()
 	f, first := j.flight, false
@@ -114,12 +112,12 @@ func (j *jwks) refresh(ctx context.Context, wait bool) error {
 			j.mu.Unlock()
 			close(f)
 		}()
-		// Other requests wait for this fetch: it goes on when ctx ends.
+		// Other requests wait for this fetch, so it continues after ctx ends.
 		return j.fetch(context.WithoutCancel(ctx))
 	}
 	select {
 	case <-f:
-		return nil // the request that fetched has logged an error
+		return nil // the request that fetched logs the error
 	case <-ctx.Done():
 		return ctx.Err()
 	}

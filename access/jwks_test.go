@@ -21,7 +21,7 @@ import (
 	"parley"
 )
 
-// keyServer publishes what it is told to, and counts who asks.
+// keyServer publishes the keys that a test sets, and counts requests.
 type keyServer struct {
 	*httptest.Server
 	answer atomic.Value // http.HandlerFunc
@@ -78,7 +78,7 @@ func TestKeysAreFetchedCachedAndRotated(t *testing.T) {
 		do    func()
 		token keyPair
 		want  Reason
-		asked int64 // in all
+		asked int64 // total requests so far
 	}{
 		{"no keys can be had", s.fails, a, "unavailable: Tokens cannot be verified now. (see why the key set cannot " +
 			"be fetched)", 1},
@@ -126,7 +126,7 @@ func TestKeysAreFetchedCachedAndRotated(t *testing.T) {
 	}
 }
 
-// A05: keys that a token brings along, and the addresses it names, are nothing.
+// A05: keys inside a token and addresses that it names are ignored.
 func TestNobodyIsCalledBecauseATokenSaysSo(t *testing.T) {
 	s, evil := newKeyServer(t), newKeyServer(t)
 	ours, theirs := newPair(t, "a"), newPair(t, "a")
@@ -179,8 +179,8 @@ func TestKeysComeFromWhereTheyAreSaidToBe(t *testing.T) {
 	}
 }
 
-// A crowd that comes with a new key has it fetched once, and all get in; who
-// gives up does not take the fetch with them.
+// TestOneFetchForAll: concurrent requests with a new key cause one fetch, and
+// all succeed. A request that gives up does not cancel the fetch.
 func TestOneFetchForAll(t *testing.T) {
 	s := newKeyServer(t)
 	pair := newPair(t, "a")

@@ -19,17 +19,17 @@ import (
 // A key verifies signatures by one algorithm.
 type key struct {
 	method   jwt.SigningMethod
-	material any // what the method wants
+	material any // the key as the method expects it
 	secret   bool
 }
 
-// onlyKey is a keySource of one key, whatever a token calls it.
+// onlyKey is a keySource with one key, which it returns for every id.
 type onlyKey key
 
 func (k onlyKey) key(context.Context, string) (key, error) { return key(k), nil }
 
-// keySet is a keySource of keys by their ids. A key without an id is that of
-// tokens without one.
+// keySet is a keySource of keys by id. A key without an id is for tokens
+// without one.
 type keySet map[string]key
 
 func (s keySet) key(_ context.Context, id string) (key, error) {
@@ -40,7 +40,7 @@ func (s keySet) key(_ context.Context, id string) (key, error) {
 	return k, nil
 }
 
-// secretSizes are the least bytes of a secret: those of the hash.
+// secretSizes are the minimum sizes of secrets in bytes: the size of the hash.
 var secretSizes = map[string]int{"HS256": 32, "HS384": 48, "HS512": 64}
 
 func secretKey(alg string, secret []byte) (key, error) {
@@ -57,10 +57,10 @@ func secretKey(alg string, secret []byte) (key, error) {
 
 const maxKeys = 64
 
-// parseKeySet reads a JWK set. Keys that cannot be used here are left out, and
-// leftOut says why: sets have keys for other purposes. A set in which it is not
-// clear what a token is to be verified by is an error: two keys of one id, or
-// public keys beside secrets.
+// parseKeySet reads a JWK set. Sets also have keys for other purposes: it
+// leaves out keys that cannot be used here, and leftOut says why. It refuses an
+// ambiguous set: one in which two keys have the same id, or that mixes secrets
+// with public keys.
 func parseKeySet(raw []byte) (set keySet, leftOut []error, err error) {
 	doc, err := strictObject(raw)
 	if err != nil {
@@ -101,15 +101,13 @@ func parseKeySet(raw []byte) (set keySet, leftOut []error, err error) {
 
 var errOtherPurpose = errors.New("the key is not for verifying signatures")
 
-// parseKey reads a JWK with go-jose. Its type, curve and alg determine the one
-// algorithm that it verifies; RSA keys without an alg are for RS256.
+// parseKey reads a JWK with go-jose. The type, curve and alg of the key determine the one algorithm that it verifies;
+// RSA keys without an alg are for RS256.
 //
-// It is stricter than go-jose, which accepts keys for another use, private keys,
-// base64url with line breaks or stray bits, RSA keys of any size, RSA exponents
-// cut to 64 bits, keys of the broken ROCA generator, Ed25519 keys of any length,
-// an alg that does not belong to the key, and short secrets. Certificates are not
-// passed to go-jose: it would reject a good key for a bad certificate. See
-// docs/adr/0047.
+// It is stricter than go-jose, which accepts keys for another use, private keys, base64url with line breaks or stray
+// bits, RSA keys of any size, RSA exponents cut to 64 bits, keys of the broken ROCA generator, Ed25519 keys of any
+// length, an alg that does not belong to the key, and short secrets. Certificates are not passed to go-jose: it would
+// reject a good key for a bad certificate. See docs/adr/0047.
 func parseKey(raw []byte) (id string, k key, err error) {
 	o, err := strictObject(raw)
 	if err != nil {
@@ -132,7 +130,7 @@ func parseKey(raw []byte) (id string, k key, err error) {
 	return id, k, err
 }
 
-// keyMembers are the members that hold the bytes of a key, by its type.
+// keyMembers names the members that hold the bytes of a key, by key type.
 var keyMembers = map[string][]string{"RSA": {"n", "e"}, "EC": {"x", "y"}, "OKP": {"x"}, "oct": {"k"}}
 
 func (o object) key(kty, alg string) (key, error) {

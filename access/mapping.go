@@ -9,18 +9,18 @@ import (
 	"parley/port"
 )
 
-// A Mapping says what is made of what an issuer says of a person.
+// A Mapping turns the claims of an issuer about a user into a principal.
 type Mapping struct {
-	User   string                     // the claim that names them: sub, or email where it is verified
-	Tenant string                     // the claim that names their tenant; empty: Home
-	Home   parley.TenantID            // of everybody, without such a claim
-	Roles  string                     // the claim that lists what they are
-	Names  map[string]parley.UserRole // what it lists, and the role that is; empty: roles by their own names
-	Else   parley.UserRole            // role of who has none by that; empty: they do not come in
+	User   string                     // claim with the user id: sub, or email if it is verified
+	Tenant string                     // claim with the tenant; empty: every user belongs to Home
+	Home   parley.TenantID            // tenant of all users if Tenant is empty
+	Roles  string                     // claim with the roles or groups of the user
+	Names  map[string]parley.UserRole // role for each value of that claim; empty: the values are role names
+	Else   parley.UserRole            // role of users without any known role; empty: they are refused
 }
 
-// principal is who somebody is here. Who belongs to no tenant or has no role is
-// nobody.
+// principal maps claims to a principal. It fails for a user without a valid id,
+// tenant or role.
 func (m Mapping) principal(claims object) (port.Principal, error) {
 	var who, tenant string
 	if !claims.text(m.User, &who) || !parley.PrincipalID(who).Valid() {

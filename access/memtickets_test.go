@@ -51,8 +51,8 @@ func (m *MemoryTickets) TakeTicket(_ context.Context, hash TicketHash) (TicketCl
 	return claim, ok, nil
 }
 
-// sweep drops tickets that have expired. It runs when there is no room, which
-// is often enough: what is kept is bounded either way.
+// sweep drops expired tickets. It runs only when there is no room; the number
+// of tickets is bounded either way.
 func (m *MemoryTickets) sweep() {
 	now := m.now()
 	for hash, claim := range m.kept {

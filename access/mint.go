@@ -11,7 +11,7 @@ import (
 	"parley/port"
 )
 
-// Claims are what a token is made of.
+// Claims are the contents of a token.
 type Claims struct {
 	Issuer   string
 	Audience string // empty: none
@@ -21,8 +21,8 @@ type Claims struct {
 	ID      string // empty: none
 }
 
-// Mint makes an access token of HS256 that a Verifier of the same secret, issuer
-// and audience accepts; what it would not accept is an error here.
+// Mint signs an HS256 access token that a Verifier with the same secret, issuer and audience accepts. It fails if that
+// Verifier would reject the token.
 func Mint(secret string, c Claims) (string, error) {
 	v, err := NewVerifier(TokenConfig{Secret: secret, Issuer: c.Issuer, Audience: c.Audience,
 		Now: func() time.Time { return c.Issued }})

@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// checkLocal keeps pages of others out of local mode, where every client has all
-// rights. A page of any site, or of another program on this machine, can have a
-// browser send requests here. It cannot hide its Origin, nor, with a name of its
-// own that resolves to this machine, the Host. And without asking first a browser
-// sends no JSON for another origin.
+// checkLocal keeps pages of other sites out of local mode, where every client has all rights. A page of any site, or of
+// another program on this machine, can make a browser send requests here. It cannot hide its Origin. Nor can it hide
+// the Host, if it uses its own name that resolves to this machine. And a browser does not send JSON to another origin
+// without a preflight request.
 func checkLocal(r *http.Request, allowed []string) error {
 	origin, one := originOf(r)
 	switch {
@@ -28,8 +27,8 @@ func checkLocal(r *http.Request, allowed []string) error {
 	return nil
 }
 
-// ownOrigin reports whether an origin is that of a server which was reached under
-// a Host of this machine: the same host and port, or the same port of localhost.
+// ownOrigin reports whether an origin belongs to a server reached on this machine: the same host and port as reached,
+// or localhost with the same port.
 func ownOrigin(origin, reached string) bool {
 	at, ok := originHost(origin)
 	if !ok || !strings.HasPrefix(origin, "http://") {
@@ -40,7 +39,7 @@ func ownOrigin(origin, reached string) bool {
 	return at == reached || port == own && (name == "localhost" || name == "127.0.0.1" || name == "::1")
 }
 
-// splitHost parts a Host; without a port it has that of http.
+// splitHost splits a Host header; without a port it returns the port of http.
 func splitHost(host string) (name, port string) {
 	if name, port, err := net.SplitHostPort(host); err == nil {
 		return name, port
@@ -48,10 +47,11 @@ func splitHost(host string) (name, port string) {
 	return strings.Trim(host, "[]"), "80"
 }
 
-// checkOrigin compares with a list, letter by letter: browsers write an origin
-// in one way only. With no list, a page may use the server it came from. Who
-// sends no Origin is not a browser that acts for a page, and still needs a
-// credential; where that is a cookie more is asked, see ownPage.
+// checkOrigin compares the Origin with a list, byte by byte: browsers write an
+// origin in one way only. Without a list, a page may use only the server it
+// came from. A request without an Origin does not come from a page in a
+// browser, and still needs a credential. If the credential is a cookie, more is
+// checked: see ownPage.
 func checkOrigin(r *http.Request, allowed []string) error {
 	origin, one := originOf(r)
 	switch {
@@ -68,13 +68,13 @@ func checkOrigin(r *http.Request, allowed []string) error {
 	return deny(OriginRefused, "")
 }
 
-// originOf is the Origin of a request, which may be empty; there may be one.
+// originOf returns the Origin of a request, which may be empty. one is false if the request has several.
 func originOf(r *http.Request) (origin string, one bool) {
 	return r.Header.Get("Origin"), len(r.Header["Origin"]) <= 1
 }
 
-// originHost is the host and port of an origin as browsers write them: scheme,
-// host in lower case, perhaps a port, and nothing else.
+// originHost returns the host and port of an origin as browsers write it:
+// scheme, host in lower case, an optional port, and nothing else.
 func originHost(origin string) (string, bool) {
 	u, err := url.Parse(origin)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
@@ -83,7 +83,7 @@ func originHost(origin string) (string, bool) {
 	}
 	for _, r := range u.Host {
 		if r > '~' || r == '%' || r == '@' {
-			return "", false // names of other scripts are written in ASCII
+			return "", false // browsers write names in other scripts in ASCII (punycode)
 		}
 	}
 	if _, port, err := net.SplitHostPort(u.Host); err == nil {

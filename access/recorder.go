@@ -13,49 +13,50 @@ import (
 	"parley/port"
 )
 
-// A Recorder puts refusals on record, so that a flood of them cannot fill the
-// disk. The first of a kind, in a minute, is there before any of that kind is
-// told; the others are counted, and the count follows when the minute is over.
-// A process that is killed takes the counts of its last minute with it.
+// A Recorder writes refusals to the audit log in a way that a flood of them
+// cannot fill the disk. Each minute, it writes the first refusal of a kind
+// before any refusal of that kind is answered. It counts the others and writes
+// the count when the minute is over. If the process is killed, the counts of
+// its last minute are lost.
 type Recorder struct {
 	store port.Store
 	now   func() time.Time
 	log   *slog.Logger
 
-	mu     sync.Mutex // guards the following
+	mu     sync.Mutex // guards the fields below
 	minute time.Time
 	kinds  map[kind]*counted
 	owed   map[kind]debt
 }
 
-// A kind of refusal: of whom, and what.
+// kind identifies refusals that are counted together: their tenant and a text.
 type kind struct {
 	tenant parley.TenantID
 	what   string
 }
 
-// counted are the refusals of one kind in a minute.
+// counted is the refusals of one kind in a minute.
 type counted struct {
 	record parley.Audit
-	more   int           // than the first
-	done   chan struct{} // closed when the first is on record, or could not be
-	err    error         // why it could not; read after done
+	more   int           // refusals after the first
+	done   chan struct{} // closed when the first refusal was written, or failed to be
+	err    error         // error of writing the first; read after done
 }
 
-// A debt are refusals that were told and are to go on record.
+// debt is refusals that were answered but are not in the audit log yet.
 type debt struct {
 	record parley.Audit
 	n      int
 }
 
-// maxKinds bounds what is told apart in a minute.
+// maxKinds is the maximum number of kinds that are told apart in a minute.
 const maxKinds = 1000
 
 func NewRecorder(store port.Store, now func() time.Time, log *slog.Logger) *Recorder {
 	return &Recorder{store: store, now: now, log: log, kinds: map[kind]*counted{}, owed: map[kind]debt{}}
 }
 
-// Denied records that somebody was not let in, before their tenant is known.
+// Denied records that a request was refused before its tenant was known.
 func (r *Recorder) Denied(ctx context.Context, reason Reason, from netip.Addr) error {
 	address := "unknown"
 	if block := blockOf(from); block.IsValid() {
@@ -66,8 +67,7 @@ func (r *Recorder) Denied(ctx context.Context, reason Reason, from netip.Addr) e
 		Metadata: parley.Metadata(map[string]any{"reason": reason, "from": address, "count": 1})})
 }
 
-// Refused records a refusal of a kind. It fails if that cannot be done, and then
-// the refusal must not be told.
+// Refused records a refusal of a kind. If it fails, the caller must not answer with the refusal.
 func (r *Recorder) Refused(ctx context.Context, tenant parley.TenantID, what string, record parley.Audit) error {
 	k := kind{tenant, what}
 	r.mu.Lock()
@@ -93,7 +93,7 @@ func (r *Recorder) Refused(ctx context.Context, tenant parley.TenantID, what str
 		c.err = r.append(ctx, tenant, record)
 		if c.err != nil {
 			r.mu.Lock()
-			delete(r.kinds, k) // the next one is the first
+			delete(r.kinds, k) // so that the next refusal is the first
 			r.mu.Unlock()
 		}
 		close(c.done)
@@ -106,8 +106,8 @@ func (r *Recorder) Refused(ctx context.Context, tenant parley.TenantID, what str
 	}
 }
 
-// Keep records counts when their minute is over, until ctx ends; then those of
-// the last one.
+// Keep writes the counts of each minute when it is over, until ctx ends; then
+// it writes the counts of the last minute.
 func (r *Recorder) Keep(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
@@ -125,8 +125,7 @@ func (r *Recorder) Keep(ctx context.Context) {
 	}
 }
 
-// finish records what was counted in a minute that is over, and what could not be
-// recorded before.
+// finish writes the counts of a minute that is over, and counts that could not be written before.
 func (r *Recorder) finish(ctx context.Context, over map[kind]*counted) {
 	r.mu.Lock()
 	for k, c := range over {
@@ -149,7 +148,7 @@ func (r *Recorder) finish(ctx context.Context, over map[kind]*counted) {
 	}
 }
 
-// owe needs r.mu.
+// owe adds n refusals to the debt of a kind. The caller must hold r.mu.
 func (r *Recorder) owe(k kind, record parley.Audit, n int) {
 	if n > 0 {
 		r.owed[k] = debt{record, r.owed[k].n + n}
@@ -158,13 +157,13 @@ func (r *Recorder) owe(k kind, record parley.Audit, n int) {
 
 func withCount(metadata json.RawMessage, n int) json.RawMessage {
 	values := map[string]any{}
-	_ = json.Unmarshal(metadata, &values) // it was made by parley.Metadata
+	_ = json.Unmarshal(metadata, &values) // metadata was made by parley.Metadata
 	values["count"] = n
 	return parley.Metadata(values)
 }
 
-// Did records what somebody with a token did here, in the chain of their tenant,
-// and fails if that cannot be done: then it must not be told.
+// Did records an action of an authenticated principal in the audit chain of its tenant. If it fails, the caller must
+// not report success.
 func (r *Recorder) Did(ctx context.Context, who port.Principal, action, resource, id string,
 	more map[string]any) error {
 	return r.append(ctx, who.Tenant, didOf(r.now(), who, action, resource, id, more))
@@ -175,10 +174,9 @@ func didOf(at time.Time, who port.Principal, action, resource, id string, more m
 		Source: parley.ViaHTTP, Metadata: parley.Metadata(more)}
 }
 
-// ReadFile records that a person has read a file of the workspace, or was refused
-// it. The first time of a person and a file in a minute is on record when it
-// returns, which is to be before the answer; the others of that minute are counted
-// and follow. So a page that shows many files cannot fill the disk.
+// ReadFile records that a person has read a file of the workspace, or was refused it. The first read of a file by a
+// person in a minute is in the audit log when ReadFile returns, so the caller must answer afterwards. Other reads of
+// that minute are counted and written later, so a page that shows many files cannot fill the disk.
 func (r *Recorder) ReadFile(ctx context.Context, who port.Principal, path string, refused bool) error {
 	if len(path) > maxPath {
 		path = path[:maxPath]
@@ -187,7 +185,7 @@ func (r *Recorder) ReadFile(ctx context.Context, who port.Principal, path string
 	return r.Refused(ctx, who.Tenant, fmt.Sprintf("file %v %q %q", refused, who.ID, path), record)
 }
 
-// maxPath bounds the path in a record, in bytes.
+// maxPath is the maximum length of the path in a record, in bytes.
 const maxPath = 1024
 
 func (r *Recorder) append(ctx context.Context, tenant parley.TenantID, record parley.Audit) error {

@@ -15,7 +15,7 @@ import (
 	"parley/port"
 )
 
-// A record is a store of audit records that can be told to fail.
+// record is a store of audit records that can be made to fail.
 type record struct {
 	port.Store
 	mu   sync.Mutex
@@ -39,7 +39,7 @@ func (r *record) failing(fail bool) {
 	r.fail = fail
 }
 
-// told adds up what the rows say.
+// told returns the sum of the counts in all rows.
 func (r *record) told(t *testing.T) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,8 +53,8 @@ func (r *record) told(t *testing.T) (n int) {
 	return n
 }
 
-// TestRefusalsAreCounted: whatever happens at the turn of a minute, what was told
-// is on record in the end, in few rows.
+// TestRefusalsAreCounted: every refusal that was answered is in the audit log in the end, in few rows, also when writes
+// fail at the turn of a minute.
 func TestRefusalsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &record{}
@@ -77,7 +77,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 		}
 		store.failing(true)
 		time.Sleep(61 * time.Second) // the count cannot be written
-		deny(3)                      // nor can a first one, so it is not told
+		deny(3)                      // the first one fails too, so it is not answered
 		store.failing(false)
 		deny(100)
 		time.Sleep(2 * time.Minute)
@@ -112,8 +112,8 @@ func TestLocalIsNoRoleOfTokens(t *testing.T) {
 	}
 }
 
-// TestARevocationReachesClocksThatAreAhead: a token is good though its issuer's
-// clock is ahead, and is revoked like any other.
+// TestARevocationReachesClocksThatAreAhead: a token from an issuer whose clock
+// is ahead can be revoked like any other.
 func TestARevocationReachesClocksThatAreAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := revocations(t, nil)
@@ -129,8 +129,8 @@ func TestARevocationReachesClocksThatAreAhead(t *testing.T) {
 	})
 }
 
-// TestFilesThatPeopleReadAreOnRecord: who read which file, once a minute; every
-// time is counted.
+// TestFilesThatPeopleReadAreOnRecord: each user and file has one record at once
+// and one count per minute, and every read is counted.
 func TestFilesThatPeopleReadAreOnRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &record{}

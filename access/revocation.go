@@ -11,15 +11,16 @@ import (
 	"parley/port"
 )
 
-// maxRevocations bounds what is kept. An operator who gets there has a key to
-// change, not people to take rights from.
+// maxRevocations is the maximum number of revocations that are kept. An
+// operator who reaches it should change the signing key instead of revoking
+// users.
 const (
 	maxRevocations = 100_000
-	maxOfTenant    = 10_000 // so that one tenant does not use up what is for all
+	maxOfTenant    = 10_000 // so that one tenant cannot use up the room of all
 )
 
-// RevokeUntil is how far ahead a revocation has to reach to cover every token
-// that is out now: the clock of who issued one may be ahead by as much.
+// RevokeUntil is how far into the future a revocation must reach to cover every
+// token issued so far: the issuer's clock may be ahead by as much.
 const RevokeUntil = leeway
 
 type (
@@ -27,29 +28,29 @@ type (
 	RevocationStore = port.RevocationStore
 )
 
-// Revocations know which identities are no longer good, and tell those who act
-// under one. They may be used concurrently.
+// Revocations knows which identities were revoked, and ends the contexts of
+// callers that act under them. It is safe for concurrent use.
 type Revocations struct {
 	store RevocationStore
 	now   func() time.Time
 
 	mu       sync.Mutex
 	before   map[revoked]time.Time
-	of       map[counting]int // how many of before
+	of       map[counting]int // number of entries of before
 	watchers map[subject]map[*watcher]struct{}
 }
 
-// revoked is what a revocation is about: all tokens of a principal, or those
-// without the role org_admin.
+// revoked is the subject of a revocation: all tokens of a principal, or only
+// those without the role org_admin.
 type revoked struct {
 	subject
 	sparesAdmins bool
 }
 
-// counting is what revocations are counted by. Sign-outs are counted apart: however many there are, people can still be
-// revoked.
+// counting is a key for counting revocations. Sign-outs are counted separately, so that any number of them leaves room
+// for revocations of users.
 type counting struct {
-	tenant   parley.TenantID // empty: all
+	tenant   parley.TenantID // empty: all tenants
 	signOuts bool
 }
 
@@ -58,15 +59,15 @@ func (r revoked) counted() [2]counting {
 	return [2]counting{{"", signOut}, {r.tenant, signOut}}
 }
 
-// signOutPrefix begins the name under which a revocation of one token is kept: its id follows.
+// signOutPrefix begins the principal id of a revocation of one token; the id of the token follows.
 const signOutPrefix = "session:"
 
-// signOutOf is what the revocation of one token is about.
+// signOutOf returns the subject of the revocation of one token.
 func signOutOf(id Identity) subject {
 	return subject{id.Tenant, parley.PrincipalID(signOutPrefix + id.TokenID)}
 }
 
-// covers reports whether a revocation of tokens up to a time covers a token.
+// covers reports whether a revocation of tokens issued up to before covers a token.
 func (r revoked) covers(id Identity, before time.Time) bool {
 	return !id.Issued.After(before) && !(r.sparesAdmins && Administers(id.Principal))
 }
@@ -76,20 +77,17 @@ type watcher struct {
 	end context.CancelCauseFunc
 }
 
-// NewRevocations loads what the store has. Without a store, revocations end with
-// the process.
+// NewRevocations loads the revocations of the store. Without a store, revocations end with the process.
 func NewRevocations(ctx context.Context, store RevocationStore, now func() time.Time) (*Revocations, error) {
 	r := &Revocations{store: store, now: now, before: map[revoked]time.Time{}, of: map[counting]int{},
 		watchers: map[subject]map[*watcher]struct{}{}}
 	return r, r.Refresh(ctx)
 }
 
-// Revoke ends every connection of the principal whose token was issued at that
-// time or before, at once, and has such tokens refused from now on. Tokens tell
-// whole seconds: one issued in the same second is refused as well. One that does
-// not tell is taken for old. The record goes into the audit in the transaction
-// that keeps the revocation. It takes effect afterwards: if that fails, it does
-// not hold, and is to be repeated.
+// Revoke immediately ends every connection of the principal whose token was issued at v.Before or earlier, and refuses
+// these tokens from now on. Tokens count whole seconds, so a token issued in the same second is refused as well. A
+// token without iat counts as old. The revocation and its audit record are written in one transaction. The revocation
+// takes effect after that: if the transaction fails, the revocation has no effect and the caller must repeat it.
 func (r *Revocations) Revoke(ctx context.Context, v Revocation, record parley.Audit) error {
 	if !v.Tenant.Valid() || !v.Principal.Valid() || v.Before.IsZero() ||
 		v.Before.After(r.now().Add(leeway)) {
@@ -108,15 +106,15 @@ func (r *Revocations) Revoke(ctx context.Context, v Revocation, record parley.Au
 	return r.apply(v)
 }
 
-// room refuses a revocation for which there is none.
+// room fails if there is no room for one more revocation.
 func (r *Revocations) room(v Revocation) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.makeRoom(revoked{subject{v.Tenant, v.Principal}, v.SparesAdmins})
 }
 
-// makeRoom forgets revocations of tokens that have all expired, if that is needed
-// for one more. It needs r.mu.
+// makeRoom forgets revocations of tokens that have all expired, if one more revocation needs the room. The caller must
+// hold r.mu.
 func (r *Revocations) makeRoom(who revoked) error {
 	all, own := who.counted()[0], who.counted()[1]
 	full := func() bool { return r.of[all] >= maxRevocations || r.of[own] >= maxOfTenant }
@@ -139,11 +137,11 @@ func (r *Revocations) makeRoom(who revoked) error {
 	return nil
 }
 
-// apply is idempotent: a revocation may be heard of from many sides.
+// apply puts a revocation into effect. It is idempotent: the same revocation may arrive several times.
 func (r *Revocations) apply(v Revocation) error {
 	who := revoked{subject{v.Tenant, v.Principal}, v.SparesAdmins}
 	if !v.Before.After(r.now().Add(-MaxTokenLife)) {
-		return nil // no token issued before this is good any more
+		return nil // all tokens issued before this have expired
 	}
 	r.mu.Lock()
 	if err := r.makeRoom(who); err != nil {
@@ -171,8 +169,8 @@ func (r *Revocations) apply(v Revocation) error {
 	return nil
 }
 
-// SignOut ends one token, and the connections that were made with it. The revocation is kept until the token would have
-// expired: Before is chosen so that it is forgotten then.
+// SignOut revokes one token and ends the connections that were made with it. The revocation is kept until the token
+// would have expired: SignOut chooses Before so that it is forgotten then.
 func (r *Revocations) SignOut(ctx context.Context, id Identity, record parley.Audit) error {
 	if id.TokenID == "" || id.Expires.IsZero() {
 		return parley.Errorf(parley.CodeInvalid, "This token has no id or no end, so it cannot be revoked by itself.")
@@ -202,10 +200,9 @@ func (r *Revocations) check(id Identity) error {
 	return nil
 }
 
-// Watch returns a context that ends when the identity does, with a *Denied as its
-// cause: when it expires, to the moment, or when it is revoked. Whoever acts for
-// somebody longer than a request lasts acts under it. The function must be
-// called when that is over.
+// Watch returns a context that ends when the identity expires or is revoked, with a *Denied as its cause. Callers that
+// act for a principal longer than one request must use this context. The caller must call the returned function when it
+// is done.
 func (r *Revocations) Watch(ctx context.Context, id Identity) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	w := &watcher{id, end}
@@ -248,7 +245,7 @@ func (r *Revocations) Watch(ctx context.Context, id Identity) (context.Context, 
 	}
 }
 
-// Refresh takes over what other servers have revoked.
+// Refresh loads the revocations of other servers.
 func (r *Revocations) Refresh(ctx context.Context) error {
 	if r.store == nil {
 		return nil
@@ -265,7 +262,7 @@ func (r *Revocations) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// Keep refreshes until ctx ends. While it fails, what is known holds.
+// Keep refreshes until ctx ends. While a refresh fails, the known revocations stay in effect.
 func (r *Revocations) Keep(ctx context.Context, every time.Duration, log *slog.Logger) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -14,13 +14,13 @@ import (
 	"parley/port"
 )
 
-// shared is a RevocationStore of several servers.
+// shared is a RevocationStore that several servers share.
 type shared struct {
 	mu      sync.Mutex
 	list    []Revocation
 	records []parley.Audit
 	err     error
-	before  func() // called when something is about to be kept
+	before  func() // called before a revocation is stored
 }
 
 func (s *shared) Append(_ context.Context, b port.Batch) (port.Appended, error) {
@@ -62,7 +62,7 @@ func until(issued, expires time.Time) Identity {
 	return id
 }
 
-// A16: to the moment, and not before.
+// A16: an identity ends at the exact moment, and not before.
 func TestAnIdentityEndsWhenItExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := revocations(t, nil)
@@ -96,8 +96,8 @@ func TestAnIdentityEndsWhenItExpires(t *testing.T) {
 	})
 }
 
-// A15: at once here, within the time of Keep elsewhere, and only whom it is
-// about.
+// A15: a revocation acts at once on this server, within the interval of Keep on
+// others, and only on the revoked principal.
 func TestRevocationEndsWhatIsOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &shared{}
@@ -161,7 +161,8 @@ func TestRevocationEndsWhatIsOpen(t *testing.T) {
 	})
 }
 
-// C15: with the role goes what was begun by it, and the next token says less.
+// C15: when a role is removed, connections that used it end, and the next token
+// has fewer permissions.
 func TestARoleIsTakenAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := revocations(t, nil)
@@ -196,8 +197,8 @@ func TestRevocationsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// TestARevocationThatIsNotOnRecord does not hold. One that is, holds afterwards
-// and not before.
+// TestARevocationThatIsNotOnRecord: a revocation that could not be stored has
+// no effect. One that is stored takes effect afterwards and not before.
 func TestARevocationThatIsNotOnRecord(t *testing.T) {
 	store := &shared{}
 	r := revocations(t, store)
@@ -230,8 +231,8 @@ func TestARevocationThatIsNotOnRecord(t *testing.T) {
 	}
 }
 
-// TestRevokingARoleAbove: a department head revokes users, and no token of an
-// administrator, known to the server or not.
+// TestRevokingARoleAbove: a department head revokes the tokens of users, but no
+// token of an administrator, whether or not the server has seen it.
 func TestRevokingARoleAbove(t *testing.T) {
 	store := &shared{}
 	r := revocations(t, store)

@@ -20,33 +20,33 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// SignInConfig says who vouches for people that come with a browser, by OpenID
-// Connect, and what becomes of what is said of them.
+// SignInConfig configures signing in with a browser by OpenID Connect: the
+// issuer, and how its claims become a principal.
 type SignInConfig struct {
 	Issuer       string
 	ClientID     string
-	ClientSecret string // empty: a public client, which PKCE alone protects
-	PublicURL    string // of this server as browsers know it: scheme, host, perhaps a port
+	ClientSecret string // empty: a public client, protected by PKCE alone
+	PublicURL    string // of this server as browsers know it: scheme, host, optional port
 	Mapping      Mapping
-	Life         time.Duration // of a sign-in
+	Life         time.Duration // lifetime of a sign-in
 
-	Cookies *Cookies // that are handed out
-	Secret  string   // that signs the cookies of sign-ins under way
+	Cookies *Cookies // issues the session cookies
+	Secret  string   // signs the cookies of sign-ins in progress
 
 	Log *slog.Logger
 	Now func() time.Time
 }
 
-// SignIn has people sign in: it sends a browser to the issuer, and gives it a
-// cookie when it comes back with a proof. It keeps nothing: what it has to
-// remember meanwhile is in a cookie of the browser it is about.
+// SignIn signs users in. It sends the browser to the issuer, and gives it a
+// session cookie when it comes back with a proof. SignIn itself stores nothing:
+// the state of a sign-in in progress is in a cookie of that browser.
 type SignIn struct {
 	c        SignInConfig
-	secure   bool // browsers reach us by https
+	secure   bool // browsers reach the server by https
 	entrance *Entrance
 	client   *http.Client
-	key      []byte        // of the cookie of sign-ins under way
-	slots    chan struct{} // exchanges with the issuer at the same time
+	key      []byte        // signs the cookies of sign-ins in progress
+	slots    chan struct{} // limits concurrent exchanges with the issuer
 	found    chan *oidc.Provider
 }
 
@@ -58,7 +58,7 @@ const (
 	issuerPatience = 10 * time.Second
 )
 
-// NewSignIn makes one whose refusals e puts on record.
+// NewSignIn returns a SignIn. e writes its refusals to the audit log.
 func NewSignIn(c SignInConfig, e *Entrance) (*SignIn, error) {
 	if c.Secret == "" {
 		return nil, errors.New("sign-in needs a secret that signs the session cookies")
@@ -72,15 +72,15 @@ func NewSignIn(c SignInConfig, e *Entrance) (*SignIn, error) {
 	s := &SignIn{c: c, secure: u.Scheme == "https", entrance: e, key: mac.Sum(nil),
 		slots: make(chan struct{}, maxExchanges), found: make(chan *oidc.Provider, 1)}
 	s.found <- nil
-	// A client secret goes where discovery says, and nowhere that somebody
-	// points to on the way.
+	// The client secret goes only to the address that discovery names.
+	// Redirects are refused, so that no other server gets it.
 	s.client = &http.Client{Timeout: issuerPatience, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return errors.New("the issuer redirects, which is not followed")
 	}}
 	return s, nil
 }
 
-// Routes lists what is served. None of it needs a credential.
+// Routes returns the routes to serve. None of them needs a credential.
 func (s *SignIn) Routes() map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET /auth/login":    http.HandlerFunc(s.begin),
@@ -88,7 +88,7 @@ func (s *SignIn) Routes() map[string]http.Handler {
 	}
 }
 
-// Issuer is who is asked, for people to read.
+// Issuer returns the issuer's name for display: its host.
 func (s *SignIn) Issuer() string {
 	if u, err := url.Parse(s.c.Issuer); err == nil && u.Host != "" {
 		return u.Host
@@ -96,14 +96,15 @@ func (s *SignIn) Issuer() string {
 	return s.c.Issuer
 }
 
-// Warm finds the issuer, so that a wrong address is seen before somebody comes.
+// Warm discovers the issuer, so that a wrong address is noticed before the
+// first sign-in.
 func (s *SignIn) Warm(ctx context.Context) error {
 	_, err := s.provider(ctx)
 	return err
 }
 
-// provider is what the issuer says of itself, asked once it is needed and until
-// it is known. One asks at a time; the others wait for that.
+// provider returns the issuer's discovery document. The first caller that needs
+// it requests it; the others wait for that request. A failure is not kept.
 func (s *SignIn) provider(ctx context.Context) (*oidc.Provider, error) {
 	select {
 	case p := <-s.found:
@@ -128,7 +129,7 @@ func (s *SignIn) oauth(p *oidc.Provider) *oauth2.Config {
 			"email"}}
 }
 
-// A login is a sign-in under way.
+// login is a sign-in in progress.
 type login struct {
 	State    string    `json:"state"`
 	Nonce    string    `json:"nonce"`
@@ -149,8 +150,8 @@ func (s *SignIn) begin(w http.ResponseWriter, r *http.Request) {
 	}
 	l := login{State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(),
 		To: within(r.URL.Query().Get("to")), Until: s.c.Now().Add(loginWithin)}
-	// Lax, because the issuer's page leads back here: with a navigation from
-	// another site a browser sends no cookie that is Strict.
+	// Lax, because the issuer's page redirects back here: with a navigation
+	// from another site, browsers do not send a Strict cookie.
 	http.SetCookie(w, &http.Cookie{Name: loginCookie, Value: s.seal(l), Path: loginPath,
 		MaxAge:   int(loginWithin.Seconds()),
 		HttpOnly: true, Secure: s.secure, SameSite: http.SameSiteLaxMode})
@@ -159,9 +160,9 @@ func (s *SignIn) begin(w http.ResponseWriter, r *http.Request) {
 		http.StatusSeeOther)
 }
 
-// finish is where the issuer leads back to, with a code. The cookie it sets is
-// Strict, so a browser does not send it while it follows the redirect from here:
-// that page needs none, and what it asks then is asked by a page of ours.
+// finish handles the redirect from the issuer, which carries a code. It sets a Strict cookie, so the browser does not
+// send the cookie while it follows the redirect from here. That is fine: the page needs no cookie, and the page's own
+// requests send it.
 func (s *SignIn) finish(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, &http.Cookie{Name: loginCookie, Path: loginPath, MaxAge: -1, HttpOnly: true, Secure: s.secure,
 		SameSite: http.SameSiteLaxMode})
@@ -180,12 +181,13 @@ func (s *SignIn) finish(w http.ResponseWriter, r *http.Request) {
 		why, err = "often", often
 	}
 	if e := s.entrance.refuse(r.Context(), err, from); !errors.Is(e, err) {
-		why = "unavailable" // it could not be put on record
+		why = "unavailable" // the audit log could not be written
 	}
 	s.fail(w, r, why)
 }
 
-// underWay is the sign-in that a request answers, or why it answers none.
+// underWay returns the sign-in that a callback completes, or the reason why
+// there is none.
 func (s *SignIn) underWay(r *http.Request) (login, string) {
 	cookies := r.CookiesNamed(loginCookie)
 	if len(cookies) != 1 {
@@ -201,10 +203,11 @@ func (s *SignIn) underWay(r *http.Request) (login, string) {
 	return l, ""
 }
 
-// answered turns what the issuer says into a cookie, or says why it cannot.
+// answered turns the issuer's answer into a session cookie, or returns the
+// reason for the failure.
 func (s *SignIn) answered(w http.ResponseWriter, r *http.Request, l login) string {
 	if r.URL.Query().Get("error") != "" {
-		return "refused" // in words of others, which are shown nowhere
+		return "refused" // the issuer's own words are not shown
 	}
 	select {
 	case s.slots <- struct{}{}:
@@ -235,9 +238,8 @@ func (s *SignIn) answered(w http.ResponseWriter, r *http.Request, l login) strin
 	return ""
 }
 
-// exchange trades the code for what the issuer says of a person. go-oidc checks
-// the signature, iss, aud and exp; that it is the answer to our question is ours
-// to check, and so is whom it was made for if it was made for several.
+// exchange trades the code for the issuer's claims about a user. go-oidc checks the signature, iss, aud and exp. This
+// function checks the nonce and, if the token has several audiences, that azp names this client.
 func (s *SignIn) exchange(ctx context.Context, code string, l login) (claims object, why string, err error) {
 	p, err := s.provider(ctx)
 	if err != nil {
@@ -246,7 +248,7 @@ func (s *SignIn) exchange(ctx context.Context, code string, l login) (claims obj
 	answer, err := s.oauth(p).Exchange(oidc.ClientContext(ctx, s.client), code, oauth2.VerifierOption(l.Verifier))
 	if err != nil {
 		if _, refused := errors.AsType[*oauth2.RetrieveError](err); refused {
-			return nil, "refused", errors.New("the OpenID provider rejected the code") // its words may repeat it
+			return nil, "refused", errors.New("the OpenID provider rejected the code") // it may repeat the code
 		}
 		return nil, "unavailable", err
 	}
@@ -273,18 +275,19 @@ func (s *SignIn) exchange(ctx context.Context, code string, l login) (claims obj
 	return claims, "", nil
 }
 
-// fail leads to the sign-in page, which has words for each reason: an address
-// could otherwise have it say anything.
+// fail redirects to the sign-in page with a reason. The page has a text for
+// each reason: otherwise a crafted address could make it show any text.
 func (s *SignIn) fail(w http.ResponseWriter, r *http.Request, why string) {
 	http.Redirect(w, r, "/?sign_in="+why, http.StatusSeeOther)
 }
 
-// seal writes down a sign-in for the browser to keep. It is signed, so that it
-// ends when it should; there is nothing in it that the browser must not know.
+// seal encodes a sign-in for the browser's cookie. It is signed, so that the
+// browser cannot extend it; it is not encrypted, because it holds nothing
+// secret from the browser.
 func (s *SignIn) seal(l login) string {
 	raw, err := json.Marshal(l)
 	if err != nil {
-		panic(err) // it is texts and a time
+		panic(err) // a login has only strings and a time
 	}
 	text := base64.RawURLEncoding.EncodeToString(raw)
 	return text + "." + base64.RawURLEncoding.EncodeToString(s.sign(text))
@@ -306,8 +309,9 @@ func (s *SignIn) sign(text string) []byte {
 	return mac.Sum(nil)
 }
 
-// within is a place in the console, given one that anybody may have made up: a
-// path of this server and nothing that a browser takes for another's.
+// within returns the path in the console to go to after a sign-in. Anyone can
+// make up the input, so the result is always a path of this server that
+// browsers do not take for another site.
 func within(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||

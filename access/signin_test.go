@@ -25,7 +25,7 @@ import (
 
 const sessionKey = "a key for cookies of at least 32 bytes"
 
-// A hall is a server that people sign in to, and that says who they are.
+// hall is a server that users sign in to; /who answers with the principal.
 type hall struct {
 	*httptest.Server
 	t     *testing.T
@@ -83,8 +83,9 @@ func newHall(t *testing.T, change ...func(*SignInConfig)) *hall {
 	return h
 }
 
-// A person has a browser that keeps cookies. Go's does not know SameSite: what
-// that would keep away comes here, and must be refused all the same.
+// person is a user with a browser that keeps cookies. Go's cookie jar ignores
+// SameSite: requests that a browser would send without the cookie arrive here
+// with it, and must be refused all the same.
 type person struct {
 	*http.Client
 	h *hall
@@ -94,8 +95,7 @@ func (h *hall) person() *person {
 	return &person{&http.Client{Jar: must(cookiejar.New(nil))}, h}
 }
 
-// follow goes where it is led, but not to a place in the console, and returns the
-// address at which that ends.
+// follow follows redirects without requesting a page of the console, and returns the final address.
 func (p *person) follow(address string) *url.URL {
 	p.h.t.Helper()
 	at := must(url.Parse(address))
@@ -120,7 +120,7 @@ func (p *person) follow(address string) *url.URL {
 	return nil
 }
 
-// until follows to an address that has some words, without going there.
+// until follows redirects up to an address that contains words, without requesting that address.
 func (p *person) until(address, words string) *url.URL {
 	p.h.t.Helper()
 	client := *p.Client
@@ -192,7 +192,7 @@ func TestSigningIn(t *testing.T) {
 	}
 	h.person().wantNobody(t)
 
-	// The cookie's attributes, as a browser is told them.
+	// The attributes of the cookie as sent to the browser.
 	client := *ann.Client
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	back := ann.until(h.URL+"/auth/login", "/auth/callback")
@@ -204,7 +204,7 @@ func TestSigningIn(t *testing.T) {
 			t.Errorf("the cookie is %s", c)
 		}
 	}
-	// A code is for one time, and so is a sign-in.
+	// A code works once, and so does a sign-in.
 	if at := ann.follow(back.String()); at.RequestURI() != "/?sign_in=state" {
 		t.Errorf("a callback again led to %s", at)
 	}
@@ -229,8 +229,8 @@ func TestSigningOut(t *testing.T) {
 	ann.wantNobody(t)
 }
 
-// TestSigningInWithAToken: a token buys a cookie, which is good for as long, and signing out ends the cookie and
-// nothing else.
+// TestSigningInWithAToken: a token buys a cookie that lasts as long as the token. Signing out ends the cookie, but not
+// the token.
 func TestSigningInWithAToken(t *testing.T) {
 	h := newHall(t)
 	own := http.Header{"Sec-Fetch-Site": {"same-origin"}, "Content-Type": {"application/json"}}
@@ -292,7 +292,7 @@ func TestSigningInWithAToken(t *testing.T) {
 		t.Errorf("signing out: %d", status)
 	}
 	bob.wantNobody(t)
-	<-socket.Done() // of the cookie's ticket
+	<-socket.Done() // the socket of the cookie's ticket
 	if got := who(h.person(), http.Header{"Cookie": {copied}}); got == "bob" {
 		t.Error("a copy of the cookie is good after signing out")
 	}
@@ -304,8 +304,8 @@ func TestSigningInWithAToken(t *testing.T) {
 	}
 }
 
-// TestSignOutsAreCountedApart: however many there are, people can be revoked; and they are forgotten when the token
-// ends.
+// TestSignOutsAreCountedApart: sign-outs do not use up the room for revocations of users, and are forgotten when the
+// token expires.
 func TestSignOutsAreCountedApart(t *testing.T) {
 	clock := &clock{at: start}
 	r := must(NewRevocations(t.Context(), nil, clock.now))
@@ -336,7 +336,7 @@ func TestSignOutsAreCountedApart(t *testing.T) {
 	}
 }
 
-// TestBehindHTTPS: cookies are for encrypted connections where there is one.
+// TestBehindHTTPS: with an https URL, cookies are for encrypted connections only.
 func TestBehindHTTPS(t *testing.T) {
 	h := newHall(t, func(c *SignInConfig) { c.PublicURL = "https://parley.example.com" })
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -351,7 +351,7 @@ func TestBehindHTTPS(t *testing.T) {
 	}
 }
 
-// TestProofsThatAreNone: whatever is wrong with what the issuer says, nobody comes in.
+// TestProofsThatAreNone: an invalid proof from the issuer signs no user in.
 func TestProofsThatAreNone(t *testing.T) {
 	other := must(rsa.GenerateKey(rand.Reader, 2048))
 	set := func(name string, value any) func(*issuer) {
@@ -402,16 +402,16 @@ func TestProofsThatAreNone(t *testing.T) {
 	}
 }
 
-// TestAnswersToOtherSignIns: nobody is signed in by an address that somebody else
-// has made (that would be as somebody else), nor by an old one.
+// TestAnswersToOtherSignIns: a callback address that another user made does not sign anyone in (it would be as that
+// user), nor does an expired one.
 func TestAnswersToOtherSignIns(t *testing.T) {
 	h := newHall(t)
 	mallory, ann := h.person(), h.person()
-	evil := mallory.until(h.URL+"/auth/login", "/auth/callback") // as mallory, ready to be clicked on
+	evil := mallory.until(h.URL+"/auth/login", "/auth/callback") // a callback for mallory, for the victim to click
 	if at := ann.follow(evil.String()); at.RequestURI() != "/?sign_in=state" {
 		t.Errorf("without a sign-in of one's own: %s", at)
 	}
-	ann.until(h.URL+"/auth/login", h.to.URL) // hers is under way
+	ann.until(h.URL+"/auth/login", h.to.URL) // a sign-in of ann is in progress
 	if at := ann.follow(evil.String()); at.RequestURI() != "/?sign_in=state" {
 		t.Errorf("in another sign-in: %s", at)
 	}
@@ -424,7 +424,7 @@ func TestAnswersToOtherSignIns(t *testing.T) {
 	}
 	ann.wantNobody(t)
 
-	// A sign-in that was changed: another's verifier, a longer life.
+	// A changed sign-in, for example another path or a longer life, is refused.
 	own = ann.until(h.URL+"/auth/login", "/auth/callback")
 	text, signature, _ := strings.Cut(ann.cookie(loginCookie).Value, ".")
 	forged := encode(strings.Replace(string(must(decodeBase64(text))), `"to":"/"`, `"to":"/x"`, 1)) + "." + signature
@@ -433,7 +433,7 @@ func TestAnswersToOtherSignIns(t *testing.T) {
 	if at := ann.follow(own.String()); at.RequestURI() != "/?sign_in=state" {
 		t.Errorf("a forged sign-in: %s", at)
 	}
-	// A code somebody saw is of no use without what it was asked for with.
+	// A stolen code is useless without the verifier of its sign-in.
 	stolen := ann.until(h.URL+"/auth/login", "/auth/callback").Query()
 	thief := mallory.until(h.URL+"/auth/login", "/auth/callback")
 	q := thief.Query()
@@ -448,7 +448,7 @@ func TestAnswersToOtherSignIns(t *testing.T) {
 	}
 }
 
-// TestTheWayBack: a sign-in leads to a page of ours, whatever it was asked to.
+// TestTheWayBack: a sign-in always leads to a page of this server, whatever the request asked for.
 func TestTheWayBack(t *testing.T) {
 	for to, want := range map[string]string{
 		"/": "/", "/chat/1": "/chat/1", "": "/", "x": "/", "//evil.example.com": "/", "/\\evil.example.com": "/",
@@ -463,8 +463,7 @@ func TestTheWayBack(t *testing.T) {
 	}
 }
 
-// TestCookiesOfOtherPages: what a browser sends by itself counts as far as it is
-// known that a page of this server asked for it.
+// TestCookiesOfOtherPages: a cookie counts only if the headers show that a page of this server made the request.
 func TestCookiesOfOtherPages(t *testing.T) {
 	h := newHall(t)
 	ann := h.person()
@@ -505,8 +504,9 @@ func TestCookiesOfOtherPages(t *testing.T) {
 	}
 }
 
-// TestACookieOpensNoSocket: a socket can do everything and no page's origin is
-// asked for again on it, so it takes a ticket, which a cookie buys.
+// TestACookieOpensNoSocket: a socket permits everything, and its origin is not
+// checked again later. So it needs a ticket, which a request with a cookie can
+// get.
 func TestACookieOpensNoSocket(t *testing.T) {
 	h := newHall(t)
 	ann := h.person()
@@ -522,8 +522,9 @@ func TestACookieOpensNoSocket(t *testing.T) {
 	}
 }
 
-// TestOneCredentialCounts: beside what a client chose to send, a cookie is
-// nothing; and two cookies are one too many, since a neighbour can set one.
+// TestOneCredentialCounts: a cookie is ignored if the client sends another
+// credential. Two cookies are refused, because a server on a neighbouring host
+// can set one.
 func TestOneCredentialCounts(t *testing.T) {
 	h := newHall(t)
 	ann := h.person()
@@ -548,7 +549,7 @@ func TestOneCredentialCounts(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestWithoutSigningIn: where nobody can sign in, a cookie is nothing.
+// TestWithoutSigningIn: without sign-in, a cookie is ignored.
 func TestWithoutSigningIn(t *testing.T) {
 	s := newSite(t)
 	if status, _, _ := s.ask(ws, map[string]string{"Cookie": Cookie + "=" + token(t, "", nil)}); status != 401 {
@@ -563,7 +564,7 @@ func TestWhatIsMadeOfClaims(t *testing.T) {
 	for _, test := range []struct {
 		m      Mapping
 		claims string
-		want   string // empty: nobody
+		want   string // empty: refused
 	}{
 		{Mapping{User: "sub", Home: "acme", Roles: "roles"}, `{"sub":"ann","roles":["read_only","king","read_only"]}`,
 			"{ann acme [read_only]}"},
@@ -581,7 +582,7 @@ func TestWhatIsMadeOfClaims(t *testing.T) {
 		{groups, `{"email":"a@b.c","org":"rival","groups":["staff"]}`, ""},
 		{groups, `{"email":"a@b.c","email_verified":true,"groups":["staff"]}`, ""},
 		{groups, `{"email":"a@b.c","email_verified":true,"org":"../x","groups":["staff"]}`, ""},
-		// their word for it is another
+		// with Names, a role's own name is not mapped
 		{groups, `{"email":"a@b.c","email_verified":true,"org":"rival","groups":["org_admin"]}`, ""},
 	} {
 		p, err := test.m.principal(claims(test.claims))
@@ -595,8 +596,7 @@ func TestWhatIsMadeOfClaims(t *testing.T) {
 	}
 }
 
-// TestAnIssuerThatIsAway: the server is there without it, and takes it up when it
-// comes.
+// TestAnIssuerThatIsAway: the server starts without the issuer, and uses it once it is available.
 func TestAnIssuerThatIsAway(t *testing.T) {
 	h := newHall(t)
 	h.to.down = true

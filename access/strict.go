@@ -8,18 +8,18 @@ import (
 	"parley/strictjson"
 )
 
-// maxDepth bounds how deep JSON may nest; tokens and keys need three.
+// maxDepth is how deep JSON may nest; tokens and keys need three levels.
 const maxDepth = 16
 
-// strictObject reads a JSON object that means one thing only. Two readers may
-// take different ones of two values under one key, so that is refused, at any
-// depth; so is what follows the object, and text that is not UTF-8.
+// strictObject reads a JSON object that has only one meaning. If a key occurs
+// twice, two parsers may take different values, so it refuses repeated keys at
+// any depth. It also refuses data after the object and text that is not UTF-8.
 func strictObject(raw []byte) (object, error) {
 	var o object
 	switch {
 	case !utf8.Valid(raw):
 		return nil, errors.New("not UTF-8")
-	case json.Unmarshal(raw, &o) != nil || o == nil: // null is no object
+	case json.Unmarshal(raw, &o) != nil || o == nil: // null is not an object
 		return nil, errors.New("not a JSON object")
 	}
 	if _, repeated := strictjson.RepeatedKey(raw, strictjson.AllLevels); repeated {

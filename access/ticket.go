@@ -11,18 +11,19 @@ import (
 	"parley/port"
 )
 
-// TicketLife is how long a ticket can be used; well below parley.MaxTicketLife.
+// TicketLife is how long a ticket can be used. It is well below
+// parley.MaxTicketLife.
 const TicketLife = 30 * time.Second
 
-// What stores keep of tickets is defined where they see it.
+// The types that stores see are defined in port.
 type (
 	TicketHash  = port.TicketHash
 	TicketClaim = port.TicketClaim
 	TicketStore = port.TicketStore
 )
 
-// Tickets stand for a token once, where a token itself would end up in logs: in
-// the address of a WebSocket.
+// Tickets issues tickets. A ticket stands for a token once, in the address of a
+// WebSocket, where a token would end up in logs.
 type Tickets struct {
 	store TicketStore
 	now   func() time.Time
@@ -30,8 +31,8 @@ type Tickets struct {
 
 func NewTickets(store TicketStore, now func() time.Time) *Tickets { return &Tickets{store, now} }
 
-// Issue makes a ticket for who asked with a token. A ticket does not buy
-// another, and is not good for longer than the token.
+// Issue issues a ticket to an identity that was proven with a token. A ticket
+// cannot be used to get another ticket, and does not outlive the token.
 func (t *Tickets) Issue(ctx context.Context, id Identity, agent, origin string) (ticket string, expires time.Time,
 	err error) {
 	if id.Ticket {
@@ -43,7 +44,7 @@ func (t *Tickets) Issue(ctx context.Context, id Identity, agent, origin string) 
 		expires = id.Expires
 	}
 	var secret [32]byte
-	_, _ = rand.Read(secret[:]) // does not fail
+	_, _ = rand.Read(secret[:]) // never fails
 	ticket = base64.RawURLEncoding.EncodeToString(secret[:])
 	claim := TicketClaim{Identity: id, Agent: agent, Origin: origin, Until: expires}
 	if err := t.store.PutTicket(ctx, hashTicket(ticket), claim, expires); err != nil {
@@ -52,7 +53,7 @@ func (t *Tickets) Issue(ctx context.Context, id Identity, agent, origin string) 
 	return ticket, expires, nil
 }
 
-// take uses a ticket up, also when it turns out not to be good for this.
+// take uses up a ticket, even if it does not match the agent or origin.
 func (t *Tickets) take(ctx context.Context, ticket, agent, origin string) (Identity, error) {
 	if len(ticket) != base64.RawURLEncoding.EncodedLen(32) {
 		return Identity{}, deny(TicketInvalid, "the ticket does not have the form of a ticket")

@@ -60,7 +60,7 @@ func TestATicketStandsForItsToken(t *testing.T) {
 	}
 }
 
-// A19, and every other way to be wrong. A wrong use is a use.
+// A19: TestTicketsAreBound uses tickets in every wrong way. A wrong use uses the ticket up.
 func TestTicketsAreBound(t *testing.T) {
 	for _, c := range []struct {
 		name                             string
@@ -99,7 +99,7 @@ func TestTicketsAreBound(t *testing.T) {
 	}
 }
 
-// A18: of any number who come with one ticket at once, one gets in.
+// A18: of several clients that use one ticket at once, one gets in.
 func TestATicketIsUsedOnce(t *testing.T) {
 	tickets, _ := newTickets(&clock{at: start})
 	for range 200 {
@@ -170,7 +170,7 @@ func TestTicketsAreBounded(t *testing.T) {
 	}
 }
 
-// Stores keep claims as JSON.
+// TestClaimsSurviveJSON: stores keep claims as JSON.
 func TestClaimsSurviveJSON(t *testing.T) {
 	claim := TicketClaim{Identity: identity("ann"), Agent: "coder", Origin: "https://a.example", Until: start}
 	raw, err := json.Marshal(claim)

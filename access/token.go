@@ -21,19 +21,19 @@ const (
 	maxRoles  = 32
 	maxString = 256
 
-	// leeway is how far the clock of who issues tokens may be ahead. There is
-	// none for the end of a token: a connection ends when its token says so,
-	// and could not begin after that.
+	// leeway is how far the issuer's clock may be ahead. The end of a token has
+	// no leeway: a connection ends at that moment and could not begin after it.
 	leeway = 5 * time.Second
 
-	// MaxTokenLife is how far ahead a token may expire. Revocations have to be
-	// kept for as long.
+	// MaxTokenLife is how far in the future a token may expire. Revocations
+	// must be kept for as long.
 	MaxTokenLife = 366 * 24 * time.Hour
 )
 
 type Identity = port.Identity
 
-// TokenConfig says which tokens are good. Exactly one of Secret and JWKSURL.
+// TokenConfig configures a Verifier. Exactly one of Secret and JWKSURL must be
+// set.
 type TokenConfig struct {
 	Secret   string // of HS256, at least 32 bytes
 	JWKSURL  string
@@ -43,15 +43,15 @@ type TokenConfig struct {
 	Now      func() time.Time
 }
 
-// A Verifier tells good tokens from others. It may be used concurrently.
+// A Verifier verifies tokens. It is safe for concurrent use.
 type Verifier struct {
 	issuer, audience string
 	now              func() time.Time
 	keys             keySource
 }
 
-// keySource finds the key of an id. It is a lookup and nothing else: an id is
-// the word of somebody nobody knows yet.
+// keySource finds a key by its id. It must do nothing but look up the id: the
+// id comes from a sender that is not authenticated yet.
 type keySource interface {
 	key(ctx context.Context, id string) (key, error)
 }
@@ -76,8 +76,8 @@ func NewVerifier(c TokenConfig) (*Verifier, error) {
 	return v, err
 }
 
-// Warm fetches the keys, where they are fetched, so that a wrong address is
-// found out before somebody comes.
+// Warm fetches the keys of a JWKS URL, so that a wrong address is noticed
+// before the first request.
 func (v *Verifier) Warm(ctx context.Context) error {
 	if keys, ok := v.keys.(*jwks); ok {
 		return keys.refresh(ctx, true)
@@ -85,8 +85,8 @@ func (v *Verifier) Warm(ctx context.Context) error {
 	return nil
 }
 
-// Verify says whose token this is, or why it is nobody's: a *Denied, or
-// CodeUnavailable if there are no keys to tell by.
+// Verify returns the identity that a token proves. It fails with a *Denied, or
+// with CodeUnavailable if no keys could be fetched.
 func (v *Verifier) Verify(ctx context.Context, token string) (Identity, error) {
 	payload, err := verifySignature(ctx, v.keys, token)
 	if err != nil {
@@ -136,8 +136,8 @@ func verifySignature(ctx context.Context, keys keySource, token string) ([]byte,
 	if err := k.method.Verify(signed, decoded[2], k.material); err != nil {
 		return nil, deny(TokenInvalid, "the signature is wrong")
 	}
-	// Of the types there are, two are access tokens; a header without one
-	// leaves it to the claim.
+	// Only two values of typ are access tokens. If the header has no typ, the
+	// type claim decides.
 	var typ string
 	if !header.text("typ", &typ) {
 		return nil, deny(TokenInvalid, "typ of the header is not a string")
@@ -149,7 +149,7 @@ func verifySignature(ctx context.Context, keys keySource, token string) ([]byte,
 	return nil, deny(TokenType, "typ of the header is not JWT or at+JWT")
 }
 
-// decodeBase64 accepts the one spelling there is of some bytes; the standard
+// decodeBase64 accepts only the canonical encoding of the bytes; the standard
 // decoder skips line breaks.
 func decodeBase64(s string) ([]byte, error) {
 	if strings.ContainsAny(s, "\r\n") {
@@ -158,7 +158,7 @@ func decodeBase64(s string) ([]byte, error) {
 	return base64.RawURLEncoding.Strict().DecodeString(s)
 }
 
-// identify judges the claims, which are known to be the issuer's.
+// identify checks the claims of a token whose signature was verified.
 func (v *Verifier) identify(payload []byte) (Identity, error) {
 	claims, err := strictObject(payload)
 	if err != nil {
@@ -178,7 +178,7 @@ func (v *Verifier) identify(payload []byte) (Identity, error) {
 		if !ok || at.After(now.Add(leeway)) {
 			return Identity{}, deny(TokenInvalid, name+" is in the future, or not a whole number")
 		}
-		id.Issued = at // of iat in the end
+		id.Issued = at // the last iteration is iat
 	}
 	id.Expires, _ = claims.time("exp")
 	switch {
@@ -207,7 +207,7 @@ func (v *Verifier) identify(payload []byte) (Identity, error) {
 	}
 	id.Roles = make([]parley.UserRole, 0, len(names))
 	for _, name := range names {
-		if role := parley.UserRole(name); role != parley.RoleLocal { // which only local mode gives
+		if role := parley.UserRole(name); role != parley.RoleLocal { // only local mode gives this role
 			id.Roles = append(id.Roles, role)
 		}
 	}
@@ -215,18 +215,19 @@ func (v *Verifier) identify(payload []byte) (Identity, error) {
 	return id, nil
 }
 
-// An object is a JSON object. Its keys are as they were written, not folded.
+// object is a JSON object. Its keys are case-sensitive.
 type object map[string]json.RawMessage
 
-// text reads a string. It leaves an absent one empty, and fails for any other
-// value.
+// text reads a string into *into. It leaves *into unchanged if the key is
+// absent, and returns false for any other value.
 func (o object) text(name string, into *string) bool {
 	raw, ok := o[name]
 	return !ok || len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, into) == nil
 }
 
-// time reads a number of seconds. It leaves an absent one zero. Parts of
-// seconds, exponents and what is not of our time are refused.
+// time reads a number of seconds, and returns the zero time if the key is
+// absent. It refuses fractions, exponents, and times that are not between 1970
+// and the year 9999.
 func (o object) time(name string) (time.Time, bool) {
 	raw, ok := o[name]
 	if !ok {
@@ -239,7 +240,8 @@ func (o object) time(name string) (time.Time, bool) {
 	return time.Unix(n, 0), true
 }
 
-// list reads a list of strings, none of them empty; nil if it is not one.
+// list reads a list of strings that are not empty; it returns nil for any other
+// value.
 func (o object) list(name string) []string {
 	raw := o[name]
 	var values []any
@@ -257,7 +259,8 @@ func (o object) list(name string) []string {
 	return list
 }
 
-// names reports whether a claim is a string, or has it in a list of strings.
+// names reports whether a claim is the string want, or a list of strings that
+// contains it.
 func (o object) names(name, want string) bool {
 	var s string
 	if o.text(name, &s) {

@@ -26,7 +26,7 @@ const secret = "0123456789abcdef0123456789abcdef"
 
 func encode(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 
-// sign makes a token of exactly this header and payload.
+// sign makes a token with exactly this header and payload.
 func sign(t testing.TB, method jwt.SigningMethod, material any, header, payload string) string {
 	t.Helper()
 	text := encode(header) + "." + encode(payload)
@@ -41,7 +41,7 @@ func hs256(t testing.TB, header, payload string) string {
 	return sign(t, jwt.SigningMethodHS256, []byte(secret), header, payload)
 }
 
-// good are claims that are accepted at start.
+// good returns claims that are accepted at start.
 func good() map[string]any {
 	return map[string]any{
 		"iss": "parley", "sub": "ann", "tid": "acme", "roles": []parley.UserRole{parley.RoleStandardUser},
@@ -50,7 +50,7 @@ func good() map[string]any {
 	}
 }
 
-// with changes a claim of good; nil removes it.
+// with returns the JSON of good with one claim changed; nil removes it.
 func with(name string, value any) string {
 	claims := good()
 	if claims[name] = value; value == nil {
@@ -96,7 +96,7 @@ func TestTokens(t *testing.T) {
 		{"typ of something else", hs256(t, `{"alg":"HS256","typ":"logout+jwt"}`, payload), TokenType},
 		{"typ a number", hs256(t, `{"alg":"HS256","typ":1}`, payload), TokenInvalid},
 
-		// A02: no signature, by any spelling.
+		// A02: no signature, however alg is spelled.
 		{"none", sign(t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, `{"alg":"none"}`, payload),
 			TokenInvalid},
 		{"None", encode(`{"alg":"None"}`) + "." + encode(payload) + ".", TokenInvalid},
@@ -188,7 +188,7 @@ func TestTokens(t *testing.T) {
 		{"too many roles", hs256(t, h, with("roles", many)), TokenInvalid},
 		{"jti a number", hs256(t, h, with("jti", 1)), TokenInvalid},
 
-		// A12: twice, wherever it is.
+		// A12: repeated keys, at any depth.
 		{"tid twice", hs256(t, h, strings.Replace(payload, `{`, `{"tid":"acme",`, 1)), TokenInvalid},
 		{"tid twice, once escaped", hs256(t, h, strings.Replace(payload, `{`, `{"\u0074id":"acme",`, 1)), TokenInvalid},
 		{"twice, deep inside", hs256(t, h, with("x", number(`[{"a":{"b":1,"b":1}}]`))), TokenInvalid},
@@ -246,7 +246,7 @@ func TestAudience(t *testing.T) {
 	}
 }
 
-// jwk writes a public key as keys are published.
+// jwk returns a public key as a JWK.
 func jwk(t testing.TB, id, alg string, public any) string {
 	t.Helper()
 	o := map[string]string{"kid": id, "use": "sig"}
@@ -274,7 +274,7 @@ func jwk(t testing.TB, id, alg string, public any) string {
 	return string(text)
 }
 
-// A03: every key against every algorithm, and the public halves as secrets.
+// A03: every key with every algorithm, and public keys used as secrets.
 func TestAnAlgorithmBelongsToItsKey(t *testing.T) {
 	r := must(rsa.GenerateKey(rand.Reader, 2048))
 	p256, p384, p521 := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)),
@@ -328,7 +328,8 @@ func TestAnAlgorithmBelongsToItsKey(t *testing.T) {
 	}
 }
 
-// RFC 7518 allows one length of the salt; libraries accept any.
+// TestASaltIsAsLongAsTheHash: RFC 7518 allows one length of the salt; libraries
+// accept any.
 func TestASaltIsAsLongAsTheHash(t *testing.T) {
 	r := must(rsa.GenerateKey(rand.Reader, 2048))
 	set, _, err := parseKeySet([]byte(`{"keys":[` + jwk(t, "", "PS256", &r.PublicKey) + `]}`))
@@ -453,8 +454,8 @@ func TestAVerifierNeedsOneWay(t *testing.T) {
 	}
 }
 
-// FuzzTokens: whoever does not know the secret does not get in, whatever they
-// send, and nothing they send is too much.
+// FuzzTokens: without the secret, no input is accepted, and no input causes a
+// panic.
 func FuzzTokens(f *testing.F) {
 	const h = `{"alg":"HS256","typ":"JWT"}`
 	valid := hs256(f, h, with("", nil))
@@ -467,8 +468,8 @@ func FuzzTokens(f *testing.F) {
 		if _, err := v.Verify(t.Context(), token); err == nil && token != valid {
 			t.Errorf("accepted: %q", token)
 		}
-		// The same claims, signed: nothing may panic, and who is let in is
-		// somebody.
+		// The same input as claims with a valid signature: nothing may panic,
+		// and an accepted identity is valid.
 		id, err := v.identify([]byte(token))
 		if err == nil && (!id.Tenant.Valid() || !id.Principal.ID.Valid() || !id.Expires.After(start)) {
 			t.Errorf("%q is %+v", token, id)

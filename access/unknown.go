@@ -11,14 +11,15 @@ import (
 	"parley/port"
 )
 
-// minUnknown is how many connections without a credential one address may have,
-// at least: a browser opens several for one page, and many people can share an
-// address.
+// minUnknown is the minimum limit for connections of one address without a
+// credential: a browser opens several for one page, and many people can share
+// an address.
 const minUnknown = 100
 
-// Unknown admits a connection on which no credential was shown yet. These are
-// limited apart from the others, and so cannot take their places: in all, and
-// for each block of addresses where there is a limit for each visitor.
+// Unknown admits a connection that has not shown a credential yet. These
+// connections have limits of their own, so they cannot take the places of
+// authenticated ones. One limit is for all of them; if there is a limit per
+// visitor, another is for each block of addresses.
 func (g *Gate) Unknown(from netip.Addr) (leave func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -38,24 +39,24 @@ func (g *Gate) Unknown(from netip.Addr) (leave func(), err error) {
 	}), nil
 }
 
-// A caller is the client of one HTTP connection. It counts in the gate from its
+// caller is the client of one HTTP connection. It counts in the gate from its
 // first request until it shows a credential or the connection ends, also while
-// it sends a body that no route reads, and while it is idle.
+// it is idle or sends a body that no route reads.
 type caller struct {
 	mu    sync.Mutex
-	leave func() // nil: it does not count
+	leave func() // nil: the caller does not count
 }
 
 type callerKey struct{}
 
-// Connected is for http.Server.ConnContext.
+// Connected is the ConnContext function of an http.Server.
 func (e *Entrance) Connected(ctx context.Context, conn net.Conn) context.Context {
 	c := &caller{}
 	e.callers.Store(conn, c)
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// Changed is for http.Server.ConnState.
+// Changed is the ConnState function of an http.Server.
 func (e *Entrance) Changed(conn net.Conn, state http.ConnState) {
 	if state != http.StateClosed && state != http.StateHijacked {
 		return
@@ -65,7 +66,7 @@ func (e *Entrance) Changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// counts replaces how the caller counts in the gate.
+// counts replaces the count that the caller has in the gate; nil ends it.
 func (c *caller) counts(leave func()) {
 	c.mu.Lock()
 	old := c.leave
@@ -76,14 +77,14 @@ func (c *caller) counts(leave func()) {
 	}
 }
 
-// unknown counts the caller of a request among those without a credential. A
-// request that came by no connection, as in tests, is not counted.
+// unknown counts the caller of a request as one without a credential. A request
+// without a connection, as in tests, is not counted.
 func (e *Entrance) unknown(r *http.Request, from netip.Addr) error {
 	c, ok := r.Context().Value(callerKey{}).(*caller)
 	if !ok {
 		return nil
 	}
-	c.counts(nil) // it may have another address than before, behind a proxy
+	c.counts(nil) // behind a proxy, it may have another address than before
 	leave, err := e.Gate.Unknown(from)
 	if err == nil {
 		c.counts(leave)
@@ -91,7 +92,7 @@ func (e *Entrance) unknown(r *http.Request, from netip.Addr) error {
 	return err
 }
 
-// known ends the count: the request has shown a credential.
+// known ends the count of a caller that has shown a credential.
 func known(r *http.Request) {
 	if c, ok := r.Context().Value(callerKey{}).(*caller); ok {
 		c.counts(nil)

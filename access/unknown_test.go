@@ -15,9 +15,8 @@ import (
 	"parley/port"
 )
 
-// TestConnectionsWithoutACredential: an address has so many, idle ones included,
-// until they end or show a credential. Clients with a credential come in beside
-// them.
+// TestConnectionsWithoutACredential: an address has a limit of connections without a credential, idle ones included,
+// until they end or show one. Clients with a credential are not affected.
 func TestConnectionsWithoutACredential(t *testing.T) {
 	l := newLobby(t)
 	l.Close()
@@ -101,8 +100,8 @@ func TestConnectionsWithoutACredential(t *testing.T) {
 	}
 }
 
-// TestUnknownTakesNoPlaces: the limits of clients with and without a credential
-// are separate, and addresses do not share one.
+// TestUnknownTakesNoPlaces: clients with and without a credential have separate
+// limits, and so has each address.
 func TestUnknownTakesNoPlaces(t *testing.T) {
 	g := NewGate(GateConfig{Most: minUnknown + 50, Each: 1, Now: time.Now})
 	one, two := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
@@ -127,14 +126,14 @@ func TestUnknownTakesNoPlaces(t *testing.T) {
 	}
 	for _, l := range leave {
 		l()
-		l() // has no more effect
+		l() // no further effect
 	}
 	if g.unknown != 0 {
 		t.Errorf("%d are left", g.unknown)
 	}
 }
 
-// TestNoConnection: a request that came by no connection is admitted.
+// TestNoConnection: a request without a connection is admitted.
 func TestNoConnection(t *testing.T) {
 	e := &Entrance{Auth: NewLocal("default"), Gate: NewGate(GateConfig{Most: 1, Now: time.Now})}
 	r := httptest.NewRequestWithContext(context.Background(), "GET", "http://localhost/", nil)

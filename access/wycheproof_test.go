@@ -36,7 +36,7 @@ func readVectors(t *testing.T, name string) (v vectors) {
 	return v
 }
 
-// notHere are valid signatures that are refused all the same.
+// notHere lists valid signatures that are refused anyway, with the reason.
 var notHere = map[int]string{
 	346: "the key is for PS256, the token by PS384",
 	350: "the key is for PS256, the token by PS384",
@@ -46,9 +46,9 @@ var notHere = map[int]string{
 	373: "a character that is not base64url is in the payload",
 }
 
-// Signatures of Project Wycheproof. Every invalid one is refused, but two that
-// are called invalid and are, to the letter, one that is called valid: their
-// padding was lost. As tokens, which their payloads are not, all are refused.
+// TestWycheproofSignatures: every invalid signature is refused, except two that
+// are byte for byte the same as a valid one (their padding was lost). As
+// tokens, all are refused: their payloads are not claims.
 func TestWycheproofSignatures(t *testing.T) {
 	var refused, same, accepted, unused int
 	for _, g := range readVectors(t, "json_web_signature_test.json").TestGroups {
@@ -59,7 +59,7 @@ func TestWycheproofSignatures(t *testing.T) {
 		whole := Verifier{issuer: "parley", now: time.Now, keys: set}
 		valid := map[string]bool{}
 		for _, c := range g.Tests {
-			// In JSON serialization it is an object: what is sent is its text.
+			// A JWS in JSON serialization is an object: its JSON text is sent.
 			jws, ok := c.JWS.(string)
 			if !ok {
 				text, err := json.Marshal(c.JWS)
@@ -97,8 +97,8 @@ func TestWycheproofSignatures(t *testing.T) {
 	}
 }
 
-// Keys of Project Wycheproof: a set is refused, or has no key for the token, or
-// the token is wrong.
+// TestWycheproofKeys: either the key set is refused, or it has no key for the
+// token, or the signature does not verify.
 func TestWycheproofKeys(t *testing.T) {
 	var refused, accepted int
 	for _, g := range readVectors(t, "json_web_key_test.json").TestGroups {
