@@ -116,7 +116,7 @@ func (g *Gate) take(v *visitor, left func()) (leave func()) {
 }
 
 // Attempt counts a refused credential as a connection of the address, so that
-// nobody can try credentials without end.
+// a client cannot try credentials without end.
 func (g *Gate) Attempt(from netip.Addr) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// upgradable says why a request cannot become a WebSocket, and with which status
-// to answer it.
+// upgradable reports why a request cannot become a WebSocket, and the status to answer with; 0 if it can.
 func upgradable(r *http.Request) (status int, err error) {
 	keys := r.Header.Values("Sec-WebSocket-Key")
 	switch {
@@ -31,7 +30,7 @@ func upgradable(r *http.Request) (status int, err error) {
 	return 0, nil
 }
 
-// lists reports whether a header lists a word, in any case.
+// lists reports whether a header contains a word in its comma-separated values, ignoring case.
 func lists(h http.Header, name, word string) bool {
 	for _, line := range h.Values(name) {
 		for part := range strings.SplitSeq(line, ",") {
@@ -43,8 +42,9 @@ func lists(h http.Header, name, word string) bool {
 	return false
 }
 
-// upgrade answers a request by taking over its connection. On failure it has
-// answered with an error. received is what the client has sent already.
+// upgrade takes over the connection of a request and answers it. On failure it
+// has already answered with an error. received is the data that the client has
+// already sent.
 func upgrade(w http.ResponseWriter, r *http.Request) (_ *wire, received []byte, err error) {
 	if status, err := upgradable(r); err != nil {
 		switch status {
@@ -73,11 +73,11 @@ func upgrade(w http.ResponseWriter, r *http.Request) (_ *wire, received []byte, 
 	if err != nil {
 		return nil, nil, fmt.Errorf("take over a connection: %w", err)
 	}
-	received, _ = rw.Reader.Peek(rw.Reader.Buffered()) // has it all
+	received, _ = rw.Reader.Peek(rw.Reader.Buffered()) // returns all buffered bytes
 	return newWire(conn), received, nil
 }
 
-// hijackable finds out whether Hijack will work, before anything is answered.
+// hijackable reports whether Hijack will work, before an answer is written.
 func hijackable(w http.ResponseWriter) bool {
 	for {
 		switch u := w.(type) {

@@ -14,7 +14,7 @@ func TestAccept(t *testing.T) {
 		name, origin string
 		upgrade      bool
 		allow        func(*http.Request) bool
-		hide         bool // the connection, behind a writer that has no Hijack
+		hide         bool // wrap the ResponseWriter so that it has no Hijack
 		change       func(http.Header)
 		want         int
 	}{

@@ -1,9 +1,9 @@
 // Package transport carries messages over WebSocket and server-sent events. It
-// knows how they are framed, how large and how late they may be, and how a
-// connection ends; what they say is up to the dialects.
+// handles framing, limits of size and time, and the end of a connection; the
+// dialects define the messages.
 //
-// It starts no goroutine that outlives the call it was started in, except while
-// a ping is being written; an idle connection costs a timer, and no buffer.
-// Nothing it hands out depends on the handler that asked for it still running,
-// save for a Stream, which is that handler's response.
+// No goroutine that it starts outlives the call that started it, except while a
+// ping is being written. An idle connection costs a timer and no buffer. A
+// Socket outlives the handler that accepted it. A Stream does not: it is the
+// handler's response.
 package transport

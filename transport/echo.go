@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// Echo asks the peer for a sign of life, behind everything that was written so
-// far. What it returns says whether the sign has come: a message that Read gives
-// out afterwards was sent by a peer that had received all of that. It may be
-// called concurrently, and does not wait.
+// Echo pings the peer after everything that was written so far. answered reports whether the pong has arrived: if it
+// has, the peer sent every later message of Read after it had received all of that. Echo may be called concurrently,
+// and does not wait.
 func (s *Socket) Echo() (answered func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,23 +24,23 @@ func (s *Socket) Echo() (answered func() bool) {
 	}
 }
 
-// ask makes a ping due and returns its number. It needs s.mu.
+// ask makes a ping due and returns its number. The caller must hold s.mu.
 func (s *Socket) ask() int64 {
 	s.pinged++
 	s.ping = s.pinged
 	return s.pinged
 }
 
-// A sign is waited for by Reached.
+// sign is the pong that a call of Reached waits for.
 type sign struct {
 	ping int64
 	came chan struct{}
 }
 
 // Reached waits until the peer has received everything that was written so far,
-// and reports whether it has: not if ctx or the socket ends before. What was
-// written without an error may still be lost on its way, with the connection.
-// Somebody must be reading meanwhile. It may be called concurrently.
+// and reports whether it has. It returns false if ctx or the socket ends first:
+// data that was written without an error may still be lost with the connection.
+// A Read must be in progress meanwhile. Reached may be called concurrently.
 func (s *Socket) Reached(ctx context.Context) bool {
 	s.mu.Lock()
 	if s.cause != nil {
@@ -67,15 +66,15 @@ func (s *Socket) Reached(ctx context.Context) bool {
 	return s.ponged >= mine.ping
 }
 
-// Left reports whether the peer has said goodbye.
+// Left reports whether the peer has sent a close frame.
 func (s *Socket) Left() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cause != nil && !s.cause.Local && s.cause.Code != Lost
 }
 
-// heardPong is called by whoever reads, in the order of what is read. A pong
-// answers all pings that were sent before the one that it names.
+// heardPong handles a pong. The reading goroutine calls it in the order of the
+// frames. A pong also answers all pings before the one that it names.
 func (s *Socket) heardPong(n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +94,7 @@ func (s *Socket) heardPong(n int64) {
 	}
 }
 
-// forget needs s.mu.
+// forget removes the signs for which which returns true. The caller must hold s.mu.
 func (s *Socket) forget(which func(sign) bool) {
 	kept := s.signs[:0]
 	for _, g := range s.signs {
@@ -109,10 +108,9 @@ func (s *Socket) forget(which func(sign) bool) {
 	}
 }
 
-// alive is called when the timer runs out. First it asks the peer for a sign. Then
-// it ends the socket if a Read waited through all of PongWithin and nothing
-// arrived. Without a Read the pong would not be seen; and a peer in the middle of a
-// long message cannot send one.
+// alive is called when the timer runs out. First it pings the peer. Next time, it ends the socket if a Read waited
+// through all of PongWithin and nothing arrived. Without a Read, the pong would not be seen. A peer in the middle of a
+// long message cannot send a pong, but its data arrives.
 func (s *Socket) alive() {
 	s.mu.Lock()
 	if s.cause != nil {
@@ -138,8 +136,7 @@ func (s *Socket) alive() {
 	}
 }
 
-// speak sends the control frames that are due, unless another goroutine is writing, which
-// does it afterwards.
+// speak sends the control frames that are due. If another goroutine is writing, that goroutine sends them afterwards.
 func (s *Socket) speak() {
 	for s.due() && s.writing.TryLock() {
 		var space [2 * (2 + maxControl)]byte

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// What a peer sends before it has received something can be told from what it
-// sends afterwards.
+// TestEcho: messages that the peer sent before it received something can be
+// told from messages that it sent afterwards.
 func TestEcho(t *testing.T) {
 	p, s := meet(t, Options{})
 	if err := s.Write(t.Context(), []byte("news")); err != nil {
@@ -20,7 +20,7 @@ func TestEcho(t *testing.T) {
 	if first != final|opPing {
 		t.Fatalf("received %#x", first)
 	}
-	// Pongs that answer nothing are allowed, and mean nothing.
+	// Unsolicited pongs are allowed and ignored.
 	p.send(join(frame(final|opPong, "0"), frame(final|opPong, "x"), frame(final|opPong, "99"),
 		frame(final|opText, "before"),
 		frame(final|opPong, string(payload)), frame(final|opText, "after")))
@@ -43,7 +43,8 @@ func TestEcho(t *testing.T) {
 	}
 }
 
-// A peer that does not answer is nobody's problem but its own.
+// TestEchoIsNotWaitedFor: a peer that does not answer blocks neither Echo nor
+// Close.
 func TestEchoIsNotWaitedFor(t *testing.T) {
 	_, s := meet(t, Options{PongWithin: time.Hour})
 	received := s.Echo()
@@ -53,8 +54,8 @@ func TestEchoIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// What was written has arrived when the peer says so, and not before: a
-// connection may be lost with what is on its way.
+// TestReached: written data counts as received when the peer's pong arrives,
+// and not before. Data in transit may be lost with the connection.
 func TestReached(t *testing.T) {
 	begin := func() (*peer, *Socket, chan bool) {
 		p, s := meet(t, Options{PongWithin: time.Hour})

@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// The kinds of frames, and the bit of one that is the last of its message.
+// The opcodes of frames, and the bit that marks the last frame of a message.
 const (
 	opContinue = 0x0
 	opText     = 0x1
@@ -16,15 +16,15 @@ const (
 	opPong     = 0xA
 
 	final   = 0x80
-	control = 0x8 // the bit that control frames have in common
+	control = 0x8 // the bit that all control frames have
 )
 
 const (
-	maxHeader  = 14  // bytes of the header of a client's frame
-	maxControl = 125 // bytes of the payload of a control frame
+	maxHeader  = 14  // bytes of the longest header of a client's frame
+	maxControl = 125 // maximum payload of a control frame in bytes
 )
 
-// A frameHeader is what stands before the payload of a frame.
+// frameHeader is the header of a frame.
 type frameHeader struct {
 	op     byte
 	final  bool
@@ -32,7 +32,8 @@ type frameHeader struct {
 	mask   [4]byte
 }
 
-// headerLength says how many bytes a client's header has, by its second byte.
+// headerLength returns the length of a client's header in bytes, given its
+// second byte.
 func headerLength(second byte) int {
 	switch second & 0x7f {
 	case 126:
@@ -43,8 +44,8 @@ func headerLength(second byte) int {
 	return 6
 }
 
-// parseHeader reads the header of a client's frame. If the frame violates the
-// protocol, the header still says where it ends.
+// parseHeader parses the header of a client's frame. If the frame violates the
+// protocol, the header still says where the frame ends.
 func parseHeader(b []byte) (h frameHeader, err error) {
 	h.op, h.final = b[0]&0x0f, b[0]&final != 0
 	masked := b[1]&0x80 != 0
@@ -75,7 +76,8 @@ func parseHeader(b []byte) (h frameHeader, err error) {
 	return h, err
 }
 
-// appendHeader appends the header of a server's frame, which is whole.
+// appendHeader appends the header of a server's frame. Servers do not fragment
+// messages or mask frames.
 func appendHeader(b []byte, op byte, length int) []byte {
 	b = append(b, final|op)
 	switch {
@@ -87,7 +89,7 @@ func appendHeader(b []byte, op byte, length int) []byte {
 	return binary.BigEndian.AppendUint64(append(b, 127), uint64(length))
 }
 
-// unmask undoes the mask of a part of a payload that begins at an offset.
+// unmask removes the mask from the part of a payload that begins at offset at.
 func unmask(b []byte, mask [4]byte, at int64) {
 	if mask == [4]byte{} {
 		return
@@ -105,12 +107,12 @@ func unmask(b []byte, mask [4]byte, at int64) {
 	}
 }
 
-// closePayload is the payload of a close frame.
+// closePayload returns the payload of a close frame.
 func closePayload(c *Closed) []byte {
 	return append(binary.BigEndian.AppendUint16(nil, uint16(c.Code)), c.Reason...)
 }
 
-// parseClose reads the payload of the peer's close frame.
+// parseClose parses the payload of the peer's close frame.
 func parseClose(b []byte) (*Closed, error) {
 	if len(b) == 0 {
 		return &Closed{Code: NoCode}, nil

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// A payload is unmasked alike, whatever parts it arrives in.
+// FuzzUnmask: unmasking gives the same result for a payload that arrives in
+// parts.
 func FuzzUnmask(f *testing.F) {
 	f.Add([]byte("some text of more than eight bytes"), uint32(0x01020304), 3)
 	f.Add([]byte(""), uint32(1), 0)
@@ -30,7 +31,7 @@ func FuzzUnmask(f *testing.F) {
 	})
 }
 
-// A countingConn counts the writes to a connection.
+// countingConn counts the writes to a connection.
 type countingConn struct {
 	net.Conn
 	writes atomic.Int64
@@ -41,7 +42,8 @@ func (c *countingConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// The messages of one Write go out together, as far as they fit into a buffer.
+// TestWritesAreGathered: the messages of one Write are sent together, as far as
+// they fit into a buffer.
 func TestWritesAreGathered(t *testing.T) {
 	for _, test := range []struct {
 		messages, bytes int
@@ -67,7 +69,7 @@ func TestWritesAreGathered(t *testing.T) {
 	}
 }
 
-// What a client sends together with its request, or in parts, or masked, arrives.
+// TestFramesInParts: data arrives complete if a client sends it in parts, masked, or right behind another frame.
 func TestFramesInParts(t *testing.T) {
 	p, s := meet(t, Options{})
 	text := strings.Repeat("Grüße ", 2000)
@@ -83,7 +85,7 @@ func TestFramesInParts(t *testing.T) {
 				return
 			}
 			all = all[n:]
-			time.Sleep(time.Millisecond) // so that they are parts
+			time.Sleep(time.Millisecond) // so that the parts arrive separately
 		}
 	}()
 	for _, want := range []string{text, "next", ""} {
@@ -96,8 +98,8 @@ func TestFramesInParts(t *testing.T) {
 	}
 }
 
-// A client's pings do not keep the server from reading, while a message of the
-// server is on its way. The last of them is answered.
+// TestPingsDuringAWrite: while the server is sending a long message, a client's
+// pings do not keep it from reading. The last ping is answered.
 func TestPingsDuringAWrite(t *testing.T) {
 	p, s := meet(t, Options{})
 	large := make([]byte, 64<<20)

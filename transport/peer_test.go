@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// serve starts a server whose handler hands each socket over and returns.
+// serve starts a server whose handler sends each socket to the channel and
+// returns.
 func serve(t *testing.T, o Options) (*httptest.Server, <-chan *Socket) {
 	t.Helper()
 	ch := make(chan *Socket, 1)
@@ -24,8 +25,8 @@ func serve(t *testing.T, o Options) (*httptest.Server, <-chan *Socket) {
 	return srv, ch
 }
 
-// A peer is a client that speaks WebSocket byte by byte, as rudely as a test
-// asks it to.
+// peer is a client that writes raw frames, so that tests can violate the
+// protocol.
 type peer struct {
 	net.Conn
 	r *bufio.Reader
@@ -42,7 +43,7 @@ func meet(t *testing.T, o Options) (*peer, *Socket) {
 	}
 	p := &peer{conn, bufio.NewReader(conn), t}
 	t.Cleanup(func() { p.Close() })
-	p.SetDeadline(time.Now().Add(30 * time.Second)) // a bug should not look like a hang
+	p.SetDeadline(time.Now().Add(30 * time.Second)) // so that a bug does not look like a hang
 	p.send([]byte("GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"))
 	resp, err := http.ReadResponse(p.r, nil)
@@ -61,7 +62,8 @@ func (p *peer) send(b []byte) {
 	}
 }
 
-// hangUp ends what the peer sends, in the middle of whatever it was.
+// hangUp closes the sending side of the connection, even in the middle of a
+// frame.
 func (p *peer) hangUp() {
 	p.t.Helper()
 	if err := p.Conn.(*net.TCPConn).CloseWrite(); err != nil {
@@ -90,7 +92,7 @@ func (p *peer) receive() (first byte, payload []byte) {
 	return h[0], read(n)
 }
 
-// goodbye reads until the close frame.
+// goodbye reads until the close frame, and returns its code and reason.
 func (p *peer) goodbye() (Code, string) {
 	p.t.Helper()
 	for {
@@ -100,12 +102,12 @@ func (p *peer) goodbye() (Code, string) {
 	}
 }
 
-// frame makes a masked frame. The mask is zero, which is a mask.
+// frame returns a masked frame. The mask is zero, which is valid.
 func frame(first byte, payload string) []byte {
 	return append(header(first, uint64(len(payload))), payload...)
 }
 
-// header declares a length that need not be true.
+// header returns the header of a frame. The declared length need not be true.
 func header(first byte, n uint64) []byte {
 	b := []byte{first}
 	switch {

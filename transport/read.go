@@ -8,17 +8,16 @@ import (
 	"sync"
 )
 
-// A frameReader reads the frames of a client. It has a buffer only from the first
-// byte of a frame until everything that has arrived is read: a client that sends
-// nothing costs none.
+// A frameReader reads the frames of a client. It has a buffer only from the first byte of a frame until everything that
+// has arrived is read, so a client that sends nothing costs no buffer.
 type frameReader struct {
 	wire   *wire
 	buffer *[readBuffer]byte
-	r, w   int // what of the buffer was received and not read yet
+	r, w   int // buffer[r:w] was received and not read yet
 	first  [1]byte
 
-	frameHeader       // of the frame that is being read
-	read        int64 // of its payload
+	frameHeader       // of the current frame
+	read        int64 // bytes read of its payload
 }
 
 const readBuffer = 4 << 10
@@ -46,7 +45,7 @@ func (f *frameReader) more() error {
 	return err
 }
 
-// rest gives the buffer back if everything in it was read.
+// rest returns the buffer to the pool if everything in it was read.
 func (f *frameReader) rest() {
 	if f.buffer != nil && f.r == f.w {
 		readBuffers.Put(f.buffer)
@@ -54,7 +53,7 @@ func (f *frameReader) rest() {
 	}
 }
 
-// take waits for n bytes, which are valid until the next call.
+// take waits for n bytes and returns them. They are valid until the next call.
 func (f *frameReader) take(n int) ([]byte, error) {
 	for f.buffer == nil || f.w-f.r < n {
 		if err := f.more(); err != nil {
@@ -65,8 +64,8 @@ func (f *frameReader) take(n int) ([]byte, error) {
 	return f.buffer[f.r-n : f.r], nil
 }
 
-// next reads the header of the next frame. A violation is an error of type
-// violation; the frame may be skipped then.
+// next reads the header of the next frame. If the frame violates the protocol,
+// the error is of type violation; the caller may skip the frame then.
 func (f *frameReader) next() error {
 	f.rest()
 	b, err := f.take(2)
@@ -75,7 +74,7 @@ func (f *frameReader) next() error {
 	}
 	n := headerLength(b[1])
 	if b[1]&0x80 == 0 {
-		n -= 4 // it has no mask, and is refused below
+		n -= 4 // an unmasked frame; parseHeader refuses it
 	}
 	f.r -= 2
 	if b, err = f.take(n); err != nil {
@@ -88,11 +87,10 @@ func (f *frameReader) next() error {
 	return nil
 }
 
-// A violation is an error of the peer, as opposed to one of the connection.
+// violation is a protocol error of the peer, as opposed to an error of the connection.
 type violation struct{ error }
 
-// payload appends what there is of the payload to a message, up to so many bytes
-// of that.
+// payload appends the payload to msg until the frame ends or msg has most bytes.
 func (f *frameReader) payload(msg []byte, most int64) ([]byte, error) {
 	for f.read < f.length && int64(len(msg)) < most {
 		at := len(msg)
@@ -101,7 +99,7 @@ func (f *frameReader) payload(msg []byte, most int64) ([]byte, error) {
 			msg = append(msg, f.buffer[f.r:f.r+n]...)
 			f.r += n
 		} else {
-			// The length may be a lie: no more is allocated than has arrived.
+			// The length may be false: never allocate more than has arrived.
 			n := int(min(f.length-f.read, most-int64(at), int64(max(at, readBuffer))))
 			msg = slices.Grow(msg, n)
 			n, err := f.wire.Read(msg[at : at+n])
@@ -116,7 +114,7 @@ func (f *frameReader) payload(msg []byte, most int64) ([]byte, error) {
 	return msg, nil
 }
 
-// skip reads the rest of the payload away.
+// skip reads and drops the rest of the payload.
 func (f *frameReader) skip() error {
 	for f.read < f.length {
 		if f.buffer == nil || f.r == f.w {
@@ -131,9 +129,8 @@ func (f *frameReader) skip() error {
 	return nil
 }
 
-// message reads one message, and answers control frames on the way. Messages that
-// arrive after the end of the socket are skipped: only the peer's goodbye is of
-// interest then. It needs s.reading.
+// message reads one message, and answers control frames meanwhile. After the socket has ended, it skips messages: only
+// the peer's close frame matters then. The caller must hold s.reading.
 func (s *Socket) message() ([]byte, *Closed) {
 	f := &s.frames
 	var msg []byte
@@ -176,7 +173,7 @@ func (s *Socket) message() ([]byte, *Closed) {
 	}
 }
 
-// heardControl deals with a control frame, and returns the peer's goodbye.
+// heardControl handles a control frame. It returns the cause if the frame is a close frame or an error.
 func (s *Socket) heardControl() *Closed {
 	f := &s.frames
 	var space [maxControl]byte
@@ -193,7 +190,7 @@ func (s *Socket) heardControl() *Closed {
 		s.mu.Unlock()
 		s.speak()
 	case opPong:
-		// Pongs that answer nothing are allowed, and mean nothing.
+		// Unsolicited pongs are allowed and ignored.
 		if n, err := strconv.ParseInt(string(b), 10, 64); err == nil {
 			s.heardPong(n)
 		}
@@ -208,7 +205,7 @@ func (s *Socket) heardControl() *Closed {
 	return nil
 }
 
-// why tells what an error of a frameReader means.
+// why converts an error of a frameReader to the cause of the end.
 func why(err error) *Closed {
 	if v, ok := err.(violation); ok {
 		return local(ProtocolError, "%v", v)

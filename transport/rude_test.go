@@ -20,7 +20,7 @@ func TestReadRefuses(t *testing.T) {
 		name   string
 		send   []byte
 		code   Code
-		reason string // contained in
+		reason string // substring of the reason
 	}{
 		{"one byte over the limit", frame(final|opText, big+"x"), TooBig, tooBig},
 		{"over the limit in fragments", join(frame(opText, big), frame(final|opContinue, "x")), TooBig, tooBig},
@@ -56,9 +56,9 @@ func TestReadRefuses(t *testing.T) {
 				_, err := s.Read(t.Context())
 				done <- err
 			}()
-			// All of it is sent before the goodbye is read. A server that hangs
-			// up on unread bytes resets the connection, and the goodbye is lost
-			// wherever a reset discards what was received.
+			// Everything is sent before the close frame is read. A server that
+			// closes a connection with unread bytes resets it. The close frame
+			// is then lost wherever a reset discards received data.
 			p.send(test.send)
 			code, reason := p.goodbye()
 			if code != test.code || !strings.Contains(reason, test.reason) {
@@ -143,7 +143,8 @@ func TestSilentPeerIsClosed(t *testing.T) {
 	}
 }
 
-// Nobody reads, so nobody can know whether the peer answered.
+// TestPeerIsNotBlamedForOurDeafness: without a Read, the server cannot know whether the peer answered, so it does not
+// close the socket.
 func TestPeerIsNotBlamedForOurDeafness(t *testing.T) {
 	p, s := meet(t, Options{PingEvery: time.Millisecond, PongWithin: 50 * time.Millisecond})
 	for range 3 {
@@ -156,7 +157,8 @@ func TestPeerIsNotBlamedForOurDeafness(t *testing.T) {
 	}
 }
 
-// A peer busy with a long message is heard, though it cannot answer.
+// TestSlowMessageOutlivesPings: a peer in the middle of a long message cannot send a pong, but its data counts as a
+// sign of life.
 func TestSlowMessageOutlivesPings(t *testing.T) {
 	t.Parallel()
 	p, s := meet(t, Options{PingEvery: time.Millisecond, PongWithin: 2 * time.Second})
@@ -198,13 +200,13 @@ func TestStalledWrite(t *testing.T) {
 	}
 }
 
-// TestNothingFollowsHalfAMessage: a socket that ends while a message is under way
-// sends no close frame after a part of it.
+// TestNothingFollowsHalfAMessage: a socket that ends in the middle of a message does not send a close frame after the
+// part that was sent.
 func TestNothingFollowsHalfAMessage(t *testing.T) {
 	p, s := meet(t, Options{WriteWithin: time.Second})
 	clog(s)
 	h := make([]byte, 10)
-	if _, err := io.ReadFull(p.r, h); err != nil || h[0] != final|opText { // a part of it has come
+	if _, err := io.ReadFull(p.r, h); err != nil || h[0] != final|opText { // part of the message has arrived
 		t.Fatalf("% x, %v", h, err)
 	}
 	p.send(frame(final|opBinary, "x"))
@@ -216,7 +218,7 @@ func TestNothingFollowsHalfAMessage(t *testing.T) {
 	for s.open() {
 		runtime.Gosched()
 	}
-	time.Sleep(100 * time.Millisecond) // the writer looks for an end after a 16th of WriteWithin
+	time.Sleep(100 * time.Millisecond) // the writer checks for the end after a 16th of WriteWithin
 	rest, _ := io.ReadAll(p.r)
 	if len(rest) == 64<<20 {
 		t.Fatal("the whole message fitted")
@@ -252,7 +254,7 @@ func TestCloseIsBounded(t *testing.T) {
 	}
 }
 
-// clog returns when a Write is under way that the peer will not let end.
+// clog returns while a Write is in progress that cannot complete because the peer does not read.
 func clog(s *Socket) {
 	go func() { _ = s.Write(context.Background(), make([]byte, 64<<20)) }()
 	for s.writing.TryLock() {
@@ -270,7 +272,7 @@ func flood(p *peer) {
 	}
 }
 
-// After maxDrain the server need not wait for its patience to end.
+// TestDrainIsBounded: after maxDrain bytes, the server closes the connection without waiting for goodbyeWithin.
 func TestDrainIsBounded(t *testing.T) {
 	p, s := meet(t, Options{MaxMessage: 1})
 	done := make(chan struct{})

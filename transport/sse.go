@@ -11,33 +11,34 @@ import (
 	"time"
 )
 
-// StreamOptions of a Stream. Zero fields stand for the defaults.
+// StreamOptions configures a Stream. Zero fields mean the defaults.
 type StreamOptions struct {
-	WriteWithin time.Duration // for one Send or Comment; 10s
+	WriteWithin time.Duration // timeout of one Send or Comment; 10s
 }
 
-// A Message is one server-sent event. ID is where a client resumes after it,
-// Event its type; either may be empty, and neither may contain a line end. Data
-// may: \r\n and \r arrive as \n, as the standard has it.
+// A Message is one server-sent event. A client that has received it resumes
+// after ID; Event is its type. Either may be empty, and neither may contain a
+// line end. Data may contain line ends: \r\n and \r arrive as \n, as the
+// standard requires.
 type Message struct {
 	ID, Event string
 	Data      []byte
 }
 
 // A Stream is a response of server-sent events. Its methods may be called
-// concurrently, until the handler returns. After an error from the connection
+// concurrently until the handler returns. After an error from the connection,
 // all further calls fail.
 type Stream struct {
 	ctx    context.Context
 	within time.Duration
 
-	mu sync.Mutex // guards the following
+	mu sync.Mutex // guards the fields below
 	w  http.ResponseWriter
 	rc *http.ResponseController
 }
 
-// NewStream sends the headers. On failure it has answered the request already,
-// if there was anybody to answer.
+// NewStream sends the headers. On failure it has already answered the request,
+// if the client is still connected.
 func NewStream(w http.ResponseWriter, r *http.Request, o StreamOptions) (*Stream, error) {
 	s := &Stream{
 		ctx:    r.Context(),
@@ -48,7 +49,7 @@ func NewStream(w http.ResponseWriter, r *http.Request, o StreamOptions) (*Stream
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	h.Set("X-Accel-Buffering", "no") // otherwise nginx buffers events
 	if err := s.write(nil); err != nil {
 		http.Error(w, "This server cannot stream here.", http.StatusNotImplemented)
 		return nil, fmt.Errorf("start event stream: %w", err)
@@ -56,12 +57,12 @@ func NewStream(w http.ResponseWriter, r *http.Request, o StreamOptions) (*Stream
 	return s, nil
 }
 
-// Send writes messages and flushes them once. It refuses the whole batch, and
-// the stream goes on, if an ID or Event cannot be written.
+// Send writes messages and flushes them once. If an ID or Event is invalid, it
+// refuses the whole batch, and the stream stays usable.
 func (s *Stream) Send(messages ...Message) error {
 	var b []byte
 	for _, m := range messages {
-		// A NUL would make clients ignore the ID, and resume from an older one.
+		// Clients ignore an ID with a NUL, and would resume from an older one.
 		if strings.ContainsAny(m.ID, "\r\n\x00") || strings.ContainsAny(m.Event, "\r\n") {
 			return fmt.Errorf("event id %q or type %q contains a control character", m.ID, m.Event)
 		}
@@ -70,8 +71,7 @@ func (s *Stream) Send(messages ...Message) error {
 	return s.write(b)
 }
 
-// Mark has the client resume after id, as if it had a message of that ID, and
-// shows it nothing.
+// Mark makes the client resume after id, without sending an event.
 func (s *Stream) Mark(id string) error {
 	if strings.ContainsAny(id, "\r\n\x00") {
 		return fmt.Errorf("event id %q contains a control character", id)
@@ -79,8 +79,8 @@ func (s *Stream) Mark(id string) error {
 	return s.write([]byte("id: " + id + "\n\n"))
 }
 
-// Comment writes what clients ignore, to keep the connection alive and to find
-// out whether it is.
+// Comment writes a comment, which clients ignore. It keeps the connection alive
+// and detects a lost one.
 func (s *Stream) Comment(text string) error {
 	return s.write(append(appendLines(nil, ": ", []byte(text)), '\n'))
 }
@@ -88,7 +88,7 @@ func (s *Stream) Comment(text string) error {
 func (s *Stream) write(b []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// A connection the client has left still takes writes for a while.
+	// A connection that the client has closed still accepts writes for a while.
 	if err := s.ctx.Err(); err != nil {
 		return err
 	}
@@ -103,7 +103,8 @@ func (s *Stream) write(b []byte) error {
 	if err := s.rc.Flush(); err != nil {
 		return err
 	}
-	// The deadline is for this write, not for how long the next may be coming.
+	// The deadline is for this write only: any amount of time may pass until
+	// the next one.
 	return s.rc.SetWriteDeadline(time.Time{})
 }
 
@@ -117,8 +118,8 @@ func appendMessage(b []byte, m Message) []byte {
 	return append(appendLines(b, "data: ", m.Data), '\n')
 }
 
-// appendLines puts prefix before every line of text, of which there is at least
-// one.
+// appendLines appends text with prefix before every line. Empty text counts as
+// one line.
 func appendLines(b []byte, prefix string, text []byte) []byte {
 	for {
 		b = append(b, prefix...)
@@ -134,9 +135,9 @@ func appendLines(b []byte, prefix string, text []byte) []byte {
 	}
 }
 
-// LastEventID is the ID of the last message the client has. Browsers send a
-// header when they reconnect; a page that opens a new EventSource can only put
-// it into the address.
+// LastEventID returns the ID of the last message that the client has received.
+// Browsers send a header when they reconnect. A page that opens a new
+// EventSource can only put the ID into the address.
 func LastEventID(r *http.Request) string {
 	return cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("last_event_id"))
 }

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// parse reads an event stream the way the standard tells clients to.
+// parse parses an event stream as the standard requires of clients.
 func parse(stream string) (all []Message) {
 	var m Message
 	var data []byte
 	seen := false
 	lines := strings.Split(normalise(stream), "\n")
-	for _, line := range lines[:len(lines)-1] { // the last one has no end
+	for _, line := range lines[:len(lines)-1] { // the last line is not complete
 		if line == "" {
 			if seen {
 				m.Data = bytes.TrimSuffix(data, []byte("\n"))
@@ -46,7 +46,8 @@ func normalise(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 }
 
-// A tape is a ResponseWriter that keeps everything, and the last deadline set.
+// tape is a ResponseWriter that records everything that was written, and the
+// last deadline.
 type tape struct {
 	bytes.Buffer
 	header   http.Header
@@ -96,7 +97,7 @@ func FuzzSend(f *testing.F) {
 		if got := parse(w.String()); len(got) != 2 || !equal(got[0], want[0]) || !equal(got[1], want[1]) {
 			t.Errorf("sent %q, received %q", want, got)
 		}
-		if w.flushes != 2 || !w.deadline.IsZero() { // headers, batch
+		if w.flushes != 2 || !w.deadline.IsZero() { // one for the headers, one for the batch
 			t.Errorf("%d flushes, deadline left at %v", w.flushes, w.deadline)
 		}
 	})
@@ -130,8 +131,8 @@ func TestCommentIsIgnored(t *testing.T) {
 	}
 }
 
-// stream serves one stream over HTTP/1.1 or 2 and returns the response; f's
-// error arrives when it is done.
+// stream serves one stream over HTTP/1.1 or 2 and returns the response; the
+// channel receives the error of f.
 func stream(t *testing.T, h2 bool, o StreamOptions, f func(*Stream, *http.Request) error) (*http.Response,
 	<-chan error) {
 	t.Helper()

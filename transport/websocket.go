@@ -13,61 +13,60 @@ import (
 	"unicode/utf8"
 )
 
-// Options of a Socket. Zero fields stand for the defaults.
+// Options configures a Socket. Zero fields mean the defaults.
 type Options struct {
-	MaxMessage  int64         // bytes in a message received; 1 MiB
+	MaxMessage  int64         // maximum bytes of a received message; 1 MiB
 	PingEvery   time.Duration // 30s
 	PongWithin  time.Duration // 10s
-	WriteWithin time.Duration // for minTaken bytes; 10s
+	WriteWithin time.Duration // timeout for writing minTaken bytes; 10s
 
-	// AllowOrigin is asked about browsers on pages of another host. Nil
-	// refuses them.
+	// AllowOrigin decides on requests of browsers from pages of another host.
+	// Nil refuses them all.
 	AllowOrigin func(*http.Request) bool
 }
 
-// goodbyeWithin bounds all of a goodbye: getting the close frame out, and
-// waiting for the peer's.
+// goodbyeWithin is the timeout of the whole closing handshake: sending the
+// close frame and waiting for the peer's.
 const goodbyeWithin = 3 * time.Second
 
-// A Socket carries text messages both ways. After an error from any of its
-// methods it is closed, but whoever accepted it must still call Close.
+// A Socket carries text messages both ways. After an error from any of its methods it is closed, but the caller of
+// Accept must still call Close.
 //
-// While nothing happens, a Socket has a timer and no buffer. A Read that waits is
-// its only goroutine, which is the caller's.
+// An idle Socket has a timer and no buffer. It has no goroutine of its own: a waiting Read is the caller's.
 type Socket struct {
 	o    Options
-	runs sync.WaitGroup // what the socket has running: see Close
+	runs sync.WaitGroup // goroutines of the socket; see Close
 
-	reading sync.Mutex  // held by a Read, or by who waits for the peer's goodbye; guards the following
+	reading sync.Mutex  // held by a Read, or while waiting for the peer's close frame; guards the fields below
 	frames  frameReader // its wire is not guarded
 	left    bool        // the peer's close frame was read
-	bye     []byte      // its payload
+	bye     []byte      // payload of the peer's close frame
 
-	reads   atomic.Int64 // odd while somebody reads
-	writing sync.Mutex   // makes the messages of one Write adjacent; guards the following
-	over    bool         // nothing can follow a close frame, or half of another
-	partly  bool         // a part of what is being written has left
-	renewed time.Time    // when the deadline for writes was set
+	reads   atomic.Int64 // odd while a Read is in progress
+	writing sync.Mutex   // keeps the messages of one Write adjacent; guards the fields below
+	over    bool         // no more writes: after a close frame or a part of a frame
+	partly  bool         // a part of the current messages was written
+	renewed time.Time    // when the write deadline was set
 
 	goodbye sync.Once
 
-	mu        sync.Mutex // guards the following; leaf
+	mu        sync.Mutex // guards the fields below; leaf
 	cause     *Closed
 	timer     *time.Timer // see alive
-	awaited   int64       // the ping that the timer waits for; 0: it waits until it is time for one
-	readsThen int64       // when that was sent
+	awaited   int64       // number of the ping that the timer waits for; 0: the timer waits for the next ping
+	readsThen int64       // value of reads when that ping was sent
 	heardThen int64
-	pinged    int64  // pings that were made due
-	ponged    int64  // the highest number of one that was answered
-	ping      int64  // the number of one that is due
-	pong      []byte // the payload of one that is due
+	pinged    int64  // number of the last ping that was made due
+	ponged    int64  // highest number that a pong has answered
+	ping      int64  // number of the ping that is due; 0: none
+	pong      []byte // payload of the pong that is due; nil: none
 	signs     []sign
-	watched   <-chan struct{} // of the context whose end drops the connection
+	watched   <-chan struct{} // Done of the context whose end drops the connection
 	unwatch   func()
 }
 
-// Accept upgrades a request. On failure it has answered it already. The socket
-// lives on when the handler returns.
+// Accept upgrades a request. On failure it has already answered the request.
+// The socket stays open when the handler returns.
 func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Socket, error) {
 	if !sameHost(r) && (o.AllowOrigin == nil || !o.AllowOrigin(r)) {
 		http.Error(w, "This origin is not allowed.", http.StatusForbidden)
@@ -84,7 +83,7 @@ func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Socket, error) 
 		WriteWithin: cmp.Or(o.WriteWithin, 10*time.Second),
 	}}
 	s.frames.wire = wire
-	if len(received) > 0 { // at most what net/http has buffered, which is as much
+	if len(received) > 0 { // it fits: the buffer of net/http has the same size
 		s.frames.buffer = readBuffers.Get().(*[readBuffer]byte)
 		s.frames.w = copy(s.frames.buffer[:], received)
 	}
@@ -94,13 +93,13 @@ func Accept(w http.ResponseWriter, r *http.Request, o Options) (*Socket, error) 
 	return s, nil
 }
 
-// SetMaxMessage changes how many bytes a message received may have. Call it before the first Read.
+// SetMaxMessage changes the maximum size of a received message in bytes. Call it before the first Read.
 func (s *Socket) SetMaxMessage(most int64) { s.o.MaxMessage = most }
 
-// Read waits for one message, which is valid UTF-8. It is for one goroutine at
-// a time, and somebody should be reading nearly always: only while they do are
-// the peer's pings answered and its goodbyes noticed. Errors are *Closed. When
-// ctx ends, the connection is dropped without goodbye.
+// Read waits for one message, which is valid UTF-8. Only one goroutine may call
+// it at a time. A Read should be in progress nearly always: only then are the
+// peer's pings answered and its close frame noticed. Errors are *Closed. When
+// ctx ends, the connection is dropped without a close frame.
 func (s *Socket) Read(ctx context.Context) ([]byte, error) {
 	s.reads.Add(1)
 	defer s.reads.Add(1)
@@ -119,8 +118,8 @@ func (s *Socket) Read(ctx context.Context) ([]byte, error) {
 	return msg, nil
 }
 
-// watch has the connection dropped when ctx ends, until another is watched or the
-// socket ends. It returns why the socket has ended, if it has.
+// watch drops the connection when ctx ends. It replaces the context watched before. If the socket has ended, it returns
+// the cause.
 func (s *Socket) watch(ctx context.Context) *Closed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +133,7 @@ func (s *Socket) watch(ctx context.Context) *Closed {
 	return nil
 }
 
-// unwatched ends what watch began. It needs s.mu.
+// unwatched undoes watch. The caller must hold s.mu.
 func (s *Socket) unwatched() {
 	if s.unwatch != nil {
 		s.unwatch()
@@ -142,8 +141,8 @@ func (s *Socket) unwatched() {
 	s.watched, s.unwatch = nil, nil
 }
 
-// dropAfter has the connection dropped when ctx ends, until stop is called. It
-// needs s.mu, and an open socket.
+// dropAfter drops the connection when ctx ends, unless stop was called before.
+// The caller must hold s.mu, and the socket must be open.
 func (s *Socket) dropAfter(ctx context.Context) (stop func()) {
 	s.runs.Add(1)
 	before := context.AfterFunc(ctx, func() {
@@ -160,8 +159,7 @@ func (s *Socket) dropAfter(ctx context.Context) (stop func()) {
 const (
 	smallWrite = 4 << 10
 	largeWrite = 16 << 10
-	// minTaken is how many bytes a peer has to take within WriteWithin, if there
-	// are so many.
+	// minTaken is how many bytes a peer must take within WriteWithin, if that many are waiting.
 	minTaken = 4 << 10
 )
 
@@ -170,18 +168,16 @@ var (
 	largeWrites = sync.Pool{New: func() any { return new([largeWrite]byte) }}
 )
 
-// Write sends messages, next to each other and in order, with as few calls of the
-// system as their size allows. It may be called concurrently. Errors are *Closed.
-// When ctx ends while a message is on its way, or the messages are not taken in
-// time, the connection is dropped without goodbye: nothing can follow half a
-// message.
+// Write sends messages in order and adjacent to each other, with as few system calls as their size allows. It may be
+// called concurrently. Errors are *Closed. If ctx ends in the middle of a message, or the peer does not take the
+// messages in time, the connection is dropped without a close frame: nothing can follow half a message.
 func (s *Socket) Write(ctx context.Context, messages ...[]byte) error {
 	s.mu.Lock()
 	if c := s.cause; c != nil {
 		s.mu.Unlock()
 		return s.end(c)
 	}
-	if done := ctx.Done(); done != nil && done != s.watched { // Read watches the usual one
+	if done := ctx.Done(); done != nil && done != s.watched { // Read already watches the usual context
 		stop := s.dropAfter(ctx)
 		defer stop()
 	}
@@ -196,8 +192,8 @@ func (s *Socket) Write(ctx context.Context, messages ...[]byte) error {
 	return nil
 }
 
-// messages gathers frames in a buffer, and sends it when it is full. It needs
-// s.writing.
+// messages gathers frames in a buffer and sends it when it is full. The caller
+// must hold s.writing.
 func (s *Socket) messages(messages [][]byte) *Closed {
 	total := 0
 	for _, msg := range messages {
@@ -238,7 +234,7 @@ func (s *Socket) messages(messages [][]byte) *Closed {
 	return s.send(b)
 }
 
-// send writes bytes to the connection. It needs s.writing.
+// send writes bytes to the connection. The caller must hold s.writing.
 func (s *Socket) send(b []byte) *Closed {
 	if s.over {
 		return &Closed{Code: Lost, Local: true}
@@ -265,9 +261,8 @@ func (s *Socket) send(b []byte) *Closed {
 	return nil
 }
 
-// renew sets the deadline for writes, unless that was done a moment ago: doing it
-// for every write would cost more than a small write. The deadline of a goodbye
-// stays.
+// renew sets the write deadline, unless it was set a moment ago: setting it for every write would cost more than a
+// small write. It does not change the deadline of the closing handshake.
 func (s *Socket) renew() *Closed {
 	now, moment := time.Now(), s.o.WriteWithin/16
 	if now.Sub(s.renewed) < moment {
@@ -282,17 +277,18 @@ func (s *Socket) renew() *Closed {
 	return s.cause
 }
 
-// Close says goodbye and waits, for less than 5s in all, until the peer has
-// said it too and nothing of the socket runs any more. Reads and writes under
-// way end. It may be called by anyone, any number of times; the first end is
-// the one that counts. With Lost it hangs up without a word.
+// Close sends a close frame. It waits, for less than 5s in all, until the
+// peer's close frame has arrived and all goroutines of the socket have ended.
+// Reads and writes in progress end. Close may be called concurrently and
+// repeatedly; the first cause counts. With Lost it drops the connection without
+// a close frame.
 func (s *Socket) Close(code Code, reason string) {
 	s.end(local(code, "%s", reason))
 	s.runs.Wait()
 }
 
-// end ends the socket for the cause given, unless it has another already, and
-// returns the cause that counts when the goodbye is over.
+// end ends the socket with the given cause, unless it already has one. It
+// returns the final cause after the closing handshake.
 func (s *Socket) end(c *Closed) *Closed {
 	s.mu.Lock()
 	if s.cause == nil {
@@ -303,8 +299,8 @@ func (s *Socket) end(c *Closed) *Closed {
 		}
 		s.signs = nil
 	}
-	// A Write may be quicker to find the connection gone than a Read that has the
-	// peer's goodbye, but knows less.
+	// A Write may notice a lost connection before a Read that has the peer's close frame. The close frame is the better
+	// cause.
 	told := !c.Local && c.Code != Lost
 	if s.cause == nil || s.cause.Code == Lost && told {
 		s.cause = c
@@ -321,9 +317,8 @@ func (s *Socket) end(c *Closed) *Closed {
 	return c
 }
 
-// partWays sends the close frame, or answers the peer's, and waits for the peer's.
-// The peer may still be sending, and closing on top of what it sent would reset
-// the connection and take our goodbye along.
+// partWays sends the close frame, or answers the peer's, and waits for the peer's. It must keep reading meanwhile:
+// closing a connection with unread data resets it, and our close frame could be lost.
 func (s *Socket) partWays(c *Closed) {
 	s.frames.wire.windDown(goodbyeWithin)
 	payload := closePayload(c)
@@ -340,7 +335,7 @@ func (s *Socket) partWays(c *Closed) {
 	if !c.Local || !told {
 		return
 	}
-	s.reading.Lock() // a Read under way looks for the peer's goodbye itself
+	s.reading.Lock() // a Read in progress handles the peer's close frame itself
 	defer s.reading.Unlock()
 	for !s.left {
 		if s.frames.skip() != nil {

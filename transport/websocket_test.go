@@ -15,7 +15,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// connect dials with a well-behaved client and returns both ends.
+// connect dials with a standard client and returns both ends.
 func connect(t *testing.T, o Options, d *websocket.DialOptions) (*websocket.Conn, *Socket) {
 	t.Helper()
 	srv, sockets := serve(t, o)
@@ -32,7 +32,7 @@ func TestMessages(t *testing.T) {
 	const limit = 1 << 10
 	for _, test := range []struct {
 		name string
-		send []byte // by a peer
+		send []byte // sent by the peer
 		want string
 	}{
 		{"empty", frame(final|opText, ""), ""},
@@ -126,7 +126,7 @@ func TestCloseTellsThePeer(t *testing.T) {
 				t.Errorf("peer was told %v", err)
 			}
 			<-closed
-			s.Close(Internal, "again") // changes nothing
+			s.Close(Internal, "again") // no effect
 			want := Closed{test.code, test.want, true}
 			if got, ok := errors.AsType[*Closed](<-read); !ok || *got != want {
 				t.Errorf("Read: %v, want %v", got, &want)
@@ -166,7 +166,7 @@ func TestPeerCloses(t *testing.T) {
 	}
 }
 
-// A Write that finds the connection gone must not hide why it went.
+// TestPeersGoodbyeOutranksLoss: a Write that finds the connection lost must not hide the peer's close code.
 func TestPeersGoodbyeOutranksLoss(t *testing.T) {
 	_, s := meet(t, Options{})
 	s.end(&Closed{Code: Lost})
@@ -195,7 +195,7 @@ func TestPings(t *testing.T) {
 		read <- err
 	}()
 	ctx := c.CloseRead(t.Context())
-	for range 3 { // each is sent only after the one before was answered
+	for range 3 { // each ping is sent only after the previous one was answered
 		<-pinged
 	}
 	go func() {

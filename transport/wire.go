@@ -9,12 +9,11 @@ import (
 	"time"
 )
 
-// A wire is the connection below a Socket. It counts what arrives, and limits how
-// a connection ends.
+// A wire is the connection below a Socket. It counts received bytes, and limits the closing handshake.
 type wire struct {
 	net.Conn
 	heard atomic.Int64 // bytes received
-	most  atomic.Int64 // of heard, after which nothing more is read
+	most  atomic.Int64 // limit of heard; then nothing more is read
 }
 
 func newWire(conn net.Conn) *wire {
@@ -32,8 +31,8 @@ func (w *wire) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close leaves out TLS's own goodbye, which waits up to 5s for a peer that takes
-// nothing. A Socket's goodbye says more.
+// Close skips the close alert of TLS, which waits up to 5s for a peer that does not read. The close frame of the Socket
+// makes it unnecessary.
 func (w *wire) Close() error {
 	if c, ok := w.Conn.(*tls.Conn); ok {
 		return c.NetConn().Close()
@@ -41,11 +40,11 @@ func (w *wire) Close() error {
 	return w.Conn.Close()
 }
 
-// maxDrain is how much a peer may still send after our goodbye: several times
-// a message that was too big by mistake.
+// maxDrain is how many bytes a peer may still send after our close frame:
+// several times the size of a message that is too big by mistake.
 const maxDrain = 8 << 20
 
-// windDown limits what reads and writes, under way or to come, may still do.
+// windDown limits the time and bytes of all reads and writes, including those in progress.
 func (w *wire) windDown(within time.Duration) {
 	w.most.Store(w.heard.Load() + maxDrain)
 	_ = w.SetDeadline(time.Now().Add(within)) // fails only if it is closed

@@ -10,16 +10,16 @@ import (
 )
 
 func TestWireHangsUpOnTLSAtOnce(t *testing.T) {
-	srv := httptest.NewTLSServer(nil) // for its certificate
+	srv := httptest.NewTLSServer(nil) // only for its certificate
 	srv.Close()
 	synctest.Test(t, func(t *testing.T) {
-		ours, theirs := net.Pipe() // takes only what is being read
+		ours, theirs := net.Pipe() // accepts only data that is being read
 		defer theirs.Close()
 		shaken := make(chan error, 1)
 		go func() { shaken <- tls.Client(theirs, &tls.Config{InsecureSkipVerify: true}).Handshake() }()
 		conn := tls.Server(ours, &tls.Config{
 			Certificates:           srv.TLS.Certificates,
-			SessionTicketsDisabled: true, // they would be sent to a client that reads no more
+			SessionTicketsDisabled: true, // they would be sent to a client that no longer reads
 		})
 		if err := conn.Handshake(); err != nil {
 			t.Fatal(err)

@@ -1,12 +1,11 @@
-// Package jsonrpc is one end of a JSON-RPC 2.0 connection whose messages are lines:
-// both sides ask and answer. It is what the Agent Client Protocol runs over.
+// Package jsonrpc is one end of a JSON-RPC 2.0 connection with one message per line. Both sides may send requests. The
+// Agent Client Protocol uses it.
 //
-// Goroutines: Serve reads, and has a goroutine that writes, for which it waits. The
-// reader calls the handler, which must not wait for anything: it answers a request
-// whenever it can, from any goroutine.
+// Goroutines: Serve reads, and starts a goroutine that writes, for which it waits. The reading goroutine calls the
+// handler, which must not block: it may answer a request later, from any goroutine.
 //
-// Conn.mu is a leaf and never held across I/O. What was sent and not yet written is
-// bounded in bytes, and so is a line that comes in.
+// Conn.mu is a leaf lock and never held across I/O. The number of bytes that wait to be written is bounded, and so is
+// the length of a line that is read.
 package jsonrpc
 
 import (
@@ -22,7 +21,7 @@ import (
 	"time"
 )
 
-// Codes of errors that every connection may use.
+// Error codes that every JSON-RPC connection may use.
 const (
 	CodeParse          = -32700
 	CodeInvalidRequest = -32600
@@ -31,7 +30,7 @@ const (
 	CodeInternal       = -32603
 )
 
-// An Error is an answer that says no.
+// An Error is the error in an answer.
 type Error struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
@@ -40,60 +39,59 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Errorf makes an error to answer with.
+// Errorf returns an Error to answer with.
 func Errorf(code int, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// A Handler takes what the other side says. Its methods are called by one goroutine,
-// in the order of the messages, and must not wait.
+// A Handler handles the messages of the other side. One goroutine calls its methods, in the order of the messages, so
+// they must not block.
 type Handler interface {
-	// Request is to be answered once, by answer, at any time.
+	// Request handles a request. The handler must call answer once, at any time.
 	Request(method string, params json.RawMessage, answer Answer)
 	Notification(method string, params json.RawMessage)
-	// Broken is told of a line that is no message. An error ends the connection.
+	// Broken is called for a line that is not a message. If it returns an error, the connection ends.
 	Broken(error) error
 }
 
-// An Answer answers a request: with an error, or with a result. Further calls do
-// nothing.
+// An Answer answers a request, with an error or with a result. Further calls have no effect.
 type Answer func(result any, err *Error)
 
 // Options of a connection.
 type Options struct {
-	MaxLine   int // bytes of a line that comes in
-	MaxUnsent int // bytes of lines that go out and are not written yet
-	MaxCalls  int // requests to the other side at the same time; zero: 1024
-	// Cancel is the notification that tells the other side that nobody waits for the
-	// answer to a request any more; empty: it is not told.
+	MaxLine   int // maximum bytes of a line that is read
+	MaxUnsent int // maximum bytes of lines that wait to be written
+	MaxCalls  int // maximum concurrent requests to the other side; zero: 1024
+	// Cancel is the method of the notification that tells the other side that Call has given up on a request; empty: no
+	// notification is sent.
 	Cancel string
-	// Linger is how long Serve waits for each line that goes out, after the other side
-	// has closed its end while requests of it are not answered yet; zero: not at all.
+	// Linger applies after the other side has closed its end and some of its requests are not answered yet. It is how
+	// long Serve waits for each further answer or line that is written; zero: not at all.
 	Linger time.Duration
 }
 
-// ErrUnsent ends a connection whose other side takes nothing.
+// ErrUnsent ends a connection whose other side does not read: MaxUnsent was reached.
 var ErrUnsent = errors.New("it does not read what it is sent")
 
-// ErrClosed is the end of a connection that this side wanted.
+// ErrClosed ends a connection that Close was called on.
 var ErrClosed = errors.New("the connection is closed")
 
-// A Conn may be used concurrently.
+// A Conn is one end of a connection. It is safe for concurrent use.
 type Conn struct {
 	in      io.Reader
 	out     io.Writer
 	handler Handler
 	Options
 	ending chan struct{} // closed by Close
-	deaf   chan struct{} // closed when nothing more comes in
+	deaf   chan struct{} // closed at the end of the input
 	wake   chan struct{} // there is something to write
 
-	mu     sync.Mutex // guards the following; leaf
-	err    error      // why it ended
+	mu     sync.Mutex // guards the fields below; leaf
+	err    error      // why the connection ended
 	unsent [][]byte
-	size   int           // bytes in it
-	room   chan struct{} // closed and replaced when a line was written, or a request answered
-	owed   int           // requests of the other side that are not answered
+	size   int           // bytes in unsent
+	room   chan struct{} // closed and replaced when a line was written or a request was answered
+	owed   int           // requests of the other side without an answer yet
 	next   int64
 	calls  map[string]chan reply
 }
@@ -103,7 +101,7 @@ type reply struct {
 	err    *Error
 }
 
-// A message is any of the three kinds.
+// message is a request, a notification or an answer.
 type message struct {
 	Version string           `json:"jsonrpc"`
 	ID      *json.RawMessage `json:"id,omitempty"`
@@ -122,9 +120,8 @@ func New(in io.Reader, out io.Writer, h Handler, o Options) *Conn {
 		room: make(chan struct{}), calls: map[string]chan reply{}}
 }
 
-// Serve reads and writes until the connection ends, and says why; io.EOF: the other
-// side closed it. Whoever owns the streams closes them: Serve returns when reading
-// and writing have ended.
+// Serve reads and writes until the connection ends, and returns the reason; io.EOF means that the other side closed it.
+// Serve returns when reading and writing have ended. It does not close the streams: their owner does.
 func (c *Conn) Serve() error {
 	written := make(chan struct{})
 	go func() {
@@ -142,7 +139,7 @@ func (c *Conn) Serve() error {
 	return c.why()
 }
 
-// linger waits until the requests that came are answered and everything is written.
+// linger waits until the received requests are answered and everything is written, within the limits of Linger.
 func (c *Conn) linger() {
 	for {
 		c.mu.Lock()
@@ -162,18 +159,17 @@ func (c *Conn) linger() {
 	}
 }
 
-// progressed tells linger, Room and Flushed that something has changed. The caller
-// holds mu.
+// progressed tells linger, Room and Flushed that something has changed. The caller must hold mu.
 func (c *Conn) progressed() {
 	close(c.room)
 	c.room = make(chan struct{})
 }
 
-// Close ends the connection: calls under way fail, nothing more is written. Serve
-// returns once its streams are closed, too.
+// Close ends the connection: calls in progress fail, and nothing more is written. Serve returns once its streams are
+// closed, too.
 func (c *Conn) Close() { c.end(ErrClosed) }
 
-// Ended is closed when the connection has ended.
+// Ended returns a channel that is closed when the connection has ended.
 func (c *Conn) Ended() <-chan struct{} { return c.ending }
 
 func (c *Conn) end(err error) {
@@ -191,8 +187,8 @@ func (c *Conn) why() error {
 	return c.err
 }
 
-// Call asks the other side and waits for its answer, which is decoded into result
-// unless that is nil. An *Error is the other side's.
+// Call sends a request and waits for the answer. It decodes the result into result unless that is nil. An *Error is the
+// answer of the other side.
 func (c *Conn) Call(ctx context.Context, method string, params, result any) error {
 	wait, id, err := c.begin(method, params)
 	if err != nil {
@@ -204,7 +200,7 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 	case <-ctx.Done():
 		err = ctx.Err()
 		if c.Cancel != "" {
-			_ = c.Notify(c.Cancel, map[string]json.RawMessage{"requestId": json.RawMessage(id)}) // it may be gone
+			_ = c.Notify(c.Cancel, map[string]json.RawMessage{"requestId": json.RawMessage(id)}) // the connection may have ended
 		}
 	case <-c.deaf:
 		if err = c.why(); err == nil {
@@ -217,7 +213,7 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 	delete(c.calls, id)
 	c.mu.Unlock()
 	select {
-	case r := <-wait: // it came right before the end
+	case r := <-wait: // the answer came right before the end
 		return r.into(method, result)
 	default:
 		return err
@@ -258,12 +254,12 @@ func (c *Conn) begin(method string, params any) (chan reply, string, error) {
 	return wait, id, err
 }
 
-// Notify tells the other side something.
+// Notify sends a notification.
 func (c *Conn) Notify(method string, params any) error {
 	return c.send(message{Method: method}, params)
 }
 
-// Room waits until the other side has taken most of what it was sent.
+// Room waits until the other side has taken most of the data sent to it.
 func (c *Conn) Room(ctx context.Context) error {
 	for {
 		c.mu.Lock()
@@ -390,10 +386,10 @@ func (c *Conn) readAll() error {
 	}
 }
 
-// ErrLong is a line that is longer than MaxLine.
+// ErrLong is the error for a line that is longer than MaxLine.
 var ErrLong = errors.New("a line is too long")
 
-// readLine reads a line. One that is too long is read to its end, and lost.
+// readLine reads a line. It reads a line that is too long to its end and drops it.
 func (c *Conn) readLine(in *bufio.Reader) (line []byte, err error) {
 	long := false
 	for {
@@ -406,7 +402,7 @@ func (c *Conn) readLine(in *bufio.Reader) (line []byte, err error) {
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 		case err != nil && len(line) > 0 && errors.Is(err, io.EOF):
-			return line, nil // the next read is the end again
+			return line, nil // the next read returns io.EOF again
 		case err != nil:
 			return nil, err
 		case long:
@@ -417,7 +413,7 @@ func (c *Conn) readLine(in *bufio.Reader) (line []byte, err error) {
 	}
 }
 
-// take understands a line.
+// take parses a line and handles its message.
 func (c *Conn) take(line []byte) error {
 	var m message
 	if err := json.Unmarshal(line, &m); err != nil {
@@ -435,14 +431,14 @@ func (c *Conn) take(line []byte) error {
 	case m.Method != "":
 		c.handler.Notification(m.Method, m.Params)
 	case m.ID != nil && (m.Result != nil || m.Error != nil):
-		if null { // an answer to something that it could not read
+		if null { // the other side could not read one of our messages
 			return c.handler.Broken(fmt.Errorf("it could not read a message: %s", errorText(m.Error)))
 		}
 		c.mu.Lock()
 		wait := c.calls[string(*m.ID)]
 		delete(c.calls, string(*m.ID))
 		c.mu.Unlock()
-		if wait != nil { // else nobody waits for it any more
+		if wait != nil { // else the caller has given up
 			wait <- reply{m.Result, m.Error}
 		}
 	default:
@@ -459,7 +455,7 @@ func errorText(e *Error) string {
 	return e.Message
 }
 
-// refuse answers a message that has no id that could be read.
+// refuse answers a message whose id could not be read.
 func (c *Conn) refuse(e *Error) {
 	null := json.RawMessage("null")
 	_ = c.send(message{ID: &null, Error: e}, nil)
@@ -480,7 +476,7 @@ func (c *Conn) answerTo(id json.RawMessage) Answer {
 					m.Result, m.Error = nil, Errorf(CodeInternal, "The answer could not be written.")
 				}
 			}
-			_ = c.send(m, nil) // if it has ended, nobody waits for an answer
+			_ = c.send(m, nil) // if the connection has ended, no one needs the answer
 			c.mu.Lock()
 			c.owed--
 			c.progressed()

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// An end answers echo requests and notes everything else.
+// end answers echo requests and records everything else.
 type end struct {
 	*Conn
 	notes  chan string
 	broken chan error
 	served chan error
-	most   int // broken lines it stands
+	most   int // number of broken lines that it tolerates
 }
 
 func (e *end) Request(method string, params json.RawMessage, answer Answer) {
@@ -48,7 +48,7 @@ func newEnd(t *testing.T, in io.Reader, out io.WriteCloser, o Options) *end {
 	return e
 }
 
-// pair is two ends.
+// pair connects two ends.
 func pair(t *testing.T) (*end, *end) {
 	r1, w1 := io.Pipe()
 	r2, w2 := io.Pipe()
@@ -99,8 +99,8 @@ func TestBothSidesAsk(t *testing.T) {
 	}
 }
 
-// TestBrokenLines: a line that says nothing does not end the connection, and its
-// sender is told; too many do.
+// TestBrokenLines: a line that is not a message does not end the connection, and its sender gets an error. Too many
+// such lines do end it.
 func TestBrokenLines(t *testing.T) {
 	in, lines := io.Pipe()
 	answers, out := io.Pipe()
@@ -124,7 +124,7 @@ func TestBrokenLines(t *testing.T) {
 	out.Close()
 }
 
-// TestWhoDoesNotRead ends the connection when too much waits for it.
+// TestWhoDoesNotRead: a connection ends when too many bytes wait for a side that does not read.
 func TestWhoDoesNotRead(t *testing.T) {
 	in, _ := io.Pipe()
 	answers, out := io.Pipe()
@@ -143,7 +143,7 @@ func TestWhoDoesNotRead(t *testing.T) {
 	}
 }
 
-// slow answers once it is told to.
+// slow answers requests when a test tells it to.
 type slow struct {
 	*end
 	asked chan Answer
@@ -151,8 +151,8 @@ type slow struct {
 
 func (s *slow) Request(_ string, _ json.RawMessage, answer Answer) { s.asked <- answer }
 
-// TestTheOtherSideClosesItsEnd: what it asked before is still answered. Nothing that
-// is asked of it can be, and Serve waits for no more than Linger.
+// TestTheOtherSideClosesItsEnd: requests that it sent before are still answered. Calls to it fail, and Serve waits no
+// longer than Linger.
 func TestTheOtherSideClosesItsEnd(t *testing.T) {
 	for _, c := range []struct {
 		linger time.Duration
