@@ -19,20 +19,19 @@ import (
 	"parley/transport"
 )
 
-// Invalid refuses a request. The message is a sentence, without its full stop.
+// Invalid returns the error for an invalid request. The message is a sentence without its full stop.
 func Invalid(format string, args ...any) error {
 	return parley.Errorf(parley.CodeInvalid, "%s.", fmt.Sprintf(format, args...))
 }
 
-// ErrTooMany refuses a message of a client that has too many under way.
+// ErrTooMany refuses a message of a client that has too many messages in progress.
 var ErrTooMany = parley.Errorf(parley.CodeOverloaded, "Too many messages at once; wait for answers.")
 
-// ReadBody reads the JSON body of a request of at most so many bytes. The server
-// limits how long the client may take to send it. Call it after the request was
-// let in: a client without a credential is not to cost more than its header.
+// ReadBody reads the JSON body of a request, up to most bytes. The server limits how long the client may take to send
+// it. Call it only after authentication: a client without a credential must cost no more than its header.
 func ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
-	// A page on another site can send a form without being asked; it cannot
-	// send JSON.
+	// A page of another site can send a form without a preflight request, but
+	// not JSON.
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, Invalid("Send the header Content-Type: application/json")
 	}
@@ -49,7 +48,7 @@ func ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error
 	return data, nil
 }
 
-// ReadObject reads a body that is a JSON object; no body is an empty one.
+// ReadObject reads a body that is a JSON object; an empty body is an empty object.
 func ReadObject(w http.ResponseWriter, r *http.Request, most int64) (Object, error) {
 	if r.ContentLength == 0 {
 		return Object{}, nil
@@ -65,19 +64,19 @@ func ReadObject(w http.ResponseWriter, r *http.Request, most int64) (Object, err
 	return o, nil
 }
 
-// writeWithin is how long a client may take to receive an answer. It counts from
-// when the answer is ready: a route may take longer than the server gives it.
+// writeWithin is how long a client may take to receive an answer. It starts when the answer is ready, so that a slow
+// route does not use up the server's own write timeout.
 const writeWithin = 30 * time.Second
 
-// WriteJSON answers a request.
+// WriteJSON writes an answer as JSON.
 func WriteJSON(w http.ResponseWriter, status int, v any) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // on connections that have one
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // not all connections have one
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(Encode(v), '\n')) // if it fails, the client has gone
+	_, _ = w.Write(append(Encode(v), '\n')) // an error means that the client has gone
 }
 
-// statuses of refusals; anything else is 500.
+// statuses are the HTTP statuses of error codes; any other code is 500.
 var statuses = map[parley.Code]int{
 	parley.CodeInvalid:         http.StatusBadRequest,
 	parley.CodeEmpty:           http.StatusBadRequest,
@@ -97,8 +96,7 @@ var statuses = map[parley.Code]int{
 	parley.CodeStopped:         http.StatusServiceUnavailable,
 }
 
-// Status is that of an HTTP answer to what err refuses. It sets the headers that
-// belong to it.
+// Status returns the HTTP status for err. It also sets the headers that belong to the status.
 func Status(err error, h http.Header) int {
 	var knows interface{ Status(http.Header) int }
 	if errors.As(err, &knows) {
@@ -110,13 +108,13 @@ func Status(err error, h http.Header) int {
 	return cmp.Or(statuses[parley.CodeOf(err)], http.StatusInternalServerError)
 }
 
-// Refuse answers a request that is not let in, before any dialect is spoken: a
-// status, and as JSON the reason in a few words.
+// Refuse answers a request that is refused before a dialect handles it: a
+// status, and a short reason as JSON.
 func Refuse(w http.ResponseWriter, err error) {
 	WriteJSON(w, Status(err, w.Header()), map[string]string{"error": Words(err)})
 }
 
-// Words is the reason of a refusal in a few words.
+// Words returns the reason of a refusal in a few words.
 func Words(err error) string {
 	var knows interface{ Text() string }
 	if errors.As(err, &knows) {
@@ -129,11 +127,11 @@ func Words(err error) string {
 func RefuseInWords(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(Status(err, w.Header()))
-	_, _ = io.WriteString(w, Words(err)) // if it fails, the client has gone
+	_, _ = io.WriteString(w, Words(err)) // an error means that the client has gone
 }
 
-// LogFailure logs an error if it is a fault of the server: neither the client, which
-// may have left, nor a stopped agent is the cause.
+// LogFailure logs an error if the server is at fault. It does not log errors caused by the client, which may have left,
+// or by a stopped agent.
 func LogFailure(log *slog.Logger, err error) {
 	if Status(err, http.Header{}) >= http.StatusInternalServerError && parley.CodeOf(err) != parley.CodeStopped &&
 		!errors.Is(err, context.Canceled) {
@@ -141,13 +139,13 @@ func LogFailure(log *slog.Logger, err error) {
 	}
 }
 
-// keepAlive is how long a stream is silent at most. Proxies drop connections on
-// which nothing happens.
+// keepAlive is the longest time that a stream is silent. Proxies drop idle
+// connections.
 const keepAlive = 15 * time.Second
 
-// Stream sends what show makes of the items of a follower, until one was the
-// last, and comments while nothing happens. It fails when the client leaves, when
-// ctx ends, or when the follower fails.
+// Stream sends the messages that show returns for each item of a follower, until show reports the last one. Meanwhile,
+// it sends comments to keep the connection alive. It fails when the client leaves, when ctx ends, or when the follower
+// fails.
 func Stream(ctx context.Context, s *transport.Stream, f port.Follower,
 	show func(*port.Item) (out []transport.Message, last bool)) error {
 	for last := false; !last; {
@@ -176,8 +174,8 @@ func Stream(ctx context.Context, s *transport.Stream, f port.Follower,
 	return nil
 }
 
-// ReadIdleChoice reads idle_prompt and idle_interval_secs; absent and null are
-// not chosen.
+// ReadIdleChoice reads idle_prompt and idle_interval_secs. An absent or null
+// field is no choice.
 func ReadIdleChoice(o Object) (c parley.IdleChoice, err error) {
 	if err = o.Into("idle_prompt", &c.Prompt, "a string"); err == nil {
 		err = o.Into("idle_interval_secs", &c.Seconds, "a whole number of seconds")

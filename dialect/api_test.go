@@ -11,7 +11,7 @@ import (
 	"parley"
 )
 
-// TestLogFailure: only what is a fault of the server is logged.
+// TestLogFailure: only faults of the server are logged.
 func TestLogFailure(t *testing.T) {
 	for _, c := range []struct {
 		err    error

@@ -6,11 +6,10 @@ import (
 	"parley"
 )
 
-// Below is what waits for people in the sessions of sub-agents below the one that
-// a connection shows. It knows the sub-agents that are out, from the events that
-// say so, and of their logs it reads what is about cards. It must see the log of
-// the tree, in order of position, from the start of the open run of the session
-// at its top. It is a value: After changes nothing it was given.
+// Below holds the open cards of the sub-agents below the session that a connection shows. It learns of running
+// sub-agents from ChildSpawned and ChildReturned; of their logs it reads only events about cards and calls. It must see
+// the log of the tree, in order of position, from the start of the open run of the session at the top. It is a value:
+// After does not change its receiver.
 type Below struct {
 	out  []subAgent
 	open []Card
@@ -19,20 +18,20 @@ type Below struct {
 type subAgent struct {
 	parent, session parley.SessionID
 	agent           string
-	calls           []parley.Event // that have not ended
+	calls           []parley.Event // open calls
 }
 
-// A Change is what an event does to cards.
+// A Change is the effect of an event on cards.
 type Change struct {
 	Opened    *Card
 	Closed    []Closed
 	Explained *ExplainedFields
 }
 
-// Open are the cards that wait, oldest first.
+// Open returns the open cards, oldest first.
 func (b Below) Open() []Card { return b.open }
 
-// Out are the sessions of those who work for the one at the top.
+// Out returns the sessions of the running sub-agents.
 func (b Below) Out() (list []parley.SessionID) {
 	for _, s := range b.out {
 		list = append(list, s.session)
@@ -40,12 +39,12 @@ func (b Below) Out() (list []parley.SessionID) {
 	return list
 }
 
-// After is what is known after an event: of the session at the top, or of one
+// After returns the state after an event of the session at the top or of one
 // below it.
 func (b Below) After(top parley.SessionID, e parley.Event) (Below, Change) {
 	i := slices.IndexFunc(b.out, func(s subAgent) bool { return s.session == e.Session })
 	if i < 0 && e.Session != top {
-		return b, Change{} // nobody who works for it
+		return b, Change{} // not a sub-agent of this session
 	}
 	switch body := e.Body.(type) {
 	case parley.ChildSpawned:
@@ -60,7 +59,7 @@ func (b Below) After(top parley.SessionID, e parley.Event) (Below, Change) {
 	return b.cards(i, e)
 }
 
-// cards is about one of those who are out.
+// cards handles an event of the sub-agent i.
 func (b Below) cards(i int, e parley.Event) (Below, Change) {
 	var change Change
 	if c, ok := Opens(e); ok {
@@ -83,14 +82,15 @@ func (b Below) cards(i int, e parley.Event) (Below, Change) {
 	return b, change
 }
 
-// End closes what still waits when the run at the top ends. Whoever is out then
-// is stopped, and nothing more is shown of them.
+// End closes all open cards when the run at the top ends. Its sub-agents are
+// stopped then, and nothing more is shown of them.
 func (b Below) End(how parley.Outcome) []Closed {
 	_, change := b.close(string(how), func(Card) bool { return true })
 	return change.Closed
 }
 
-// opens adds a card of a sub-agent, with the call that the card is about.
+// opens adds a card of a sub-agent, together with the tool call that the card
+// is about.
 func (b Below) opens(i int, c Card) (Below, Change) {
 	c.Agent = b.out[i].agent
 	for _, k := range b.out[i].calls {
@@ -116,7 +116,7 @@ func (b Below) close(how string, which func(Card) bool) (Below, Change) {
 	return b, change
 }
 
-// without forgets a sub-agent that has returned, and whoever worked for it.
+// without removes a sub-agent that has returned, and all sub-agents below it.
 func (b Below) without(session parley.SessionID, how string) (Below, Change) {
 	gone := []parley.SessionID{session}
 	for n := 0; n < len(gone); n++ {

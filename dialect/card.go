@@ -8,23 +8,25 @@ import (
 	"parley"
 )
 
-// A Card asks something of a person.
+// A Card asks a person for an approval, an answer or the outcome of a call.
 type Card struct {
-	ID    string // by which it is answered
+	ID    string // id for answers
 	Kind  parley.CardKind
 	Agent string           // the sub-agent that asks; empty: the session's own agent
 	Asks  parley.EventBody // ApprovalRequested, QuestionAsked, or the ToolCallFinished of a call of unknown outcome
-	// Call is what the sub-agent asked for, in cards of Below.
+	// Call is the call that the sub-agent asked for. Only cards of Below have
+	// it.
 	Call parley.ToolCallRequested
 	call parley.CallID
 
-	// The card as its own session knows it; for a call of unknown outcome the call.
+	// Session and Seq name the card in its own session; for a call of unknown outcome, Seq names the call.
 	Session parley.SessionID
 	Seq     parley.Seq
 }
 
-// A Closed card waits no longer. How is the decision, or the outcome of the run
-// that the card was of. Asks is nil where only the end of the card is known.
+// Closed is a card that no longer waits. How is the decision, or the outcome of
+// the run that the card belonged to. Asks is nil if only the end of the card is
+// known.
 type Closed struct {
 	Card
 	How string
@@ -40,7 +42,7 @@ func Opens(e parley.Event) (c Card, ok bool) {
 		c = cardOf(e, parley.CardQuestion, e.Seq)
 		c.call = b.Call
 	case parley.ToolCallFinished:
-		if b.Outcome != parley.CallUnknown { // of an unknown outcome only a person can make the run go on
+		if b.Outcome != parley.CallUnknown { // only a person can resolve an unknown outcome
 			return c, false
 		}
 		c = cardOf(e, parley.CardCall, parley.Seq(b.Call))
@@ -53,7 +55,7 @@ func Opens(e parley.Event) (c Card, ok bool) {
 }
 
 // Closes returns the card that an event closes in its session. The end of a run
-// closes all cards of the run that are still open, and is not told here.
+// also closes all its open cards; Closes does not report those.
 func Closes(e parley.Event) (c Closed, ok bool) {
 	switch b := e.Body.(type) {
 	case parley.ApprovalDecided:
@@ -66,17 +68,17 @@ func Closes(e parley.Event) (c Closed, ok bool) {
 	return c, false
 }
 
-// Explained is the type of the frame that shows what Explains returns.
+// Explained is the type of the frame with the result of Explains.
 const Explained = "approval_explained"
 
-// Explains returns the explanation of an approval that a person asked for.
+// Explains returns the explanation of an approval that a person requested.
 func Explains(e parley.Event) (x ExplainedFields, ok bool) {
 	b, ok := e.Body.(parley.ApprovalExplained)
 	return ExplainedFields{parley.Ref(e.Session, parley.Seq(b.Card)), b.Text}, ok
 }
 
-// ClosesCall is a call of unknown outcome that was not resolved when its run
-// ended.
+// ClosesCall returns a closed call of unknown outcome that was not resolved
+// before its run ended.
 func ClosesCall(id string, how parley.Outcome) Closed {
 	return Closed{Card{ID: id, Kind: parley.CardCall}, string(how)}
 }
@@ -85,8 +87,8 @@ func cardOf(e parley.Event, kind parley.CardKind, seq parley.Seq) Card {
 	return Card{ID: parley.Ref(e.Session, seq), Kind: kind, Session: e.Session, Seq: seq}
 }
 
-// Frame is the type of the frame that shows the card, in the dialects whose
-// documents have no cards of their own.
+// Frame returns the type of the frame that shows the card, in dialects whose
+// documents have no cards.
 func (c Card) Frame() string {
 	return map[parley.CardKind]string{
 		parley.CardApproval: "approval_request",
@@ -95,7 +97,7 @@ func (c Card) Frame() string {
 	}[c.Kind]
 }
 
-// Frame is the type of the frame that says that the card is closed.
+// Frame returns the type of the frame that reports that the card is closed.
 func (c Closed) Frame() string {
 	return map[parley.CardKind]string{
 		parley.CardApproval: "approval_closed",
@@ -104,13 +106,13 @@ func (c Closed) Frame() string {
 	}[c.Kind]
 }
 
-// Cards as documents 000 and 001 would spell them. A frame begins with what all
-// frames of its document begin with.
+// The fields of cards in dialects whose documents (000 and 001) have no cards.
+// The dialect puts its usual first fields before them.
 type (
 	ApprovalFields struct {
 		ID        string    `json:"id"`
 		ToolName  string    `json:"tool_name"`
-		Command   string    `json:"command"` // exactly what will be done
+		Command   string    `json:"command"` // exactly what would be done
 		ExpiresAt time.Time `json:"expires_at"`
 		Why       string    `json:"why,omitempty"`
 		Agent     string    `json:"agent,omitempty"`   // the sub-agent that asks
@@ -132,14 +134,14 @@ type (
 		ID       string `json:"id"`
 		Decision string `json:"decision"`
 	}
-	// ExplainedFields are of a card that stays open.
+	// ExplainedFields belong to a card that stays open.
 	ExplainedFields struct {
 		ID   string `json:"id"`
 		Text string `json:"text"`
 	}
 )
 
-// Fields are the card's ApprovalFields, QuestionFields or CallFields.
+// Fields returns the card's ApprovalFields, QuestionFields or CallFields.
 func (c Card) Fields() any {
 	switch b := c.Asks.(type) {
 	case parley.ApprovalRequested:
@@ -149,23 +151,23 @@ func (c Card) Fields() any {
 	case parley.ToolCallFinished:
 		return CallFields{c.ID, b.Name, b.Result, c.Agent}
 	}
-	panic(fmt.Sprintf("%T asks nothing", c.Asks)) // Opens makes no other cards
+	panic(fmt.Sprintf("%T asks nothing", c.Asks)) // Opens returns no other cards
 }
 
-// Fields are the fields of the frame that says that the card is closed.
+// Fields returns the fields of the frame that reports that the card is closed.
 func (c Closed) Fields() ClosedFields { return ClosedFields{c.ID, c.How} }
 
-// A ReadAnswer reads an answer to the card, or to the call, of this seq.
+// A ReadAnswer reads an answer to the card or call with this seq.
 type ReadAnswer func(parley.Seq, Object) (parley.CommandBody, error)
 
-// Answers are the messages that answer cards, by their type.
+// Answers maps the types of messages that answer cards to their readers.
 var Answers = map[string]ReadAnswer{
 	"approval_response":    DecideApproval,
 	"question_response":    AnswerQuestion,
 	"tool_call_resolution": ResolveCall,
 }
 
-// explain stands in the place of a decision, and decides nothing.
+// explain takes the place of a decision, but decides nothing.
 const explain = parley.Decision("explain")
 
 // DecideApproval reads {decision, scope, note, digest}.
@@ -189,7 +191,7 @@ func AnswerQuestion(card parley.Seq, o Object) (parley.CommandBody, error) {
 	return do, err
 }
 
-// ResolveCall reads {resolution, note} of a call of unknown outcome, or {result, failed} of a call that the client
+// ResolveCall reads {resolution, note} for a call of unknown outcome, or {result, failed} for a call that the client
 // carries out.
 func ResolveCall(call parley.Seq, o Object) (parley.CommandBody, error) {
 	if o.Has("result") {
@@ -205,8 +207,8 @@ func ResolveCall(call parley.Seq, o Object) (parley.CommandBody, error) {
 	return do, err
 }
 
-// Answer reads an answer to the card whose id stands under key. unknown is the
-// error for a string that is no id of a card.
+// Answer reads an answer to the card whose id is under key. unknown is the
+// error text for a string that is not the id of a card.
 func Answer(o Object, key, unknown string, read ReadAnswer) (c parley.Command, err error) {
 	id, err := o.String(key)
 	if err != nil {

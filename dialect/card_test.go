@@ -8,7 +8,7 @@ import (
 
 const aSession = parley.SessionID("550e8400-e29b-41d4-a716-446655440000")
 
-// TestCards: each event that a card is made of, and the name of its frame.
+// TestCards checks each event that makes a card, and the name of its frame.
 func TestCards(t *testing.T) {
 	for _, c := range []struct {
 		body  parley.EventBody
@@ -44,7 +44,7 @@ func TestCards(t *testing.T) {
 	}
 }
 
-// TestAnswers: what each kind of answer is read as, and the words of refusals.
+// TestAnswers checks how each kind of answer is read, and the texts of refusals.
 func TestAnswers(t *testing.T) {
 	id := `"id":"` + string(aSession) + `.7"`
 	for _, c := range []struct {

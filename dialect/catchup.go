@@ -7,8 +7,8 @@ import (
 	"parley/port"
 )
 
-// CatchUp hands each item that a follower has now to each, until that reports false or the follower has no more. It
-// does not wait for events to come.
+// CatchUp calls each for every item that a follower has now, until each returns false or the follower has no more. It
+// does not wait for new events.
 func CatchUp(ctx context.Context, f port.Follower, each func(*port.Item) bool) error {
 	w, ok := f.(port.Waker)
 	if !ok {

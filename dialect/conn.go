@@ -19,9 +19,9 @@ type Conns struct {
 	cut context.CancelFunc
 	wg  sync.WaitGroup
 
-	mu     sync.Mutex // guards the following; leaf
+	mu     sync.Mutex // guards the fields below; leaf
 	open   int
-	by     map[string]int // sockets, by the pattern of the route they came by
+	by     map[string]int // number of sockets by route pattern
 	closed bool
 }
 
@@ -30,8 +30,8 @@ func NewConns() *Conns {
 	return &Conns{ctx: ctx, cut: cut, by: map[string]int{}}
 }
 
-// Go runs a connection. Its context ends when Close loses patience. It reports
-// false, and does nothing, after Close was called.
+// Go runs a connection on a new goroutine. Its context ends when the context of
+// Close ends. After Close was called, Go does nothing and returns false.
 func (c *Conns) Go(run func(context.Context)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,8 +50,8 @@ func (c *Conns) Go(run func(context.Context)) bool {
 	return true
 }
 
-// Accept upgrades the request of a visitor and has serve own the socket. The
-// visit ends with it, or at once if there is none.
+// Accept upgrades the request of a visitor and runs serve, which owns the
+// socket. The visit ends when the socket ends, or at once if the upgrade fails.
 func (c *Conns) Accept(w http.ResponseWriter, r *http.Request, visit port.Visit, log *slog.Logger,
 	serve func(context.Context, *transport.Socket)) {
 	socket, err := transport.Accept(w, r, transport.Options{AllowOrigin: judged})
@@ -60,7 +60,7 @@ func (c *Conns) Accept(w http.ResponseWriter, r *http.Request, visit port.Visit,
 		log.Debug("upgrade failed", "error", err)
 		return
 	}
-	route := r.Pattern // and no more of the request for as long as the socket lasts
+	route := r.Pattern // so that the socket does not keep the whole request in memory
 	if !c.Go(func(ctx context.Context) {
 		defer visit.Leave()
 		c.count(route, +1)
@@ -72,9 +72,8 @@ func (c *Conns) Accept(w http.ResponseWriter, r *http.Request, visit port.Visit,
 	}
 }
 
-// Apart calls f on another goroutine and waits for it. The stack that f needs, for
-// example to read a store or to decode a message, is then not kept by a connection
-// that lasts.
+// Apart calls f on another goroutine and waits for it. A long-lived connection then does not keep the larger stack that
+// f needs, for example to read a store or to decode a message.
 func Apart(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -84,17 +83,17 @@ func Apart(f func()) {
 	<-done
 }
 
-// judged lets in pages of every origin that the guard has let in.
+// judged allows every origin, because the guard has already checked it.
 func judged(*http.Request) bool { return true }
 
-// Open is how many connections there are.
+// Open returns the number of open connections.
 func (c *Conns) Open() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.open
 }
 
-// Sockets is how many there are of each route that ever had one, by its pattern.
+// Sockets returns the number of open sockets by route pattern. It includes every route that ever had one.
 func (c *Conns) Sockets() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,8 +106,8 @@ func (c *Conns) count(route string, change int) {
 	c.by[route] += change
 }
 
-// Close waits for every connection to end, as they do when their followers end,
-// and cuts those that have not when ctx ends.
+// Close waits for every connection to end, as connections do when their
+// followers end. When ctx ends, it cuts the remaining connections.
 func (c *Conns) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.closed = true
@@ -120,9 +119,8 @@ func (c *Conns) Close(ctx context.Context) error {
 	return nil
 }
 
-// A Conn is one socket that speaks a dialect and follows a log. Commands of a
-// client go through two lanes, so that what stops or answers something overtakes
-// what asks for more, and reading never waits for either.
+// A Conn is one socket that speaks a dialect and follows a log. The commands of a client go through two lanes, so that
+// cancels and answers overtake new inputs, and reading never waits for a command.
 type Conn struct {
 	Socket *transport.Socket
 	Door   port.Door
@@ -134,15 +132,16 @@ type Conn struct {
 	answers lane
 
 	mu    sync.Mutex     // guards under; leaf
-	under map[string]int // requests in the lane of inputs
+	under map[string]int // inputs in the inputs lane, by request
 }
 
-// laneSize is more than a session's queue holds: the session is to say that it
-// is full, not the connection.
+// laneSize is larger than a session's queue, so that the session reports a full
+// queue, not the connection.
 const laneSize = 2 * parley.MaxQueue
 
-// Reply sends frames to this client alone. An error is of no interest: reading
-// will find it too. A visit that ends meanwhile does not cut it: see Run.
+// Reply sends frames to this client only. It ignores errors: the reading
+// goroutine will see them too. It completes even if the visit ends meanwhile:
+// see Run.
 func (c *Conn) Reply(ctx context.Context, bodies ...any) {
 	ctx = context.WithoutCancel(ctx)
 	for _, b := range bodies {
@@ -150,8 +149,8 @@ func (c *Conn) Reply(ctx context.Context, bodies ...any) {
 	}
 }
 
-// Submit hands a command over and tells refused why it was not accepted. It
-// does not wait; it reports false when this client has too much under way.
+// Submit submits a command, and calls refused if it was not accepted. It does
+// not wait. It returns false if this client has too many commands in progress.
 func (c *Conn) Submit(ctx context.Context, cmd parley.Command, refused func(error)) bool {
 	cmd.Via = parley.ViaWebSocket
 	submit := func() {
@@ -171,7 +170,7 @@ func (c *Conn) Submit(ctx context.Context, cmd parley.Command, refused func(erro
 		}
 		return added
 	case parley.CancelRun:
-		// A cancel overtakes everything but what it cancels.
+		// A cancel overtakes everything except the input that it cancels.
 		if c.count(do.Request, 0) > 0 {
 			return c.inputs.add(submit)
 		}
@@ -179,8 +178,9 @@ func (c *Conn) Submit(ctx context.Context, cmd parley.Command, refused func(erro
 	return c.answers.add(submit)
 }
 
-// Within is Submit on a connection of one session. What is for another, as an
-// answer to a sub-agent's card is, must be for one below it.
+// Within is Submit for a connection of one session. A command for another
+// session, for example an answer to a sub-agent's card, must be for one below
+// it.
 func (c *Conn) Within(ctx context.Context, top parley.SessionID, cmd parley.Command, refused func(error)) bool {
 	if cmd.Session == top {
 		return c.Submit(ctx, cmd, refused)
@@ -201,7 +201,8 @@ func (c *Conn) Within(ctx context.Context, top parley.SessionID, cmd parley.Comm
 	})
 }
 
-// count says how many inputs of this name are on their way.
+// count changes and returns the number of inputs in progress with this request
+// name.
 func (c *Conn) count(request string, change int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,17 +216,16 @@ func (c *Conn) count(request string, change int) int {
 	return c.under[request]
 }
 
-// After does something once the inputs received so far were handed over, if
-// there is room.
+// After calls f once the inputs received so far were submitted. It returns
+// false if the lane is full.
 func (c *Conn) After(f func()) bool { return c.inputs.add(f) }
 
-// Later does something in the lane of answers, if there is room.
+// Later calls f in the lane of answers. It returns false if the lane is full.
 func (c *Conn) Later(f func()) bool { return c.answers.add(f) }
 
-// A Speaker is what a dialect does with a connection. Receive gets one message
-// after the other, and an error if there are too many: then only what stops or
-// answers something is to be done. Show says on another what to write of an item
-// the follower sees, and Shown hears when that was written.
+// A Speaker implements a dialect on a connection. Receive gets one message after the other. If tooMany is not nil, the
+// client sent too many messages, and Receive must handle only cancels and answers. Show, on another goroutine, returns
+// the messages to write for an item of the follower. Shown is called when they were written.
 type Speaker interface {
 	Receive(ctx context.Context, msg []byte, tooMany error)
 	Show(context.Context, *port.Item) ([][]byte, *Goodbye)
@@ -233,13 +233,14 @@ type Speaker interface {
 }
 
 // Run serves the connection until either side ends it. It returns when all
-// goroutines of the connection are gone. While nothing happens, the caller's is
-// the only one, and reads; another writes while there is something to write.
+// goroutines of the connection have ended. While nothing happens, the caller's
+// goroutine is the only one, and reads. Another goroutine writes while there is
+// something to write.
 //
-// The socket is read and written under wire, which ends only when the server
-// loses patience. Everything else is done under a context that ends with the
-// visit too. Were the socket under that one, it would be dropped in the middle
-// of a read, and the client never told why.
+// The socket is read and written under wire, which ends only when Close cuts
+// the connection. Everything else is done under a context that also ends with
+// the visit. If the socket used that context too, it would be dropped in the
+// middle of a read, and the client would not learn the reason.
 func (c *Conn) Run(wire context.Context, f port.Follower, s Speaker) {
 	ctx, done := c.Visit.Watch(wire)
 	defer done()
@@ -256,8 +257,8 @@ func (c *Conn) Run(wire context.Context, f port.Follower, s Speaker) {
 	c.wg.Wait()
 }
 
-// read receives messages until the socket or the visit ends, or the client has
-// sent too many: then it says so.
+// read receives messages until the socket or the visit ends. If the client has
+// sent too many messages, it returns the error.
 func (c *Conn) read(ctx, wire context.Context, s Speaker) (tooMany error) {
 	for excess := 0; ; {
 		msg, err := c.Socket.Read(wire)
@@ -266,7 +267,7 @@ func (c *Conn) read(ctx, wire context.Context, s Speaker) (tooMany error) {
 			return nil
 		}
 		if ctx.Err() != nil {
-			return nil // whoever sent this is no longer who they were
+			return nil // the sender's identity has expired or was revoked
 		}
 		tooMany := c.Visit.Message()
 		if tooMany != nil {
@@ -279,7 +280,8 @@ func (c *Conn) read(ctx, wire context.Context, s Speaker) (tooMany error) {
 	}
 }
 
-// CannotBegin is how a connection ends that cannot even begin.
+// CannotBegin returns how to close a connection that cannot be set up because
+// of err.
 func CannotBegin(err error) Goodbye {
 	code := transport.Internal
 	switch parley.CodeOf(err) {
@@ -297,7 +299,8 @@ func CannotBegin(err error) Goodbye {
 // is closed.
 const maxExcess = 100
 
-// ended is how a connection ends whose context has, or that was sent too much.
+// ended returns how to close a connection whose context has ended, or whose
+// client sent too many messages.
 func ended(cause error) Goodbye {
 	bye := Goodbye{transport.GoingAway, "the connection ended"}
 	if e, ok := errors.AsType[*parley.Error](cause); ok {

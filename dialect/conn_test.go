@@ -9,7 +9,7 @@ import (
 	"parley/port"
 )
 
-// A door to three sessions: one, one below it, and another.
+// threeSessions is a door to three sessions: one, one below it, and another.
 type threeSessions struct {
 	port.Door
 	taken []parley.SessionID
@@ -28,8 +28,7 @@ func (d *threeSessions) Submit(_ context.Context, _ port.Principal, c parley.Com
 	return port.Receipt{}, nil
 }
 
-// On a connection of a session answers are taken that are for it or for one below
-// it.
+// TestWithin: a connection of a session accepts answers for that session and for sessions below it.
 func TestWithin(t *testing.T) {
 	door := &threeSessions{}
 	c := &Conn{Door: door}

@@ -10,65 +10,63 @@ import (
 	"parley/transport"
 )
 
-// An Exchange is a request of an open protocol that is answered by the stream of a
-// run: the run that answers what the client says, or the rest of a run that waited
-// for what the client answers. Clients of these protocols send the answer to a card
-// with their next request, so a stream ends where its run waits.
+// An Exchange is a request of an open protocol whose answer is the stream of a run. It is either the run that answers
+// the client's message, or the rest of a run that waited for the client's answer to a card. Clients of these protocols
+// answer a card with their next request, so a stream ends when its run waits.
 type Exchange struct {
 	Door    port.Door
 	Who     port.Principal
 	Session parley.SessionID
 	Agents  port.ProjectAgents
-	Agent   string // that the request is for
+	Agent   string // agent that the request names
 
-	run   parley.RunID // that was open before the request, or is shown
-	from  parley.Seq   // of the first event that is read
-	asks  bool         // the first input from there on is the client's, and its run is shown
-	until place        // the event of the client's last answer
-	// answered are the cards that the client has answered: it has read the run up to
-	// where a stream ended because of them. Nil: it has read nothing.
+	run   parley.RunID // run that was open before the request, or the run to show
+	from  parley.Seq   // seq of the first event to read
+	asks  bool         // the first input at or after from is the client's; show its run
+	until place        // event of the client's last answer
+	// answered has the cards that the client has answered. The client has read the run up to the point where a stream
+	// ended because of them. Nil: the client has read nothing.
 	answered map[string]bool
-	behind   place // where the client has read up to; zero: nowhere that a stream ends
+	behind   place // event that the client has read up to; zero: no pause found
 
-	input   parley.InputID // the client's
-	mine    bool           // the run that is read is the one that is shown
-	showing bool           // the client is shown what comes
-	current bool           // everything that happened was read: what waits now waits
+	input   parley.InputID // the client's input
+	mine    bool           // the run that is being read is the run to show
+	showing bool           // frames are sent to the client
+	current bool           // all past events were read: open cards are really open
 }
 
-// A place is one in the logs of a session and of those below it.
+// place is an event in the log of a session or of one below it.
 type place struct {
 	session parley.SessionID
 	seq     parley.Seq
 }
 
-// A Said is something that a client says. A command id is the same for the same
-// message of the client, so that it is submitted once; empty: new each time. Again
-// is the id if the client wants another answer to a message that has one.
+// A Said is a message of a client. The command ID is the same for the same message of the client, so that it is
+// submitted only once; empty: new each time. Again is the id to use if the client wants another answer to a message
+// that already has one.
 type Said struct {
 	ID    parley.CommandID
 	Again parley.CommandID
 	Do    parley.SubmitInput
 }
 
-// An Answered is a card that a client answers.
+// An Answered is the client's answer to a card.
 type Answered struct {
 	Card port.CardInfo
 	Do   parley.CommandBody
 }
 
-// ClientCall is the kind of a call that the client carries out, in what Open lists.
+// ClientCall is the kind of card that Open lists for a call that the client carries out.
 const ClientCall parley.CardKind = "client"
 
-// ErrWaits refuses a message to a session in which something waits.
+// ErrWaits refuses a message to a session that waits for an answer.
 var ErrWaits = parley.Errorf(parley.CodeConflict,
 	"A tool call of this conversation waits for an answer. Answer it, or "+
 		"cancel the run, before you send a message.")
 
-// Open lists what waits in the session and in those below it: cards, and calls that
-// the client carries out. A session that is not there yet has nothing, if the
-// client is about to open it. A request for an agent that does not exist is refused
-// here, also if it only answers: Submit checks the agent of messages alone.
+// Open lists the open cards of the session and of those below it, and the calls that the client carries out. For a
+// session that does not exist yet, the list is empty if opens says that the client is about to open it. Open also
+// refuses a request for an agent that does not exist: Submit checks the agent only for messages, not for answers.
 func (x *Exchange) Open(ctx context.Context, opens bool) (list []port.CardInfo, err error) {
 	own := port.Resource{Kind: port.OwnSessions, Tenant: x.Who.Tenant}
 	if err := x.Door.May(ctx, x.Who, parley.ActMessage, own); err != nil {
@@ -76,7 +74,7 @@ func (x *Exchange) Open(ctx context.Context, opens bool) (list []port.CardInfo, 
 	}
 	m, err := x.Door.Session(ctx, x.Who, x.Session)
 	if err != nil && parley.CodeOf(err) == parley.CodeNotFound && opens {
-		return nil, nil // the message opens it, or is refused
+		return nil, nil // the message opens the session, or is refused
 	}
 	if err == nil {
 		_, err = x.Agents.Of(m.Project).Agent(x.Who.Tenant, x.Agent)
@@ -98,8 +96,8 @@ func (x *Exchange) Open(ctx context.Context, opens bool) (list []port.CardInfo, 
 	return list, err
 }
 
-// Answering reports whether the open run answers a message: the client sends it
-// again.
+// Answering reports whether the open run answers this message, which means that
+// the client sent it again.
 func (x *Exchange) Answering(ctx context.Context, said Said) (is bool) {
 	read := func(seq parley.Seq, each func(parley.Event)) {
 		if err := ReadLog(ctx, x.Door, x.Who, x.Session, seq, seq, each); err != nil {
@@ -120,8 +118,7 @@ func (x *Exchange) Answering(ctx context.Context, said Said) (is bool) {
 	return is
 }
 
-// begin has the log read from the message that a run answers: those that came later
-// may be adopted by the run.
+// begin sets the run, and the start of reading to the input that the run answers: the run may also adopt later inputs.
 func (x *Exchange) begin(ctx context.Context, run parley.RunID) error {
 	x.run, x.from = run, parley.Seq(run)
 	return ReadLog(ctx, x.Door, x.Who, x.Session, x.from, x.from, func(e parley.Event) {
@@ -131,7 +128,7 @@ func (x *Exchange) begin(ctx context.Context, run parley.RunID) error {
 	})
 }
 
-// Again has the rest of a run shown to a client that sends an answer again.
+// Again prepares to show the rest of a run to a client that sends an answer again.
 func (x *Exchange) Again(ctx context.Context, run parley.RunID, card string) error {
 	m, err := x.Door.Session(ctx, x.Who, x.Session)
 	if err != nil {
@@ -141,8 +138,8 @@ func (x *Exchange) Again(ctx context.Context, run parley.RunID, card string) err
 	return x.begin(ctx, run)
 }
 
-// Submit submits answers, and then messages. The run of the last message is shown,
-// or else the run that was answered.
+// Submit submits answers, and then messages. Stream then shows the run of the last message or, without messages, the
+// run that was answered.
 func (x *Exchange) Submit(ctx context.Context, answers []Answered, messages []Said) error {
 	if len(answers) > 0 {
 		if err := x.begin(ctx, x.run); err != nil {
@@ -176,9 +173,8 @@ func (x *Exchange) Submit(ctx context.Context, answers []Answered, messages []Sa
 	return nil
 }
 
-// isBad reports whether a message would be refused at any time, or was submitted
-// before. Clients keep it in their lists, and it must not keep others from being
-// answered.
+// isBad reports whether a message would always be refused, or was submitted before. Clients keep such messages in their
+// lists, and they must not prevent later messages from being answered.
 func isBad(err error) bool {
 	switch parley.CodeOf(err) {
 	case parley.CodeConflict, parley.CodeBlocked, parley.CodeEmpty, parley.CodeTooLarge, parley.CodeInvalid:
@@ -187,7 +183,7 @@ func isBad(err error) bool {
 	return false
 }
 
-// Watch has a run shown from its start. ok is false if none is open.
+// Watch prepares to show the open run from its start. ok is false if no run is open.
 func (x *Exchange) Watch(ctx context.Context) (ok bool, err error) {
 	m, err := x.Door.Session(ctx, x.Who, x.Session)
 	if err != nil || m.Run == 0 {
@@ -196,17 +192,17 @@ func (x *Exchange) Watch(ctx context.Context) (ok bool, err error) {
 	return true, x.begin(ctx, m.Run)
 }
 
-// CancelOpen cancels the run that is open in a session. It reports false if none is.
+// CancelOpen cancels the open run of a session. It returns false if no run is open.
 func CancelOpen(ctx context.Context, door port.Door, who port.Principal, id parley.SessionID) (bool, error) {
 	_, err := door.Submit(ctx, who, parley.Command{Session: id, Via: parley.ViaHTTP, Do: parley.CancelRun{}})
-	if err != nil && parley.CodeOf(err) == parley.CodeNotFound { // the session, or a run
+	if err != nil && parley.CodeOf(err) == parley.CodeNotFound { // no session, or no open run
 		_, err = door.Session(ctx, who, id)
 		return false, err
 	}
 	return err == nil, err
 }
 
-// ReadTools reads the tools that a page offers and carries out itself.
+// ReadTools reads the tools that a client offers and carries out itself.
 func ReadTools(o Object) (tools []parley.ClientTool, err error) {
 	var list []struct {
 		Name, Description       string
@@ -225,23 +221,22 @@ func ReadTools(o Object) (tools []parley.ClientTool, err error) {
 	return tools, nil
 }
 
-// Follow follows the log from the first event that counts.
+// Follow follows the log from the first relevant event.
 func (x *Exchange) Follow(ctx context.Context) (port.Follower, error) {
 	return x.Door.Follow(ctx, x.Who, port.Scope{Session: x.Session, Below: true},
 		port.Cursor{After: int64(x.from) - 1})
 }
 
-// A RunView makes the frames of a run, for one stream.
+// A RunView projects the events of a run into frames, for one stream.
 type RunView interface {
 	Project(parley.Event) []Frame
-	// Ended: no run is open. Waits: the run waits. Paused: its frames say so.
+	// State reports whether no run is open (ended), the run waits (waits), and its frames say that it waits (paused).
 	State() (ended, waits, paused bool)
 }
 
-// Locate finds where the client has read up to that has answered something: where
-// the run first paused while one of the answered cards was open. If it is told
-// which cards the client knows, it is where the run last paused while these were
-// open, and no others. view is one that has seen nothing.
+// Locate finds the event that the client has read up to, if the client has answered cards: the first pause of the run
+// while one of the answered cards was open. If known lists the cards that the client knows, it is the last pause while
+// exactly these were open. view must not have seen any event.
 func (x *Exchange) Locate(ctx context.Context, view RunView, known []string) error {
 	if x.answered == nil {
 		return nil
@@ -270,7 +265,7 @@ func (x *Exchange) Locate(ctx context.Context, view RunView, known []string) err
 	}
 }
 
-// tracks notes what an event opens and closes.
+// tracks updates the set of open cards and client calls with an event.
 func tracks(open map[string]bool, e parley.Event) {
 	if c, ok := Opens(e); ok {
 		open[c.ID] = true
@@ -290,7 +285,7 @@ func tracks(open map[string]bool, e parley.Event) {
 	}
 }
 
-// knows reports whether a client has read up to a pause at which cards were open.
+// knows reports whether the client has read up to a pause at which these cards were open.
 func (x *Exchange) knows(open map[string]bool, known []string) bool {
 	if known != nil {
 		return len(open) == len(known) && !slices.ContainsFunc(known, func(id string) bool { return !open[id] })
@@ -303,18 +298,17 @@ func (x *Exchange) knows(open map[string]bool, known []string) bool {
 	return false
 }
 
-// A Shown is what a client is shown of an event.
+// A Shown is the part of an event that a client is shown.
 type Shown struct {
 	Frames    []Frame
-	Begin     bool   // before them, the run is shown from its middle, although it did not pause
-	Withdrawn string // instead, the client's message will not be answered: why
+	Begin     bool   // show the run so far before the frames: it starts in the middle, although the run did not pause
+	Withdrawn string // reason why the client's message will not be answered; there are no frames
 }
 
-// batch is how many messages are sent at once of what has happened.
+// batch is the number of past messages that are sent at once.
 const batch = 256
 
-// Stream shows the run, up to its end or to where it waits. What waited before this
-// moment and was answered does not count.
+// Stream shows the run up to its end or until it waits. Cards that were already answered before this call do not count.
 func (x *Exchange) Stream(ctx context.Context, s *transport.Stream, f port.Follower, view RunView,
 	encode func(*port.Item, Shown) []transport.Message) error {
 	next := func(i *port.Item) (out []transport.Message, last bool) {
@@ -372,7 +366,7 @@ func (x *Exchange) next(view RunView, e parley.Event) (s Shown, last bool) {
 		return s, false
 	case x.showing:
 	case x.behind == place{} && e.Session == x.until.session && e.Seq >= x.until.seq:
-		x.showing, s.Begin = true, true // others watch it, too, and it did not pause
+		x.showing, s.Begin = true, true // another client watches the run, so it did not pause
 	default:
 		x.showing = x.behind == place{e.Session, e.Seq}
 		return s, ended

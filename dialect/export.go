@@ -20,9 +20,9 @@ import (
 	"parley"
 )
 
-// An Export is a conversation as a document for people: the messages, the tool calls with their results, the decisions
-// of people and the changed files. Thinking and bookkeeping are left out; the log has them. Read takes the events of
-// the session in order.
+// An Export is a conversation as a document for people: the messages, the tool calls with their results, people's
+// decisions and the changed files. It leaves out thinking and bookkeeping, which the log has. Call Read with the events
+// of the session in order.
 type Export struct {
 	title  string
 	id     parley.SessionID
@@ -33,21 +33,20 @@ type Export struct {
 	tools  map[parley.CallID]string
 }
 
-// An exportPart is a piece of the document. Each one is rendered by itself: no text, however it is marked up, changes
-// how the next one looks.
+// exportPart is a part of the document. Each part is rendered separately, so no markup in one part can affect the next.
 type exportPart struct {
 	speaker string // empty: a note of the server
 	text    string // Markdown
 	images  []parley.Image
-	own     bool // the server wrote the Markdown, and text of others is only in its blocks of code
+	own     bool // the server wrote the Markdown; other text is only in code blocks
 }
 
 const (
 	maxExport  = 16 << 20 // bytes
-	maxResults = 4 << 10  // bytes of the result of a call
+	maxResults = 4 << 10  // bytes of a call's result
 )
 
-// Read adds an event. It fails if the document becomes too large.
+// Read adds an event to the document. It fails if the document becomes too large.
 func (x *Export) Read(e parley.Event) error {
 	switch b := e.Body.(type) {
 	case parley.SessionOpened:
@@ -133,7 +132,7 @@ func (x *Export) says(speaker, text string) {
 	x.add(exportPart{speaker: cmp.Or(speaker, "Agent"), text: text})
 }
 
-// shows adds what the agent did, in the server's words.
+// shows adds an action of the agent, in the server's words.
 func (x *Export) shows(text string) {
 	x.add(exportPart{speaker: cmp.Or(x.agent, "Agent"), text: text, own: true})
 }
@@ -157,7 +156,7 @@ func (x *Export) add(p exportPart) {
 	x.parts = append(x.parts, p)
 }
 
-// withoutDocuments names PDF documents in the text: an export shows pictures only.
+// withoutDocuments replaces PDF documents by their names in the text: an export shows images only.
 func withoutDocuments(text string, given []parley.Image) (_ string, images []parley.Image) {
 	for _, i := range given {
 		if i.Type != parley.TypePDF {
@@ -188,7 +187,7 @@ func (x *Export) result(id parley.CallID, text string) {
 	}
 }
 
-// fenced is a block of code that no text can end.
+// fenced returns text as a code block whose fence does not occur in the text.
 func fenced(language, text string) string {
 	if parley.IsBlank(text) {
 		return ""
@@ -207,7 +206,7 @@ func codeSpan(text string) string {
 
 var ticks = regexp.MustCompile("`+")
 
-// ticksAround is a row of backticks that is longer than any in a text.
+// ticksAround returns a run of backticks that is longer than any run in text.
 func ticksAround(text string, least int) string {
 	for _, row := range ticks.FindAllString(text, -1) {
 		least = max(least, len(row)+1)
@@ -215,7 +214,7 @@ func ticksAround(text string, least int) string {
 	return strings.Repeat("`", least)
 }
 
-// Title of the document.
+// Title returns the title of the document.
 func (x *Export) Title() string {
 	if parley.IsBlank(x.title) {
 		return "Conversation"
@@ -227,7 +226,7 @@ func (x *Export) origin() string {
 	return fmt.Sprintf("%s · session %s", x.opened.UTC().Format("2 January 2006, 15:04 UTC"), x.id)
 }
 
-// Document is the document in a format: "markdown" or "html".
+// Document returns the document in a format: "markdown" or "html".
 func (x *Export) Document(ctx context.Context, format string) ([]byte, error) {
 	if format == "html" {
 		return x.html(ctx)
@@ -237,7 +236,7 @@ func (x *Export) Document(ctx context.Context, format string) ([]byte, error) {
 
 const exportPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
-// ExportPolicy is the content security policy of the page: the browser shows the page, and loads and runs nothing.
+// ExportPolicy is the content security policy of the page: browsers load and run nothing in it.
 const ExportPolicy = exportPolicy + "; sandbox"
 
 const exportHead = `<!doctype html>
@@ -266,8 +265,8 @@ img { max-width: 100%% }
 <header><h1>%[1]s</h1><p>%[2]s</p></header>
 `
 
-// html writes the document as a page that needs nothing else. Tags that people and models wrote are shown as text, and
-// pictures that they link to as links.
+// html writes the document as a self-contained page. HTML tags of people and models are shown as text, and linked
+// images as links.
 func (x *Export) html(ctx context.Context) ([]byte, error) {
 	md := goldmark.New(goldmark.WithExtensions(extension.GFM),
 		goldmark.WithRendererOptions(renderer.WithNodeRenderers(util.Prioritized(tagsAsText{}, 1))))
@@ -309,9 +308,10 @@ func (x *Export) html(ctx context.Context) ([]byte, error) {
 }
 
 const (
-	// maxMarked bounds a text that is read as Markdown. Hostile text costs time that grows with the square of its length.
+	// maxMarked is the longest text that is rendered as Markdown: the time for hostile text grows with the square of
+	// its length.
 	maxMarked = 16 << 10
-	// maxAllMarked bounds all such texts of one page together.
+	// maxAllMarked is the limit for all these texts of one page together.
 	maxAllMarked = 1 << 20
 )
 

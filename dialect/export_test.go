@@ -12,7 +12,7 @@ import (
 	"parley/dialect"
 )
 
-// document exports a log of these events.
+// document exports a log with these events.
 func document(t *testing.T, format string, bodies ...parley.EventBody) string {
 	t.Helper()
 	var x dialect.Export
@@ -53,7 +53,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestExportedMarkdownIsContained: whatever a message is, the next one has its heading and its text.
+// TestExportedMarkdownIsContained: no message affects the heading or the text of the next one.
 func TestExportedMarkdownIsContained(t *testing.T) {
 	for _, hostile := range []string{
 		"Code:\n```\nnever closed", "~~~~\n~~~\n```", "1. a list\n\n   ```\n   never closed",
@@ -81,8 +81,8 @@ func TestExportedMarkdownIsContained(t *testing.T) {
 	}
 }
 
-// TestExportedPageIsData: text of people and models runs nothing in the page, loads nothing, and cannot look like the
-// text of another speaker.
+// TestExportedPageIsData: text of people and models cannot run or load anything in the page, or look like the text of
+// another speaker.
 func TestExportedPageIsData(t *testing.T) {
 	got := document(t, "html",
 		parley.SessionOpened{Owner: "ann", Title: "</title><script>1</script>"},
@@ -126,7 +126,8 @@ func TestExportsAreBounded(t *testing.T) {
 	}
 }
 
-// A long text is shown as it is, because Markdown could take minutes. The page is not made once the client is gone.
+// TestExportOfHostileText: a long text is shown as plain text, because rendering it as Markdown could take minutes.
+// Rendering stops once the client has left.
 func TestExportOfHostileText(t *testing.T) {
 	var x dialect.Export
 	long := strings.Repeat("[a](", 16<<10)

@@ -38,10 +38,10 @@ func (x *Export) markdown() []byte {
 	return out
 }
 
-// contained is Markdown that ends where it ends: no block of code and no HTML in it goes on in the text after it, and
-// no comment hides a part of it. Text that cannot be mended is shown as code.
+// contained returns Markdown that cannot affect the text after it: no code block or HTML stays open, and no comment
+// hides a part of it. Text that cannot be fixed becomes a code block.
 func contained(markdown string) string {
-	for range 4 { // a comment may hide another
+	for range 4 { // one comment may hide another
 		hiding, ends := readMarkdown(markdown)
 		if len(hiding) == 0 && ends {
 			return markdown
@@ -61,10 +61,11 @@ func contained(markdown string) string {
 
 var commonMark = goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser()
 
-// afterward is a paragraph that follows a text. If it is a paragraph of the whole, the text has ended before it.
+// afterward is a test paragraph after a text. If the parser sees it as a paragraph at the top level, the text leaves
+// nothing open.
 const afterward = "\n\nafterward"
 
-// readMarkdown returns the places of HTML that hides text, and whether the text ends before what follows it.
+// readMarkdown returns the positions of HTML that hides text, and whether the text leaves nothing open at its end.
 func readMarkdown(markdown string) (hiding []int, ends bool) {
 	source := []byte(markdown + afterward)
 	root := commonMark.Parse(text.NewReader(source))
@@ -93,13 +94,13 @@ func readMarkdown(markdown string) (hiding []int, ends bool) {
 	return hiding, ends
 }
 
-// hides are the beginnings of HTML that is not shown as text up to its end: comments, instructions, declarations, and
-// the elements whose content is no Markdown.
+// hides matches HTML whose content is not shown as text: comments, processing instructions, declarations, and elements
+// whose content is not Markdown.
 var hides = regexp.MustCompile(`^\s*<([!?]|(?i:script|style|pre|textarea)\b)`)
 
 var fence = regexp.MustCompile("^ {0,3}(```+|~~~+)(.*)$")
 
-// closed ends a block of code that a text leaves open.
+// closed closes a code block that a text leaves open.
 func closed(markdown string) string {
 	open := ""
 	for line := range strings.Lines(markdown) {

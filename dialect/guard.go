@@ -8,16 +8,16 @@ import (
 	"parley/port"
 )
 
-// A Guard lets people in.
+// A Guard admits connections and requests.
 type Guard interface {
-	// Enter lets in a connection, which may be about one agent.
+	// Enter admits a connection, which may be about one agent.
 	Enter(r *http.Request, agent string) (port.Visit, error)
-	// Who lets in a request that is answered at once.
+	// Who admits a request that is answered at once.
 	Who(*http.Request) (port.Principal, error)
 }
 
-// EnterReader lets in the connection of a principal that may read sessions. If
-// ok is false, the request was answered.
+// EnterReader admits the connection of a principal that may read sessions. If
+// ok is false, it has already answered the request.
 func EnterReader(w http.ResponseWriter, r *http.Request, guard Guard, door port.Door) (visit port.Visit, ok bool) {
 	visit, err := guard.Enter(r, "")
 	if err != nil {
@@ -33,8 +33,8 @@ func EnterReader(w http.ResponseWriter, r *http.Request, guard Guard, door port.
 	return visit, true
 }
 
-// Attend makes the context of an answer that lasts. leave ends the context and
-// the visit.
+// Attend returns the context of a long answer, which ends with the visit. leave
+// ends the context and the visit.
 func Attend(ctx context.Context, visit port.Visit) (_ context.Context, leave func()) {
 	ctx, done := visit.Watch(ctx)
 	return ctx, func() {

@@ -2,10 +2,9 @@ package dialect
 
 import "maps"
 
-// Types of events that dialects ignore, with the reason. The native dialect shows
-// every event.
+// Types of events that dialects ignore, with the reason. The native dialect shows every event.
 var (
-	// Bookkeeping is shown by no other dialect.
+	// Bookkeeping lists events that only the native dialect shows.
 	Bookkeeping = map[string]string{
 		"UndoRequested":     "what came of it is shown",
 		"SessionForked":     "the conversation before a fork is shown by the native protocol only",
@@ -23,7 +22,7 @@ var (
 		"WebhookChanged":    "webhooks are not visible to clients",
 		"ToolsAccepted":     "offers of tool servers are not visible to clients",
 	}
-	// TenantFacts are events of the tenant's own session, which is no conversation.
+	// TenantFacts lists events of the tenant's own session, which is not a conversation.
 	TenantFacts = map[string]string{
 		"AgentStarted":    "a fact of the tenant, not of a conversation",
 		"AgentStopped":    "a fact of the tenant, not of a conversation",
@@ -35,7 +34,7 @@ var (
 	}
 )
 
-// Ignoring joins tables of ignored types of events.
+// Ignoring merges tables of ignored event types.
 func Ignoring(tables ...map[string]string) map[string]string {
 	all := map[string]string{}
 	for _, t := range tables {

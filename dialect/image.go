@@ -9,11 +9,11 @@ import (
 	"parley"
 )
 
-// Limits of one input with images and PDF documents.
+// Limits for the images and PDF documents of one input.
 const (
 	maxImages     = 4
-	MaxImageBytes = 4 << 20 // of all of them
-	// MaxMessage has room for them as base64, and for a text that is escaped.
+	MaxImageBytes = 4 << 20 // of all images together
+	// MaxMessage has room for the images in base64 and for escaped text.
 	MaxMessage = 2*parley.MaxContent + MaxImageBytes/3*4 + 64<<10
 )
 
@@ -26,8 +26,9 @@ func ReadImages(o Object) ([]parley.Image, error) {
 	return Images(given)
 }
 
-// Images reads the images and PDF documents of an input: data URLs or bare base64. The type of an image is seen in its
-// data, not taken from the URL. The URL may have the name of a document: data:application/pdf;name=a%20b.pdf;base64,…
+// Images reads the images and PDF documents of an input: data URLs or bare base64. It detects the type from the data
+// and ignores the type in the URL. The URL of a document may contain its name:
+// data:application/pdf;name=a%20b.pdf;base64,…
 func Images(given []string) (list []parley.Image, err error) {
 	if len(given) > maxImages {
 		return nil, Invalid("images: at most %d", maxImages)
@@ -62,13 +63,13 @@ func Images(given []string) (list []parley.Image, err error) {
 	return list, nil
 }
 
-// IsPDF reports whether a media type is that of PDF documents.
+// IsPDF reports whether a media type is PDF.
 func IsPDF(media string) bool {
 	kind, _, _ := strings.Cut(media, ";")
 	return strings.EqualFold(strings.TrimSpace(kind), parley.TypePDF)
 }
 
-// Document is what Images takes for a PDF document, which a client sends as a data URL or bare base64, and its name.
+// Document returns a PDF document and its name in the form that Images reads. data is a data URL or bare base64.
 func Document(name, data string) string {
 	if rest, isURL := strings.CutPrefix(data, "data:"); isURL {
 		head, encoded, _ := strings.Cut(rest, ",")
@@ -83,7 +84,7 @@ func Document(name, data string) string {
 	return "data:" + parley.TypePDF + ";name=" + url.PathEscape(name) + ";base64," + data
 }
 
-// nameIn is the parameter name of the head of a data URL.
+// nameIn returns the name parameter in the head of a data URL.
 func nameIn(head string) string {
 	for _, parameter := range strings.Split(head, ";") {
 		if escaped, ok := strings.CutPrefix(parameter, "name="); ok {

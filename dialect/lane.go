@@ -2,18 +2,18 @@ package dialect
 
 import "sync"
 
-// A lane does one thing after the other, in order, on a goroutine that exists
-// only while there is something to do: an idle connection has none.
+// A lane runs functions one after the other, in order. Its goroutine exists
+// only while there is something to run, so an idle connection has none.
 type lane struct {
-	wg   *sync.WaitGroup // of the owner, who waits for the goroutine
+	wg   *sync.WaitGroup // the owner waits for the goroutine
 	size int
 
-	mu    sync.Mutex // guards the following; leaf
+	mu    sync.Mutex // guards the fields below; leaf
 	queue []func()
 	busy  bool
 }
 
-// add reports false when the lane is full.
+// add returns false if the lane is full.
 func (l *lane) add(f func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

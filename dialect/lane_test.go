@@ -6,12 +6,13 @@ import (
 	"testing"
 )
 
-// A lane does things in order, one at a time, and takes so many and no more.
+// TestLane: a lane runs functions in order, one at a time, and accepts only as
+// many as its size.
 func TestLane(t *testing.T) {
 	var wg sync.WaitGroup
 	l := &lane{wg: &wg, size: 3}
 	begun, goOn := make(chan struct{}), make(chan struct{})
-	var done []int // guarded by the lane doing one thing at a time
+	var done []int // guarded by the lane, which runs one function at a time
 	add := func(n int) bool { return l.add(func() { done = append(done, n) }) }
 	if !l.add(func() { close(begun); <-goOn; done = append(done, 0) }) {
 		t.Fatal("an empty lane is full")
@@ -26,7 +27,7 @@ func TestLane(t *testing.T) {
 		t.Error("a full lane took one more")
 	}
 	close(goOn)
-	wg.Wait() // returns: the goroutine is gone when there is nothing to do
+	wg.Wait() // returns because an idle lane has no goroutine
 	if want := []int{0, 1, 2, 3}; !slices.Equal(done, want) {
 		t.Errorf("done were %v", done)
 	}
@@ -39,7 +40,8 @@ func TestLane(t *testing.T) {
 	}
 }
 
-// What a lane does may add to it: nothing is locked meanwhile.
+// TestLaneFromWithin: a function in a lane may add to the lane, because no lock
+// is held.
 func TestLaneFromWithin(t *testing.T) {
 	var wg sync.WaitGroup
 	l := &lane{wg: &wg, size: 1}
@@ -54,14 +56,14 @@ func TestLaneFromWithin(t *testing.T) {
 	}
 }
 
-// Whatever is accepted is done, each sender's in its order, also when a lane is
-// found idle and busy at the same time.
+// TestLaneConcurrently: every accepted function runs, in the order of its
+// sender, also if senders find the lane idle and busy at the same time.
 func TestLaneConcurrently(t *testing.T) {
 	const senders, each = 8, 200
 	var owner, sending sync.WaitGroup
 	l := &lane{wg: &owner, size: senders * each}
 	done := make([][]int, senders) // guarded by the lane
-	owner.Add(1)                   // senders outlive lane's goroutines
+	owner.Add(1)                   // senders outlive the lane's goroutines
 	for s := range senders {
 		sending.Go(func() {
 			for n := range each {

@@ -9,8 +9,8 @@ import (
 )
 
 // SessionNamed returns the session that a client of an open protocol means. A UUID of version 4 is the id of the
-// session. Any other string is a name of the principal's own; label repeats it, to be kept with the session that the
-// client opens. A session that belongs to another principal or was deleted is refused by the door.
+// session. Any other string is a name in the principal's own namespace; label repeats it, to be stored with the session
+// that the client opens. The door refuses a session that was deleted or belongs to another principal.
 func SessionNamed(who port.Principal, name string) (id parley.SessionID, label string, err error) {
 	if len(name) > maxSessionName {
 		return "", "", Invalid("The id of a session is longer than %d bytes", maxSessionName)
@@ -27,7 +27,7 @@ func SessionNamed(who port.Principal, name string) (id parley.SessionID, label s
 	return parley.NamedSession(who.Tenant, who.ID, name), name, nil
 }
 
-// NameOf returns what a principal calls a session: the name that SessionNamed finds it by, or its id.
+// NameOf returns the name that SessionNamed finds the session by, or its id.
 func NameOf(ctx context.Context, door port.Door, who port.Principal, id parley.SessionID) (name string, err error) {
 	name = string(id)
 	err = ReadLog(ctx, door, who, id, 1, 1, func(e parley.Event) {

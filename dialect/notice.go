@@ -8,22 +8,21 @@ import (
 	"parley"
 )
 
-// A Notices says whether a client is told in words what waits for a person: a
-// client that knows only the types of its document shows no cards, and would fall
-// silent until a person finds the card elsewhere.
+// Notices writes notices in words about cards that wait. A client that knows only the types of its document shows no
+// cards. Without a notice, the conversation would seem to hang until a person finds the card elsewhere.
 type Notices struct {
-	// Console is the address of the server as browsers know it; empty: unknown,
-	// and the words name a path.
+	// Console is the address of the server as browsers know it. If it is empty,
+	// notices name only a path.
 	Console string
-	// Off: the client shows cards.
+	// Off is set for clients that show cards.
 	Off bool
 }
 
-// ShowsCards reports whether a client says with its request that it shows cards.
+// ShowsCards reports whether the client's request says that it shows cards.
 func ShowsCards(r *http.Request) bool { return r.URL.Query().Get("cards") == "1" }
 
-// Of is what a client is told of a card, and the page of the console where the
-// card can be answered; session is the conversation, at the top of its tree.
+// Of returns the notice about a card. It names the page of the console where
+// the card can be answered; session is the conversation at the top of the tree.
 func (n Notices) Of(c Card, session parley.SessionID) string {
 	what, do := "", ""
 	switch b := c.Asks.(type) {
@@ -47,7 +46,7 @@ func (n Notices) Of(c Card, session parley.SessionID) string {
 	return fmt.Sprintf("%s for %s\n%s at %s/chat/%s", who, what, do, n.Console, session)
 }
 
-// line is the first line of a text, as far as it fits on one.
+// line returns the first line of a text, shortened to 200 characters.
 func line(text string) string {
 	const most = 200
 	first, rest, _ := strings.Cut(strings.TrimSpace(text), "\n")

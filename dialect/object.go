@@ -7,15 +7,17 @@ import (
 	"parley/strictjson"
 )
 
-// An Object is a JSON object from a client, read strictly: keys are compared
-// byte for byte, one that comes twice is refused, unknown ones are ignored.
-// encoding/json by itself takes "Type" for "type" and the last of two.
+// An Object is a JSON object from a client, parsed strictly: keys are
+// case-sensitive, repeated keys are refused, and unknown keys are ignored.
+// encoding/json by itself accepts "Type" for "type" and takes the last of two
+// equal keys.
 type Object map[string]json.RawMessage
 
-// maxDepth bounds nesting. No document needs more than a few levels.
+// maxDepth limits nesting. No document needs more than a few levels.
 const maxDepth = 64
 
-// ParseObject reads one object and nothing else. Its errors are for the client.
+// ParseObject parses one object and nothing else. Its errors are for the
+// client.
 func ParseObject(data []byte) (Object, error) {
 	if !json.Valid(data) {
 		return nil, fmt.Errorf("the message is not valid JSON")
@@ -24,7 +26,7 @@ func ParseObject(data []byte) (Object, error) {
 		return nil, fmt.Errorf("the message is nested deeper than %d levels", maxDepth)
 	}
 	var o Object
-	if json.Unmarshal(data, &o) != nil || o == nil { // null is no object
+	if json.Unmarshal(data, &o) != nil || o == nil { // null is not an object
 		return nil, fmt.Errorf("the message is not a JSON object")
 	}
 	if key, repeated := strictjson.RepeatedKey(data, 1); repeated {
@@ -33,18 +35,19 @@ func ParseObject(data []byte) (Object, error) {
 	return o, nil
 }
 
-// Has reports whether a key is there with another value than null.
+// Has reports whether a key is present with a value other than null.
 func (o Object) Has(key string) bool {
 	raw, ok := o[key]
 	return ok && string(raw) != "null"
 }
 
-// String is the string under a key; absent and null are empty.
+// String returns the string under a key; absent and null are empty.
 func (o Object) String(key string) (s string, err error) {
 	return s, o.Into(key, &s, "a string")
 }
 
-// Into decodes what is under a key, if it is there; what says what it must be.
+// Into decodes the value under a key, if it is present. what names the expected
+// type for the error.
 func (o Object) Into(key string, v any, what string) error {
 	if !o.Has(key) {
 		return nil
@@ -55,13 +58,13 @@ func (o Object) Into(key string, v any, what string) error {
 	return nil
 }
 
-// Fields are where the strings under some keys go, as pointers to strings.
+// Fields maps keys to pointers to strings.
 type Fields []struct {
 	Key string
 	To  any
 }
 
-// Strings reads the strings under some keys, if they are there.
+// Strings reads the strings under the given keys, if they are present.
 func (o Object) Strings(fields Fields) error {
 	for _, f := range fields {
 		if err := o.Into(f.Key, f.To, "a string"); err != nil {

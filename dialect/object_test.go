@@ -51,7 +51,7 @@ func TestParseObject(t *testing.T) {
 	}
 }
 
-// nested is an object of so many levels, itself included.
+// nested returns an object with this many levels, including itself.
 func nested(levels int) string {
 	return `{"a":` + strings.Repeat("[", levels-1) + strings.Repeat("]", levels-1) + `}`
 }
@@ -89,7 +89,7 @@ func TestObjectValues(t *testing.T) {
 	}
 }
 
-// What is parsed is what encoding/json understands, key by key.
+// TestParseObjectIsJSON: ParseObject gives the same keys and values as encoding/json.
 func TestParseObjectIsJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := rapid.OneOf(
@@ -121,8 +121,7 @@ func TestParseObjectIsJSON(t *testing.T) {
 	})
 }
 
-// JSONTestSuite: what must be refused is; what must be accepted is understood as
-// JSON, and refused only for what it is not: an object, with every key once.
+// TestJSONTestSuite: invalid JSON is refused. Valid JSON is accepted, unless it is not an object or has a repeated key.
 func TestJSONTestSuite(t *testing.T) {
 	dir := filepath.Join(cmp.Or(os.Getenv("PARLEY_CORPORA"), filepath.Join("..", "..", "shared", "data")), "json",
 		"test_parsing")

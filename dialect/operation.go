@@ -1,24 +1,24 @@
 package dialect
 
-// An Operation describes a route for the OpenAPI document. Types are given by values of them.
+// An Operation describes a route for the OpenAPI document. Types are given as values of them.
 type Operation struct {
 	Summary string
-	Query   []string // names of parameters in the address
-	Body    any      // what a client sends; nil: nothing
-	Status  int      // of success
-	Answer  any      // what it is answered; nil: see Media
-	Media   string   // of an answer that is no JSON
-	Events  bool     // the answer can also be had as server-sent events
-	Refused any      // what it is answered if it is refused; nil: the native protocol's error
+	Query   []string // names of query parameters
+	Body    any      // request body; nil: none
+	Status  int      // status of a successful answer
+	Answer  any      // answer body; nil: see Media
+	Media   string   // media type of an answer that is not JSON
+	Events  bool     // the answer is also available as server-sent events
+	Refused any      // body of an error; nil: the native protocol's error
 }
 
-// Messages describe a socket for the AsyncAPI document, by the type of each message. Types are given by values of them.
+// Messages describes a socket for the AsyncAPI document, by message type. Types are given as values of them.
 type Messages struct {
 	Sent  map[string]any // by the server
 	Taken map[string]any // from a client
 }
 
-// CardAnswers are the messages that answer cards, as clients send them in the dialects whose documents have none.
+// CardAnswers returns the messages that answer cards in dialects whose documents have no cards.
 func CardAnswers() map[string]any {
 	return map[string]any{
 		"approval_response": struct {

@@ -7,10 +7,9 @@ import (
 	"parley/port"
 )
 
-// An OwnSession is the session of one connection. It opens with the first command
-// for it that is accepted. Until then it does not exist: it cannot be followed,
-// and no other principal may learn of it. An OwnSession is the follower of the
-// connection, and the door by which the connection submits.
+// An OwnSession is the session of one connection. The first accepted command for it opens it. Until then it does not
+// exist: it cannot be followed, and other principals cannot learn of it. An OwnSession is both the follower of the
+// connection and the door through which the connection submits.
 type OwnSession struct {
 	port.Door
 	port.Follower
@@ -18,12 +17,12 @@ type OwnSession struct {
 	who    port.Principal
 	opened context.Context // ends when the session opens
 	open   context.CancelFunc
-	waking func() bool // ends that opening the session wakes the caller of Take
-	own    bool        // the session is followed
+	waking func() bool // cancels the wake-up of Take's caller by the opening
+	own    bool        // Follower follows the session
 }
 
-// NewOwnSession follows meanwhile until the session opens, to learn that the
-// server stops. The items of meanwhile are dropped.
+// NewOwnSession follows meanwhile until the session opens, to notice that the
+// server stops. It drops the items of meanwhile.
 func NewOwnSession(door port.Door, who port.Principal, id parley.SessionID, meanwhile port.Follower) *OwnSession {
 	o := &OwnSession{Door: door, Follower: meanwhile, id: id, who: who}
 	o.opened, o.open = context.WithCancel(context.Background())
@@ -41,7 +40,7 @@ func (o *OwnSession) Submit(ctx context.Context, who port.Principal, c parley.Co
 // Opened reports whether the session exists.
 func (o *OwnSession) Opened() bool { return o.opened.Err() != nil }
 
-// Next waits for the session, and then for items of it and of sessions below it.
+// Next waits until the session is open, and then for items of it and of sessions below it.
 func (o *OwnSession) Next(ctx context.Context) ([]*port.Item, error) {
 	if !o.own {
 		if err := o.wait(ctx); err != nil {
@@ -54,7 +53,7 @@ func (o *OwnSession) Next(ctx context.Context) ([]*port.Item, error) {
 	return o.Follower.Next(ctx)
 }
 
-// Take is of port.Waker.
+// Take implements port.Waker.
 func (o *OwnSession) Take(ctx context.Context, wake func()) ([]*port.Item, error) {
 	meanwhile, ok := o.Follower.(port.Waker)
 	if !ok {
@@ -76,7 +75,7 @@ func (o *OwnSession) Take(ctx context.Context, wake func()) ([]*port.Item, error
 	return o.Follower.(port.Waker).Take(ctx, wake)
 }
 
-// Close is of port.Follower.
+// Close implements port.Follower.
 func (o *OwnSession) Close() {
 	if o.waking != nil {
 		o.waking()
@@ -84,7 +83,7 @@ func (o *OwnSession) Close() {
 	o.Follower.Close()
 }
 
-// follow begins to follow the session, which exists.
+// follow starts to follow the session, which must exist.
 func (o *OwnSession) follow(ctx context.Context) error {
 	own, err := o.Door.Follow(ctx, o.who, port.Scope{Session: o.id, Below: true}, port.Beginning)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"parley/port"
 )
 
-// InProject is a door for a client that names a project in its address, by
-// ?project= with a root or an id: what it opens is opened there. The project is zero
-// if it names none, and the door is then the one that was given.
+// InProject returns a door for a client that names a project in its address, as ?project= with a root or an id.
+// Sessions that the client opens through it are opened in that project. If the address names none, the project is zero
+// and the door is the given one.
 func InProject(door port.Door, tenant parley.TenantID, r *http.Request) (port.Door, port.Project, error) {
 	return inProject(door, tenant, ProjectName(r))
 }
 
-// InProjectOf is the same for a request with a body, which may name the project, too.
+// InProjectOf is InProject for a request whose body may also name the project.
 func InProjectOf(door port.Door, tenant parley.TenantID, r *http.Request, body Object) (port.Door, port.Project,
 	error) {
 	name, err := ProjectIn(r, body)
@@ -37,14 +37,14 @@ func inProject(door port.Door, tenant parley.TenantID, name string) (port.Door, 
 	return projectDoor{door, project.Root}, project, nil
 }
 
-// ProjectName is what an address says of a project; empty: nothing. project_root is
-// the event bus's name for it, which people use elsewhere, too.
+// ProjectName returns the project that an address names, or "". The parameter project_root is the event bus's name for
+// it; other routes accept it, too.
 func ProjectName(r *http.Request) string {
 	q := r.URL.Query()
 	return cmp.Or(q.Get("project"), q.Get("project_root"))
 }
 
-// ProjectIn is what an address or a body says of a project.
+// ProjectIn returns the project that an address or a body names.
 func ProjectIn(r *http.Request, body Object) (name string, err error) {
 	name = ProjectName(r)
 	for _, key := range []string{"project", "project_root"} {
@@ -63,7 +63,7 @@ func ProjectIn(r *http.Request, body Object) (name string, err error) {
 	return name, nil
 }
 
-// A projectDoor has inputs go to sessions of one project, and opens sessions there.
+// projectDoor opens sessions in one project, and sends inputs to sessions of that project.
 type projectDoor struct {
 	port.Door
 	root string

@@ -7,8 +7,8 @@ import (
 	"parley/port"
 )
 
-// ReadLog reads the events of a session from one seq up to another, at or behind
-// which there must be one.
+// ReadLog reads the events of a session from seq first to seq last. The log must have an event with seq last or higher,
+// or ReadLog waits for one.
 func ReadLog(ctx context.Context, door port.Door, who port.Principal, id parley.SessionID, first, last parley.Seq,
 	each func(parley.Event)) error {
 	if first > last {

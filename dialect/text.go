@@ -6,17 +6,16 @@ import (
 	"parley"
 )
 
-// A Text is the answer of a run in dialects that show no turns: the texts of the
-// turns, with an empty line between two. A text that was cut off is continued by
-// the next one without a line. A Text is a value.
+// A Text is the answer of a run in dialects without turns: the texts of the turns, separated by empty lines. If a text
+// was cut off, the next one continues it without an empty line. A Text is a value.
 type Text struct {
 	whole bool   // the last text was not cut off
-	gap   string // stands before the text that is being said
-	shown int    // bytes of that text that were shown
-	begun bool   // something was shown
+	gap   string // separator before the current text
+	shown int    // bytes of the current text that were shown
+	begun bool   // some text was shown
 }
 
-// Start begins the next text.
+// Start starts the next text.
 func (t Text) Start() Text {
 	if t.gap, t.shown = "", 0; t.whole {
 		t.gap = "\n\n"
@@ -24,7 +23,7 @@ func (t Text) Start() Text {
 	return t
 }
 
-// Piece returns what is to be shown of a piece of the text.
+// Piece returns the text to show for a chunk of the output.
 func (t Text) Piece(b parley.OutputAppended) (_ Text, text string) {
 	if text = b.Text; b.Offset == 0 {
 		text = t.gap + text
@@ -33,8 +32,8 @@ func (t Text) Piece(b parley.OutputAppended) (_ Text, text string) {
 	return t, text
 }
 
-// End ends the text. rest is what no piece has shown, as in a log whose pieces
-// were deleted.
+// End ends the text. rest is the part that no chunk has shown, for example
+// because the log's chunks were deleted.
 func (t Text) End(b parley.OutputFinished) (_ Text, rest string) {
 	if rest = b.Text[min(t.shown, len(b.Text)):]; rest != "" && t.shown == 0 {
 		rest = t.gap + rest
@@ -43,23 +42,22 @@ func (t Text) End(b parley.OutputFinished) (_ Text, rest string) {
 	return t, rest
 }
 
-// Aside returns words that are not of the answer as they are to be shown now, with
-// an empty line around them. The answer is the same for a client that skips them.
+// Aside formats words that are not part of the answer for showing now, with empty lines around them. A client that
+// skips them still gets the right answer.
 func (t Text) Aside(words string) string {
 	if t.begun {
 		words = "\n\n" + words
 	}
-	if !t.whole { // the next text begins without an empty line
+	if !t.whole { // the next text would start without an empty line
 		words += "\n\n"
 	}
 	return words
 }
 
-// Gap stands before the text that is being said.
+// Gap returns the separator before the current text.
 func (t Text) Gap() string { return t.gap }
 
-// Arguments are the arguments of a call as JSON. Those that are no JSON become a
-// JSON string: a model may write anything.
+// Arguments returns the arguments of a call as JSON. Invalid JSON, which a model may write, becomes a JSON string.
 func Arguments(given string) json.RawMessage {
 	if json.Valid([]byte(given)) {
 		return json.RawMessage(given)
@@ -67,7 +65,7 @@ func Arguments(given string) json.RawMessage {
 	return Encode(given)
 }
 
-// Result is what is shown as the result of a call.
+// Result returns the text to show as the result of a call.
 func Result(b parley.ToolCallFinished) string {
 	if b.Outcome == parley.CallCancelled && b.Result == "" {
 		return "Cancelled before it ended."

@@ -6,15 +6,15 @@ import (
 	"parley"
 )
 
-// Waits knows whether a run can go on by itself. In the open protocols an answer
-// ends where it cannot: the client sends what is missing with its next request. It
-// must see the log of the run from its start. It is a value.
+// Waits tracks whether a run can continue by itself. In the open protocols an answer ends when it cannot: the client
+// sends the missing answers or results with its next request. Waits must see the log of the run from its start. It is a
+// value.
 type Waits struct {
 	top      parley.SessionID
 	below    Below
 	calls    []openCall
-	speaking []parley.SessionID // in which a model is speaking; agents elsewhere do while their calls wait
-	remote   []parley.SessionID // in which such an agent runs
+	speaking []parley.SessionID // sessions with a turn in progress; not of remote agents: their turns stay open while calls wait
+	remote   []parley.SessionID // sessions of remote agents
 }
 
 type openCall struct {
@@ -24,8 +24,8 @@ type openCall struct {
 	delegated bool // a sub-agent works on it
 }
 
-// After is what is known after an event of the session at the top, or of one below
-// it, and what the event does to the cards of sub-agents.
+// After returns the state after an event of the session at the top or of one below it, and the effect of the event on
+// the cards of sub-agents.
 func (w Waits) After(top parley.SessionID, e parley.Event) (Waits, Change) {
 	var change Change
 	w.below, change = w.below.After(top, e)
@@ -83,7 +83,7 @@ func (w Waits) afterCall(e parley.Event) Waits {
 	return w
 }
 
-// OfClient lists the open calls that the client carries out.
+// OfClient returns the open calls that the client carries out.
 func (w Waits) OfClient() (list []parley.CallID) {
 	for _, c := range w.calls {
 		if c.client {
@@ -93,8 +93,7 @@ func (w Waits) OfClient() (list []parley.CallID) {
 	return list
 }
 
-// Waiting reports whether nothing happens until a person has answered. Sub-agents
-// that work while another one waits are not waited for.
+// Waiting reports whether the run waits for an answer. It may be true while other sub-agents still work.
 func (w Waits) Waiting() bool {
 	waiting := false
 	for _, c := range w.calls {
@@ -105,7 +104,7 @@ func (w Waits) Waiting() bool {
 	}
 	for _, c := range w.below.Open() {
 		if slices.Contains(w.speaking, c.Session) {
-			return false // it may ask for more
+			return false // it may open more cards
 		}
 	}
 	return len(w.calls) > 0 && (waiting || len(w.below.Open()) > 0) && !slices.Contains(w.speaking, w.top)

@@ -10,22 +10,22 @@ import (
 	"parley/transport"
 )
 
-// A writer shows a connection what its follower sees, and says goodbye at the end.
-// It has a goroutine only while there is something to write.
+// writer sends a connection the items of its follower, and closes it at the end. It has a goroutine only while there is
+// something to write.
 type writer struct {
 	conn      *Conn
 	ctx, wire context.Context // see Conn.Run
 	follower  port.Follower
 	speaker   Speaker
-	over      chan struct{} // closed after the goodbye
+	over      chan struct{} // closed after the socket was closed
 
-	mu      sync.Mutex // guards the following; leaf
-	tooMany error      // the client has sent too much
-	running bool       // for good, once the goodbye was said
-	again   bool       // it was woken while running
+	mu      sync.Mutex // guards the fields below; leaf
+	tooMany error      // set if the client has sent too many messages
+	running bool       // stays true after the socket was closed
+	again   bool       // woken while running
 }
 
-// wake has the writer look at its follower and its context. It does not wait.
+// wake makes the writer check its follower and its context. It does not wait.
 func (w *writer) wake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -35,7 +35,7 @@ func (w *writer) wake() {
 	}
 }
 
-// end notes why the connection ends, if there is more to it than its context.
+// end sets the reason for the end of the connection, if it is not the end of its context.
 func (w *writer) end(tooMany error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -59,7 +59,7 @@ func (w *writer) run() {
 	}
 }
 
-// write shows what there is, and returns nil when the follower will wake it.
+// write sends all available items. It returns nil when the follower has no more and will wake the writer.
 func (w *writer) write() *Goodbye {
 	c, s := w.conn, w.speaker
 	for {
@@ -103,8 +103,8 @@ func (w *writer) write() *Goodbye {
 	}
 }
 
-// take returns what the follower has, or none if it will wake the writer. A
-// follower that cannot is waited for.
+// take returns the items of the follower, or none if the follower will wake the
+// writer. It waits for a follower that cannot wake it.
 func (w *writer) take() ([]*port.Item, error) {
 	if f, ok := w.follower.(port.Waker); ok {
 		return f.Take(w.ctx, w.wake)

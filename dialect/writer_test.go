@@ -7,7 +7,7 @@ import (
 	"parley/port"
 )
 
-// A lookedAt is a follower that has nothing, and says so as often as it is asked.
+// lookedAt is a follower without items that counts how often it is asked.
 type lookedAt struct {
 	port.Follower
 	looks int
@@ -21,8 +21,8 @@ func (f *lookedAt) Take(_ context.Context, wake func()) ([]*port.Item, error) {
 	return nil, nil
 }
 
-// A writer that is woken while it looks, looks again, and has a goroutine for
-// exactly as long as that.
+// TestAWriterThatIsWokenLooksAgain: a writer that is woken while it checks its
+// follower checks it again, and has a goroutine only for as long.
 func TestAWriterThatIsWokenLooksAgain(t *testing.T) {
 	f := &lookedAt{then: func(wake func()) { wake(); wake() }}
 	c := &Conn{}

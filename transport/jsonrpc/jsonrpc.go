@@ -200,7 +200,7 @@ func (c *Conn) Call(ctx context.Context, method string, params, result any) erro
 	case <-ctx.Done():
 		err = ctx.Err()
 		if c.Cancel != "" {
-			_ = c.Notify(c.Cancel, map[string]json.RawMessage{"requestId": json.RawMessage(id)}) // the connection may have ended
+			_ = c.Notify(c.Cancel, map[string]json.RawMessage{"requestId": json.RawMessage(id)}) // it may have ended
 		}
 	case <-c.deaf:
 		if err = c.why(); err == nil {
