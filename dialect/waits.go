@@ -13,7 +13,7 @@ type Waits struct {
 	top      parley.SessionID
 	below    Below
 	calls    []openCall
-	speaking []parley.SessionID // sessions with a turn in progress; not of remote agents: their turns stay open while calls wait
+	speaking []parley.SessionID // sessions in a turn, without remote agents: their turns last while calls wait
 	remote   []parley.SessionID // sessions of remote agents
 }
 

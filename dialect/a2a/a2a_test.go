@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var ann = port.Principal{ID: "ann", Tenant: "acme"}
 
-// waiting is the card of tasks in transcripts.
+// waiting is the open card of the tasks in transcripts.
 var waiting = dialect.Card{ID: parley.Ref(dialecttest.Session, 10), Kind: parley.CardApproval,
 	Asks: parley.ApprovalRequested{Name: "shell", Show: "rm old.log"}, Session: dialecttest.Session, Seq: 10}
 
@@ -37,7 +37,7 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// meaning is the command of a message to the agent scout.
+// meaning returns the command for a message to the agent scout.
 func meaning(body []byte) (c parley.Command, err error) {
 	q, err := decode(body)
 	if err != nil {
@@ -65,7 +65,8 @@ func meaning(body []byte) (c parley.Command, err error) {
 	return c, nil
 }
 
-// If several cards are open, an answer must name one of them: a text that was meant for another must not decide it.
+// TestAnAnswerNamesItsCard: if several cards are open, an answer must name one of them, so that a text for one card
+// cannot decide another.
 func TestAnAnswerNamesItsCard(t *testing.T) {
 	other := waiting
 	other.ID, other.Seq = parley.Ref(dialecttest.Session, 12), 12

@@ -9,15 +9,15 @@ import (
 	"parley/dialect"
 )
 
-// A card says what an agent is, and where and how it is spoken to.
+// card is an agent card: it describes an agent, its address and its protocol versions.
 type card struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	Version     string `json:"version"`
 
-	SupportedInterfaces []agentInterface `json:"supportedInterfaces,omitempty"` // of version 1.0
+	SupportedInterfaces []agentInterface `json:"supportedInterfaces,omitempty"` // version 1.0 only
 
-	ProtocolVersion    string `json:"protocolVersion,omitempty"` // of version 0.3, like the next two
+	ProtocolVersion    string `json:"protocolVersion,omitempty"` // version 0.3 only, like the next two fields
 	URL                string `json:"url,omitempty"`
 	PreferredTransport string `json:"preferredTransport,omitempty"`
 
@@ -26,8 +26,8 @@ type card struct {
 	DefaultOutputModes   []string                       `json:"defaultOutputModes"`
 	Skills               []skill                        `json:"skills"`
 	SecuritySchemes      map[string]any                 `json:"securitySchemes,omitempty"`
-	SecurityRequirements []map[string]map[string]scopes `json:"securityRequirements,omitempty"` // of version 1.0
-	Security             []map[string][]string          `json:"security,omitempty"`             // of version 0.3
+	SecurityRequirements []map[string]map[string]scopes `json:"securityRequirements,omitempty"` // version 1.0 only
+	Security             []map[string][]string          `json:"security,omitempty"`             // version 0.3 only
 }
 
 type agentInterface struct {
@@ -81,8 +81,8 @@ func (h *Handler) card(w http.ResponseWriter, r *http.Request) {
 	dialect.WriteJSON(w, http.StatusOK, s.card(agent, h.address(r, agent.Name), h.Version, h.Bearer))
 }
 
-// address is where an agent takes calls. It ends with a slash, because clients resolve the address of the card relative
-// to it.
+// address returns the URL for calls to an agent. It ends with a slash, because clients resolve the address of the agent
+// card relative to it.
 func (h *Handler) address(r *http.Request, agent string) string {
 	base := h.Public
 	if base == "" {

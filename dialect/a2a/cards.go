@@ -8,8 +8,8 @@ import (
 	"parley/dialect"
 )
 
-// asks says in words what a card waits for, and how it is answered. named: there are others, and the answer has to name
-// the card.
+// asks describes in words what a card waits for and how to answer it. named says that other cards are open too, so the
+// answer must name this one.
 func asks(c dialect.Card, named bool) string {
 	id := ""
 	if named {
@@ -37,12 +37,12 @@ func asks(c dialect.Card, named bool) string {
 		}
 		return who + strings.Join(lines, "\n")
 	}
-	b := c.Asks.(parley.ToolCallFinished) // dialect.Opens makes no other cards
+	b := c.Asks.(parley.ToolCallFinished) // dialect.Opens returns no other cards
 	return fmt.Sprintf("%sThe outcome of %s is unknown. %s\nAnswer rerun%s, mark_done%s or abandon%s.", who, b.Name,
 		b.Result, id, id, id)
 }
 
-// fields are a card as data, with its type.
+// fields returns a card as data, with its type.
 func fields(c dialect.Card) any {
 	switch f := c.Fields().(type) {
 	case dialect.ApprovalFields:
@@ -63,19 +63,19 @@ func fields(c dialect.Card) any {
 	}
 }
 
-// An answer is what a client says to a task that waits: words, or an object.
+// answer is a client's message to a task that waits: text or an object.
 type answer struct {
-	card string // the id of the card; empty: the only one
-	word string // the first word in lower case, of cards that take one
-	rest string // what follows it
-	text string // all of it
+	card string // id of the card; empty: the only open card
+	word string // first word in lower case, for cards that take one word
+	rest string // text after the word and the id
+	text string // the whole text
 	data dialect.Object
 }
 
 func newAnswer(text string, data dialect.Object) (a answer, err error) {
 	a.text, a.data = text, data
 	if data != nil {
-		if strings.TrimSpace(text) != "" { // the two might not say the same
+		if strings.TrimSpace(text) != "" { // they could contradict each other
 			return a, invalid("Answer with text or with data, not with both")
 		}
 		if a.card, err = data.String("id"); err != nil {
@@ -93,7 +93,7 @@ func newAnswer(text string, data dialect.Object) (a answer, err error) {
 	return a, nil
 }
 
-// to is the command that gives the answer to one of the cards that wait.
+// to returns the command that gives the answer to one of the open cards.
 func (a answer) to(cards []dialect.Card) (parley.Command, error) {
 	c, err := a.choose(cards)
 	if err != nil {
@@ -131,7 +131,8 @@ func (a answer) choose(cards []dialect.Card) (dialect.Card, error) {
 	return dialect.Card{}, invalid("%d answers are awaited. Name one: %s", len(cards), strings.Join(ids, ", "))
 }
 
-// decision reads the answer to an approval. Words after allow would be a condition that nobody checks.
+// decision reads the answer to an approval. It refuses text after allow: it could be a condition, which the server
+// would not enforce.
 func (a answer) decision(seq parley.Seq) (parley.CommandBody, error) {
 	if a.data != nil {
 		return read(dialect.DecideApproval, seq, a.data)
@@ -149,7 +150,7 @@ func (a answer) decision(seq parley.Seq) (parley.CommandBody, error) {
 	return nil, invalid("Answer with the text allow or deny, or with data {\"decision\": \"allow\"}")
 }
 
-// answers reads the answer to questions: the text is the answer, or has a line for each of several.
+// answers reads the answer to questions: the whole text for one question, a line each for several.
 func (a answer) answers(seq parley.Seq, questions []parley.Question) (parley.CommandBody, error) {
 	if a.data != nil {
 		return read(dialect.AnswerQuestion, seq, a.data)

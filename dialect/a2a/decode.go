@@ -12,7 +12,7 @@ import (
 	"parley/port"
 )
 
-// A request is one call of JSON-RPC.
+// request is a JSON-RPC call.
 type request struct {
 	id     any // a string, a number or nil
 	method string
@@ -59,7 +59,7 @@ func decode(data []byte) (q request, err error) {
 	return q, nil
 }
 
-// versionOf reads the header that names the version of the protocol.
+// versionOf parses the protocol version that a client names.
 func versionOf(header string) (shape, error) {
 	major, minor, _ := strings.Cut(strings.TrimSpace(header), ".")
 	switch {
@@ -73,7 +73,7 @@ func versionOf(header string) (shape, error) {
 	return v1, refusal(codeVersion, "Version %.20q of A2A is not supported. Use 1.0 or 0.3.", header)
 }
 
-// methods are those of both versions, by the name that version 1.0 has for them.
+// methods maps the methods of both versions to one short name.
 var methods = map[shape]map[string]string{
 	v1: {"SendMessage": "send", "SendStreamingMessage": "stream", "GetTask": "get", "ListTasks": "list",
 		"CancelTask": "cancel", "SubscribeToTask": "subscribe", "GetExtendedAgentCard": "card",
@@ -85,17 +85,17 @@ var methods = map[shape]map[string]string{
 		"tasks/pushNotificationConfig/list": "push", "tasks/pushNotificationConfig/delete": "push"},
 }
 
-// A said is a message of a client.
+// said is a message of a client.
 type said struct {
 	id, context, task string
 	text              string
-	images            []string       // in base64
-	data              dialect.Object // of a message without text
+	images            []string       // base64 or data URLs
+	data              dialect.Object // data of a message without text
 	immediately       bool           // the client does not wait for the end of the task
 	history           *int
 }
 
-// decodeSaid reads the parameters of a message.
+// decodeSaid decodes the parameters of a message.
 func (s shape) decodeSaid(params dialect.Object) (m said, err error) {
 	if !params.Has("message") {
 		return m, invalid("message is missing")
@@ -131,7 +131,7 @@ func (s shape) decodeSaid(params dialect.Object) (m said, err error) {
 	return m, s.decodeConfiguration(params, &m)
 }
 
-// decodePart adds a part of a message.
+// decodePart adds a part to a message.
 func (s shape) decodePart(p dialect.Object, m *said) error {
 	switch {
 	case p.Has("text"):
@@ -164,7 +164,7 @@ func (s shape) decodePart(p dialect.Object, m *said) error {
 	return decodeFile(p, "raw", "mediaType", m)
 }
 
-// decodeFile adds an image or a PDF document. Other files are refused: a model would not see them.
+// decodeFile adds an image or a PDF document to a message. Other files are refused, because models would not see them.
 func decodeFile(o dialect.Object, bytes, media string, m *said) error {
 	var data, kind, name, filename string
 	if err := o.Strings(dialect.Fields{{Key: bytes, To: &data}, {Key: media, To: &kind}, {Key: "name", To: &name},
@@ -175,13 +175,13 @@ func decodeFile(o dialect.Object, bytes, media string, m *said) error {
 		return refusal(codeContentType, "A part must be a text, or an image or a PDF with its bytes.")
 	}
 	if dialect.IsPDF(kind) {
-		data = dialect.Document(cmp.Or(filename, name), data) // the names of versions 1.0 and 0.3
+		data = dialect.Document(cmp.Or(filename, name), data) // version 1.0 has filename, version 0.3 has name
 	}
 	m.images = append(m.images, data)
 	return nil
 }
 
-// decodeConfiguration reads how a message is to be answered.
+// decodeConfiguration decodes how the client wants its answer.
 func (s shape) decodeConfiguration(params dialect.Object, m *said) error {
 	if !params.Has("configuration") {
 		return nil
@@ -223,7 +223,7 @@ func takesText(mode string) bool {
 	return slices.Contains([]string{"text/plain", "text/*", "*/*", "text"}, mode)
 }
 
-// input is the command that starts a task. fresh is the session of a message that names no context.
+// input returns the command that starts a task. fresh is the session for a message without a context.
 func (m said) input(who port.Principal, agent string, fresh parley.SessionID) (c parley.Command, err error) {
 	if m.data != nil {
 		return c, refusal(codeContentType, "A new task takes text, images and PDFs. Data answers a task that waits.")
@@ -241,7 +241,7 @@ func (m said) input(who port.Principal, agent string, fresh parley.SessionID) (c
 	return parley.Command{Session: fresh, Via: parley.ViaHTTP, Do: do}, nil
 }
 
-// taskOf reads the id of a task.
+// taskOf parses the id of a task.
 func taskOf(params dialect.Object) (session parley.SessionID, input parley.InputID, err error) {
 	id, err := params.String("id")
 	switch {
@@ -268,12 +268,12 @@ func historyOf(params dialect.Object) (n *int, err error) {
 	return n, err
 }
 
-// A wanted says which tasks are to be listed.
+// wanted is a filter for the list of tasks.
 type wanted struct {
 	context   string
 	state     state // empty: any
 	size      int
-	before    time.Time // the page begins behind the tasks from then on
+	before    time.Time // only tasks that started before this time
 	since     time.Time
 	history   *int
 	artifacts bool

@@ -8,14 +8,14 @@ import (
 	"parley/dialect"
 )
 
-// Codes of JSON-RPC and of A2A.
+// Error codes of JSON-RPC and A2A.
 const (
 	codeParse       = -32700
 	codeRequest     = -32600
 	codeMethod      = -32601
 	codeParams      = -32602
 	codeInternal    = -32603
-	codeRefused     = -32000 // anything that the protocol has no code for
+	codeRefused     = -32000 // for errors without a code in the protocol
 	codeNotFound    = -32001
 	codeCancelable  = -32002
 	codePush        = -32003
@@ -25,7 +25,7 @@ const (
 	codeVersion     = -32009
 )
 
-// reasons are those of errors of A2A, in the detail that version 1.0 adds.
+// reasons are the reasons of A2A errors, which version 1.0 adds to the error details.
 var reasons = map[int]string{
 	codeNotFound:    "TASK_NOT_FOUND",
 	codeCancelable:  "TASK_NOT_CANCELABLE",
@@ -36,7 +36,7 @@ var reasons = map[int]string{
 	codeVersion:     "VERSION_NOT_SUPPORTED",
 }
 
-// An rpcError is an error as JSON-RPC has it.
+// rpcError is a JSON-RPC error.
 type rpcError struct {
 	Code    int         `json:"code"`
 	Message string      `json:"message"`
@@ -70,7 +70,7 @@ var (
 	errNoTask     = refusal(codeNotFound, "There is no such task.")
 )
 
-// errorOf is an error in the protocol's shape.
+// errorOf converts an error to a JSON-RPC error.
 func errorOf(err error) *rpcError {
 	if e, ok := err.(*rpcError); ok {
 		return e
@@ -87,7 +87,7 @@ func errorOf(err error) *rpcError {
 	return refusal(code, "%s", parley.MessageOf(err))
 }
 
-// A response is the answer to a request of JSON-RPC.
+// response is the answer to a JSON-RPC request.
 type response struct {
 	JSONRPC string    `json:"jsonrpc"`
 	ID      any       `json:"id"`
@@ -95,8 +95,8 @@ type response struct {
 	Error   *rpcError `json:"error,omitempty"`
 }
 
-// fail answers a request with an error. A request that is not let in or cannot be read has a status of its own; every
-// other is answered by the protocol alone.
+// fail answers a request with an error. A request that is refused or cannot be read gets an HTTP error status. Other
+// errors have the status 200: only the JSON-RPC answer reports them.
 func (h *Handler) fail(w http.ResponseWriter, q request, err error) {
 	status := http.StatusOK
 	switch parley.CodeOf(err) {
@@ -117,8 +117,8 @@ func (h *Handler) fail(w http.ResponseWriter, q request, err error) {
 }
 
 type (
-	// A noAgentError refuses a request to an address where there is no agent.
+	// noAgentError refuses a request to the address of an agent that does not exist.
 	noAgentError struct{ error }
-	// An unreadError refuses a request whose body cannot be read.
+	// unreadError refuses a request whose body cannot be read.
 	unreadError struct{ error }
 )

@@ -9,21 +9,20 @@ import (
 	"parley/dialect"
 )
 
-// A View is what a stream has to remember of the log that it follows. It shows every task of its session that it sees
-// from the beginning.
+// A View is the state of a stream that follows a log. It shows every task of its session whose input it has seen.
 type View struct {
-	Session parley.SessionID // empty: the root of what it sees
-	Context string           // what the client calls the session; empty: its id
+	Session parley.SessionID // empty: the root of the first event
+	Context string           // the client's name for the session; empty: its id
 	shape   shape
 	run     parley.RunID
-	task    parley.InputID // of the run
+	task    parley.InputID // task of the run
 	text    dialect.Text
-	begun   bool // the artifact has begun
+	begun   bool // a part of the artifact was sent
 	open    []dialect.Card
 	below   dialect.Below
 }
 
-// Ignored are the types of events that no client of this dialect is shown.
+// Ignored are the event types that this dialect does not show.
 var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
 	"SessionOpened":        "a context begins with its first task",
 	"SessionRenamed":       "contexts have no titles",
@@ -53,7 +52,7 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"TimerFired":           "the task of a follow-up is shown when it begins",
 })
 
-// Project says what a client is shown of an event. Of sub-agents it is shown what waits for a person.
+// Project returns the frames that show an event to a client. Of sub-agents it shows only cards.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	session := cmp.Or(v.Session, e.Root, e.Session)
 	if v.run != 0 {
@@ -72,7 +71,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		st, text := withdrawn(b.Reason)
 		return v, v.update(e, b.Input, st, nil, v.words(e, b.Input, text))
 	case parley.InputAdopted:
-		if e.Run != v.run || b.Input != v.task { // a run that another input has started takes it
+		if e.Run != v.run || b.Input != v.task { // another input's run adopts this input
 			return v, v.update(e, b.Input, completed, nil,
 				v.words(e, b.Input, "This message was added to the task that was running."))
 		}
@@ -82,7 +81,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		return v, v.update(e, v.task, working, nil, nil)
 	}
 	if v.run == 0 || e.Run != v.run {
-		return v, nil // of a run that was going before this was followed
+		return v, nil // the run started before this view began
 	}
 	return v.inRun(e)
 }
@@ -114,7 +113,7 @@ func (v View) inRun(e parley.Event) (View, []dialect.Frame) {
 		}
 	case parley.ProblemReported:
 		if len(v.cards()) > 0 {
-			return v, nil // the task still waits
+			return v, nil // keep the state input-required
 		}
 		return v, v.update(e, v.task, working, nil, v.words(e, v.task, b.Message))
 	case parley.RunFinished:
@@ -123,7 +122,7 @@ func (v View) inRun(e parley.Event) (View, []dialect.Frame) {
 	return v, nil
 }
 
-// received shows the task of an input.
+// received shows the new task of an input.
 func (v View) received(e parley.Event, b parley.InputReceived) []dialect.Frame {
 	input := parley.InputID(e.Seq)
 	t := &task{Kind: v.shape.kind("task"), ID: parley.Ref(e.Session, e.Seq), ContextID: v.context(e),
@@ -136,7 +135,7 @@ func (v View) received(e parley.Event, b parley.InputReceived) []dialect.Frame {
 	return frames(event{shape: v.shape, of: input, state: submitted, task: t})
 }
 
-// say shows a piece of the answer.
+// say shows a chunk of the answer.
 func (v View) say(e parley.Event, text string) (View, []dialect.Frame) {
 	if text == "" {
 		return v, nil
@@ -152,7 +151,7 @@ func (v View) piece(e parley.Event, text string) event {
 		Artifact: artifact{ArtifactID: "answer", Name: "answer", Parts: []part{v.shape.text(text)}}}}
 }
 
-// ending shows how the task ended.
+// ending shows the end of the task.
 func (v View) ending(e parley.Event, b parley.RunFinished) (View, []dialect.Frame) {
 	var shown []dialect.Frame
 	if v.begun {
@@ -165,7 +164,7 @@ func (v View) ending(e parley.Event, b parley.RunFinished) (View, []dialect.Fram
 	return View{Session: v.Session, Context: v.Context, shape: v.shape}, shown
 }
 
-// ended is the state of a task whose run has ended, and why it is not completed.
+// ended returns the state of a task whose run has ended, and the reason if it is not completed.
 func ended(b parley.RunFinished) (state, string) {
 	switch b.Outcome {
 	case parley.Completed:
@@ -188,7 +187,7 @@ func withdrawn(why parley.WithdrawReason) (state, string) {
 	return canceled, "The message was taken back before it was answered."
 }
 
-// waiting shows the state of the task after its cards have changed.
+// waiting shows the state of the task after a change of its cards.
 func (v View) waiting(e parley.Event) []dialect.Frame {
 	cards := v.cards()
 	if len(cards) == 0 {
@@ -204,7 +203,7 @@ func (v View) waiting(e parley.Event) []dialect.Frame {
 	return v.update(e, v.task, inputRequired, nil, v.message(e, v.task, "agent", parts...))
 }
 
-// cards are those that wait for a person, of the session and of its sub-agents.
+// cards returns the open cards of the session and its sub-agents.
 func (v View) cards() []dialect.Card { return slices.Concat(v.open, v.below.Open()) }
 
 func (v View) update(e parley.Event, of parley.InputID, st state, meta *metadata, m *message) []dialect.Frame {
@@ -218,7 +217,7 @@ func (v View) update(e parley.Event, of parley.InputID, st state, meta *metadata
 	return frames(event{shape: v.shape, of: of, state: st, status: u})
 }
 
-// words are a message of the agent about its task; none: nil.
+// words returns a message of the agent about its task, or nil for an empty text.
 func (v View) words(e parley.Event, of parley.InputID, text string) *message {
 	if text == "" {
 		return nil

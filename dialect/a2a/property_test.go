@@ -12,7 +12,7 @@ import (
 	"parley/dialect/dialecttest"
 )
 
-// events are those that a view shows of a log.
+// events returns the events that a view shows of a log.
 func events(v View, log []parley.Event) (list []event) {
 	for _, e := range log {
 		var shown []dialect.Frame
@@ -24,7 +24,7 @@ func events(v View, log []parley.Event) (list []event) {
 	return list
 }
 
-// ofTask are the events of one task, as a client receives them.
+// ofTask returns the events of one task, as a client receives them.
 func ofTask(list []event, input parley.InputID) (texts []string) {
 	for _, e := range list {
 		if e.of == input {
@@ -34,8 +34,8 @@ func ofTask(list []event, input parley.InputID) (texts []string) {
 	return texts
 }
 
-// A client that follows a task from its input on is shown what a client is shown that follows the session from its
-// beginning, and the task adds up to the same.
+// TestATaskIsTheSameFromItsBeginning: a client that follows a task from its input gets the same events as a client that
+// follows the session from its beginning. The events add up to the same task.
 func TestATaskIsTheSameFromItsBeginning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := dialecttest.AnyTree(t)
@@ -55,7 +55,8 @@ func TestATaskIsTheSameFromItsBeginning(t *testing.T) {
 	})
 }
 
-// ends checks that a task begins with itself, that nothing follows its end, and that its text is the sum of its pieces.
+// ends checks that a task begins with a task event, that nothing follows its end, and that its text is the sum of its
+// chunks.
 func ends(t *rapid.T, all []event, input parley.InputID) {
 	var sum task
 	text, over := "", false
@@ -76,7 +77,7 @@ func ends(t *rapid.T, all []event, input parley.InputID) {
 	}
 }
 
-// The state of a task names every card that waits for a person, of the session and of its sub-agents, and no other.
+// TestAWaitingTaskNamesItsCards: the state of a task names exactly the open cards of the session and its sub-agents.
 func TestAWaitingTaskNamesItsCards(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := dialecttest.AnyTree(t)

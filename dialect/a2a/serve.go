@@ -15,25 +15,25 @@ import (
 	"parley/transport"
 )
 
-// A Guard lets in requests of which only the body says how long the answer takes.
+// A Guard admits requests whose body tells whether the answer takes long.
 type Guard interface {
 	dialect.Guard
-	// Begin lets in a request. stay makes a visit of it.
+	// Begin admits a request. stay turns it into a visit, for a long answer.
 	Begin(r *http.Request, agent string) (who port.Principal, stay func() (port.Visit, error), err error)
 }
 
-// Handler serves the agents of a server to clients of A2A.
+// Handler serves the agents of a server to A2A clients.
 type Handler struct {
 	Door    port.Door
 	Agents  port.ProjectAgents
 	Guard   Guard
 	Log     *slog.Logger
-	Public  string // the address of the server as clients know it; empty: the one they use
-	Version string // of the server
+	Public  string // address of the server as clients know it; empty: the Host of the request
+	Version string // version of the server
 	Bearer  bool   // requests need a token
 }
 
-// Routes lists what is served. An address may end with a slash, as those in cards do.
+// Routes returns the routes to serve. An address may end with a slash, as the addresses in agent cards do.
 func (h *Handler) Routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"GET /.well-known/agent-card.json":          h.card,
@@ -45,19 +45,19 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 
 const maxBody = dialect.MaxMessage
 
-// A call is a request that was let in.
+// call is an admitted request.
 type call struct {
 	request
 	h       *Handler
 	shape   shape
 	who     port.Principal
-	door    port.Door // which opens sessions in the project of the address
+	door    port.Door // opens sessions in the project that the address names
 	agent   string
 	project port.Project
 	stay    func() (port.Visit, error)
 }
 
-// rpc answers one call of JSON-RPC.
+// rpc answers one JSON-RPC call.
 func (h *Handler) rpc(w http.ResponseWriter, r *http.Request) {
 	c := &call{h: h, agent: r.PathValue("id")}
 	var err error
@@ -88,7 +88,7 @@ func (h *Handler) rpc(w http.ResponseWriter, r *http.Request) {
 	dialect.WriteJSON(w, http.StatusOK, response{JSONRPC: "2.0", ID: c.id, Result: result})
 }
 
-// read reads the body, and asks whether the principal may do what it says.
+// read reads the body and checks that the principal may call the method.
 func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	data, err := dialect.ReadBody(w, r, maxBody)
 	if err != nil {
@@ -114,13 +114,13 @@ func (c *call) read(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// version is what the client says of the version that it speaks, in a header or in the address.
+// version returns the protocol version that the client names in a header or in the address.
 func version(r *http.Request) string {
 	return cmp.Or(r.Header.Get("A2A-Version"), r.URL.Query().Get("A2A-Version"))
 }
 
-// admit asks for the permission before it looks for the agent, so that a principal without it does not learn which
-// agents there are.
+// admit checks the permission before it looks up the agent, so that a principal without the permission does not learn
+// which agents exist.
 func (h *Handler) admit(ctx context.Context, who port.Principal, action parley.Action, project port.Project,
 	name string) (parley.Agent, error) {
 	ask := port.Resource{Kind: port.OneAgent, Tenant: who.Tenant, Agent: name}
@@ -146,7 +146,7 @@ func (h *Handler) admit(ctx context.Context, who port.Principal, action parley.A
 	return agent, h.Door.May(ctx, who, action, ask)
 }
 
-// answer answers a call that takes no time.
+// answer answers a call that does not take long.
 func (c *call) answer(ctx context.Context, what string) (any, error) {
 	switch what {
 	case "get":
@@ -161,7 +161,7 @@ func (c *call) answer(ctx context.Context, what string) (any, error) {
 	return nil, errNoPush
 }
 
-// lasting answers a call that lasts as long as its task, or until a person is needed.
+// lasting answers a call that lasts until its task ends or needs a person.
 func (c *call) lasting(w http.ResponseWriter, r *http.Request, what string) {
 	watch, history, err := c.begin(r.Context(), what)
 	if err != nil {
@@ -187,7 +187,7 @@ func (c *call) lasting(w http.ResponseWriter, r *http.Request, what string) {
 	dialect.WriteJSON(w, http.StatusOK, response{JSONRPC: "2.0", ID: c.id, Result: e})
 }
 
-// begin does what a call asks for, and returns the task that came of it.
+// begin starts or finds the task of a call, and returns it with the history length that the client wants.
 func (c *call) begin(ctx context.Context, what string) (*watch, *int, error) {
 	if what == "subscribe" {
 		session, input, err := taskOf(c.params)
@@ -234,7 +234,7 @@ func (c *call) say(ctx context.Context, m said) (*watch, error) {
 	return w, err
 }
 
-// reply answers what a task waits for.
+// reply answers an open card of a task.
 func (c *call) reply(ctx context.Context, m said) (*watch, error) {
 	session, input, err := parseTask(m.task)
 	if err != nil {
@@ -262,7 +262,7 @@ func (c *call) reply(ctx context.Context, m said) (*watch, error) {
 		_, err = c.door.Submit(ctx, c.who, cmd)
 	}
 	if err == nil {
-		err = w.catchUp(ctx) // the answer is in the log
+		err = w.catchUp(ctx) // the answer is already in the log
 	}
 	if err != nil {
 		w.follower.Close()
@@ -272,7 +272,7 @@ func (c *call) reply(ctx context.Context, m said) (*watch, error) {
 	return w, nil
 }
 
-// stream sends the events of a task: first the task itself, as it is now.
+// stream sends the events of a task, first its current state.
 func (c *call) stream(w http.ResponseWriter, r *http.Request, watch *watch) {
 	s, err := transport.NewStream(w, r, transport.StreamOptions{})
 	if err != nil {

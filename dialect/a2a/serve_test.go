@@ -14,11 +14,11 @@ import (
 	"parley/port"
 )
 
-// A door to one session, whose log a test writes.
+// door is a door to one session whose log a test writes.
 type door struct {
 	port.Door
 	items chan []*port.Item
-	asked chan struct{} // closed: a message was submitted
+	asked chan struct{} // closed when a message was submitted
 }
 
 func newDoor() *door {
@@ -37,7 +37,7 @@ func (d *door) Submit(_ context.Context, _ port.Principal, c parley.Command) (po
 	return port.Receipt{Session: c.Session, First: 1, Last: 2}, nil
 }
 
-// say writes events of the run 2 to the log.
+// say writes events of run 2 to the log.
 func (d *door) say(session parley.SessionID, first parley.Seq, bodies ...parley.EventBody) {
 	var list []*port.Item
 	for i, b := range bodies {
@@ -70,7 +70,7 @@ func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 	return parley.Agent{Name: name}, nil
 }
 
-// A guard lets everybody in but requests with the header X-Nobody.
+// guard admits all requests except those with the header X-Nobody.
 type guard struct{ Guard }
 
 func (guard) Begin(r *http.Request, _ string) (port.Principal, func() (port.Visit, error), error) {
@@ -92,7 +92,7 @@ func TestSlowBodies(t *testing.T) {
 		Nobody: "X-Nobody: 1"})
 }
 
-// An answer may take longer than the server gives a route to answer, and a stream may be silent for long.
+// TestLateAnswers: an answer may take longer than the server's write timeout, and a stream may be silent for long.
 func TestLateAnswers(t *testing.T) {
 	for method, want := range map[string]string{
 		"message/send":   `"state":"completed"`,

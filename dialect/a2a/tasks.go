@@ -9,20 +9,20 @@ import (
 	"parley/port"
 )
 
-// A watch follows a task from its first event on and adds up what a client was shown of it.
+// watch follows a task from its first event and maintains its state, as a client does.
 type watch struct {
 	follower port.Follower
 	view     View
 	agent    string
-	input    parley.InputID // zero: the first that comes
+	input    parley.InputID // zero: the first input
 	task     task
 	state    state
-	// immediately: the client does not wait for the end of the task. answered: the client answered the task, whose
-	// state is later than that.
+	// immediately: the client does not wait for the end of the task. answered: the client has answered the task, and
+	// the state is from after that answer.
 	immediately, answered bool
 }
 
-// follow follows a session from the seq of a first event on. The task is that of the first input from there on.
+// follow follows a session from the event with seq first. The task is the one of the first input from there.
 func (c *call) follow(ctx context.Context, session parley.SessionID, first parley.Seq) (*watch, error) {
 	f, err := c.door.Follow(ctx, c.who, port.Scope{Session: session, Below: true},
 		port.Cursor{After: int64(first) - 1})
@@ -32,7 +32,7 @@ func (c *call) follow(ctx context.Context, session parley.SessionID, first parle
 	return &watch{follower: f, view: View{Session: session, shape: c.shape}, agent: c.agent}, nil
 }
 
-// watch finds a task and adds up what there is of it.
+// watch finds a task and reads its events so far.
 func (c *call) watch(ctx context.Context, session parley.SessionID, input parley.InputID) (*watch, error) {
 	name, err := dialect.NameOf(ctx, c.door, c.who, session)
 	var w *watch
@@ -56,14 +56,14 @@ func (c *call) watch(ctx context.Context, session parley.SessionID, input parley
 	return w, nil
 }
 
-// see returns the events of the task that an event of the log leads to.
+// see returns the events of the task that an event of the log results in.
 func (w *watch) see(e parley.Event) (shown []event) {
 	if b, ok := e.Body.(parley.InputReceived); ok && e.Session == w.view.Session {
 		switch input := parley.InputID(e.Seq); {
 		case w.input == 0:
 			w.input = input
 		case w.input == input && b.Agent.Name != w.agent:
-			w.input = -1 // it is the task of another agent
+			w.input = -1 // the task belongs to another agent
 		}
 	}
 	var all []dialect.Frame
@@ -83,10 +83,10 @@ func (w *watch) see(e parley.Event) (shown []event) {
 // known reports whether the first event of the task was seen.
 func (w *watch) known() bool { return w.task.ID != "" }
 
-// returns reports whether a client that waits for the task is answered.
+// returns reports whether a client that waits for the task can be answered.
 func (w *watch) returns() bool { return w.known() && (w.immediately || w.state.stops()) }
 
-// cards are those that the task waits for.
+// cards returns the open cards of the task.
 func (w *watch) cards() []dialect.Card {
 	if w.state != inputRequired {
 		return nil
@@ -94,19 +94,19 @@ func (w *watch) cards() []dialect.Card {
 	return w.view.cards()
 }
 
-// catchUp sees everything that is in the log, up to the end of the task.
+// catchUp processes the events that are in the log now, up to the end of the task.
 func (w *watch) catchUp(ctx context.Context) error {
 	first := true
 	return dialect.CatchUp(ctx, w.follower, func(i *port.Item) bool {
 		w.see(i.Event)
-		// If the first event is not that of the task, there is no such task.
+		// If the first event does not create the task, there is no such task.
 		goOn := (!first || w.known()) && !w.state.terminal()
 		first = false
 		return goOn
 	})
 }
 
-// next waits for events and sees them.
+// next waits for events and processes them.
 func (w *watch) next(ctx context.Context) error {
 	items, err := w.follower.Next(ctx)
 	for _, i := range items {
@@ -117,7 +117,7 @@ func (w *watch) next(ctx context.Context) error {
 	return err
 }
 
-// cut is the task with no more of its messages than a client wants.
+// cut returns the task with at most the history that the client wants.
 func (w *watch) cut(history *int, artifacts bool) *task {
 	t := w.task
 	if history != nil {
@@ -129,7 +129,7 @@ func (w *watch) cut(history *int, artifacts bool) *task {
 	return &t
 }
 
-// get answers with a task.
+// get returns a task.
 func (c *call) get(ctx context.Context) (*task, error) {
 	session, input, err := taskOf(c.params)
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *call) get(ctx context.Context) (*task, error) {
 	return w.cut(history, true), nil
 }
 
-// cancel cancels a task, and answers with it.
+// cancel cancels a task and returns it.
 func (c *call) cancel(ctx context.Context) (*task, error) {
 	session, input, err := taskOf(c.params)
 	if err != nil {
@@ -173,7 +173,7 @@ func (c *call) cancel(ctx context.Context) (*task, error) {
 	return w.cut(nil, true), err
 }
 
-// A taskList is one page of tasks.
+// taskList is one page of tasks.
 type taskList struct {
 	Tasks         []*task `json:"tasks"`
 	NextPageToken string  `json:"nextPageToken"`
@@ -181,11 +181,11 @@ type taskList struct {
 	TotalSize     int     `json:"totalSize"`
 }
 
-// mostPages is how many pages of runs a list looks at.
+// mostPages is the maximum number of pages of runs that list reads.
 const mostPages = 10
 
-// list lists the tasks of the agent, newest first. If there are very many runs, the list is continued on another page,
-// and the total counts those that were looked at.
+// list returns the tasks of the agent, newest first. If there are very many runs, the list continues on another page,
+// and the total counts only the runs that were read.
 func (c *call) list(ctx context.Context) (*taskList, error) {
 	q, err := c.shape.decodeWanted(c.params)
 	if err != nil {
@@ -219,7 +219,7 @@ func (c *call) list(ctx context.Context) (*taskList, error) {
 			w.follower.Close()
 			answer.NextPageToken = r.StartedAt.Format(time.RFC3339Nano)
 		}
-		if len(page) < runs.Limit { // there are no more
+		if len(page) < runs.Limit { // this was the last page of runs
 			if answer.TotalSize == len(answer.Tasks) {
 				answer.NextPageToken = ""
 			}
@@ -232,7 +232,7 @@ func (c *call) list(ctx context.Context) (*taskList, error) {
 	return answer, nil
 }
 
-// ofRun is the task of a run.
+// ofRun returns the task of a run.
 func (c *call) ofRun(ctx context.Context, r port.RunInfo) (*watch, error) {
 	var input parley.InputID
 	err := dialect.ReadLog(ctx, c.door, c.who, r.Session, parley.Seq(r.Run), parley.Seq(r.Run), func(e parley.Event) {
@@ -246,7 +246,7 @@ func (c *call) ofRun(ctx context.Context, r port.RunInfo) (*watch, error) {
 	return c.watch(ctx, r.Session, input)
 }
 
-// lists reports whether a run is one of those that are wanted.
+// lists reports whether a run matches the filter.
 func (q wanted) lists(r port.RunInfo) bool {
 	st, at := working, r.StartedAt
 	switch {

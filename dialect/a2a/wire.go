@@ -1,5 +1,5 @@
-// Package a2a speaks the Agent2Agent protocol, versions 1.0 and 0.3: a context is a session and a task is a run. The
-// task is named by the input that starts the run, because a client is told of its task before the run starts.
+// Package a2a speaks the Agent2Agent protocol, versions 1.0 and 0.3. A context is a session and a task is a run. The id
+// of a task names the input of the run, because a client learns of its task before the run starts.
 package a2a
 
 import (
@@ -10,7 +10,7 @@ import (
 	"parley"
 )
 
-// A shape is the version of the protocol that a client speaks.
+// shape is the protocol version that a client speaks.
 type shape string
 
 const (
@@ -18,7 +18,7 @@ const (
 	v03 shape = "0.3"
 )
 
-// kind is the discriminator of an object, which only version 0.3 has.
+// kind returns the type name of an object, which only version 0.3 has.
 func (s shape) kind(kind string) string {
 	if s == v03 {
 		return kind
@@ -26,7 +26,7 @@ func (s shape) kind(kind string) string {
 	return ""
 }
 
-// A state of a task, as version 0.3 spells it.
+// state is the state of a task, as version 0.3 spells it.
 type state string
 
 const (
@@ -45,7 +45,7 @@ func (s state) terminal() bool {
 	return s == completed || s == canceled || s == failed || s == rejected
 }
 
-// stops reports whether a stream ends in this state: nothing more comes, or a person is needed.
+// stops reports whether a stream ends in this state: the task has ended or needs a person.
 func (s state) stops() bool { return s.terminal() || s == inputRequired }
 
 func (s shape) state(st state) string {
@@ -94,7 +94,7 @@ type artifact struct {
 	Parts      []part `json:"parts"`
 }
 
-// metadata is what a task has when it ended.
+// metadata is added to a task when it has ended.
 type metadata struct {
 	Usage   parley.Usage   `json:"usage"`
 	Outcome parley.Outcome `json:"outcome,omitempty"`
@@ -116,7 +116,7 @@ type statusUpdate struct {
 	TaskID    string    `json:"taskId"`
 	ContextID string    `json:"contextId"`
 	Status    status    `json:"status"`
-	Final     *bool     `json:"final,omitempty"` // of version 0.3
+	Final     *bool     `json:"final,omitempty"` // version 0.3 only
 	Metadata  *metadata `json:"metadata,omitempty"`
 }
 
@@ -129,12 +129,12 @@ type artifactUpdate struct {
 	LastChunk bool     `json:"lastChunk,omitempty"`
 }
 
-// An event is one message of a stream. Version 1.0 names its type by the key, version 0.3 by the kind inside.
+// event is one message of a stream. Version 1.0 names its type by the key, version 0.3 by the kind inside.
 type event struct {
 	shape    shape
 	of       parley.InputID
-	state    state           // of a task or a status
-	task     *task           // one of these three is set
+	state    state           // state of the task or status; empty in an artifact
+	task     *task           // exactly one of task, status and artifact is set
 	status   *statusUpdate   //
 	artifact *artifactUpdate //
 }
@@ -157,7 +157,7 @@ func (e event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]any{key: body})
 }
 
-// apply adds what an event says to a task, as a client does.
+// apply applies an event to a task, as a client does.
 func (t *task) apply(e event) {
 	switch {
 	case e.task != nil:
@@ -170,7 +170,7 @@ func (t *task) apply(e event) {
 	case !e.artifact.Append:
 		t.Artifacts = []artifact{e.artifact.Artifact}
 	default:
-		// A task has one artifact of one text.
+		// A task has one artifact with one text.
 		text := *t.Artifacts[0].Parts[0].Text + *e.artifact.Artifact.Parts[0].Text
 		t.Artifacts[0].Parts = []part{{Kind: t.Artifacts[0].Parts[0].Kind, Text: &text}}
 	}

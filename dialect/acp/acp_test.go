@@ -41,7 +41,7 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
-// TestChoices: an option means what its card says, and no other option means anything.
+// TestChoices: an option means what its card defines. Options that the card does not have mean nothing.
 func TestChoices(t *testing.T) {
 	approval := parley.ApprovalRequested{Similar: parley.SimilarRule{Text: "tests"}}
 	for _, c := range []struct {

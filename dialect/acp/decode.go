@@ -8,7 +8,7 @@ import (
 	"parley"
 )
 
-// Prompt is the text of a prompt.
+// Prompt returns the text of a prompt.
 func Prompt(blocks []Block) (string, *Error) {
 	var parts []string
 	for _, b := range blocks {
@@ -31,7 +31,7 @@ func Prompt(blocks []Block) (string, *Error) {
 	return text, nil
 }
 
-// Options of cards. Their ids say what they mean.
+// Ids of card options.
 const (
 	optionAllow   = "allow"
 	optionAlways  = "always"
@@ -51,8 +51,7 @@ func approvalOptions(b parley.ApprovalRequested) []Option {
 		"reject_always"})
 }
 
-// answerOptions are the answers to a question; nil: it cannot be answered by choosing
-// one.
+// answerOptions returns the answers to choose from, or nil if the questions cannot be answered by choosing one option.
 func answerOptions(questions []parley.Question) (options []Option) {
 	if len(questions) != 1 || questions[0].MultiSelect {
 		return nil
@@ -66,15 +65,15 @@ func answerOptions(questions []parley.Question) (options []Option) {
 var resolutionOptions = []Option{{string(parley.Rerun), "Run it again", "allow_once"},
 	{string(parley.MarkDone), "It was done", "allow_once"}, {string(parley.Abandon), "Stop the run", "reject_once"}}
 
-// An Answer is what a person chose: one of the fields is set.
+// An Answer is a person's choice: one of Decision, Answers and Resolution is set.
 type Answer struct {
 	Decision   parley.Decision
-	Scope      parley.GrantScope // of AllowAlways
+	Scope      parley.GrantScope // for AllowAlways only
 	Answers    [][]string
 	Resolution parley.Resolution
 }
 
-// Choice is what the option of a card means; false: the card has no such option.
+// Choice returns the answer that an option of the card stands for. It returns false if the card has no such option.
 func (a Ask) Choice(option string) (Answer, bool) {
 	if a.Ask == nil {
 		return Answer{}, false
@@ -96,7 +95,7 @@ func (a Ask) Choice(option string) (Answer, bool) {
 	return Answer{}, false
 }
 
-// Refused is a refusal of the server as an editor is told it.
+// Refused converts a refusal of the server to an error for the editor.
 func Refused(code parley.Code, message string) *Error {
 	e := &Error{CodeInternal, message, nil}
 	if code != "" {

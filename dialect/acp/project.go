@@ -12,22 +12,22 @@ import (
 	"parley/transport"
 )
 
-// A View is what an editor has to remember of the log that it follows from the
-// beginning on: what waits to be adopted, the open run and its calls.
+// A View is the state of an editor that follows a log from its beginning: the
+// inputs that wait for a run, and the open run with its calls.
 type View struct {
 	dialect.Notices
-	Session parley.SessionID // empty: the root of what it sees
-	// Own begins the requests of inputs that the editor has shown itself.
+	Session parley.SessionID // empty: the root of the first event
+	// Own is the prefix of the request names of inputs that the editor has shown itself.
 	Own string
 
 	waiting  []input
 	run      parley.RunID
-	requests []string // that the run answers
+	requests []string // requests that the run answers
 	stop     parley.Stop
-	micros   int64    // what the session has cost
+	micros   int64    // cost of the session so far
 	shown    int      // bytes of the open output that were shown
-	calls    []call   // of the run
-	lost     []string // calls of unknown fate that nobody has resolved
+	calls    []call   // calls of the run
+	lost     []string // calls of unknown outcome that are not resolved
 	below    dialect.Below
 }
 
@@ -44,7 +44,7 @@ type call struct {
 	input       json.RawMessage
 }
 
-// Ignored are the types of events that no editor is shown.
+// Ignored are the event types that editors are not shown.
 var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
 	"SessionHalted":        "the run that it ended says so",
 	"SessionReopened":      "nothing to show until somebody asks something",
@@ -67,7 +67,7 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"ExplanationRequested": "the explanation is shown",
 })
 
-// Project says what an editor is shown of an event.
+// Project returns the frames that show an event to an editor.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	var frames []dialect.Frame
 	show := func(body any) { frames = append(frames, dialect.Frame{Body: body}) }
@@ -114,7 +114,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		for _, c := range v.below.End(b.Outcome) {
 			show(Closed{c.Frame(), c.ID, c.How})
 		}
-		// Who did not ask is told here that it is over.
+		// Editors that did not send the prompt learn here that the run is over.
 		show(Update{Update: sessionInfo{Kind: "session_info_update", Updated: &e.At,
 			Meta: &meta{runEnded{e.Run, b.Outcome}}}})
 		for _, request := range v.requests {
@@ -130,14 +130,14 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	return v, frames
 }
 
-// explained is words about an approval.
+// explained is an explanation of an approval.
 type explained struct {
 	Type   string `json:"type"`
 	ID     string `json:"id"`
 	Update any    `json:"update"`
 }
 
-// Words is the update that a frame is, whatever it is about.
+// Words returns the update in a frame, whether or not it is about a card.
 func Words(body any) (update any, ok bool) {
 	switch b := body.(type) {
 	case Update:
@@ -148,7 +148,7 @@ func Words(body any) (update any, ok bool) {
 	return nil, false
 }
 
-// adopt notes that a run answers an input, and returns what the editor is shown of it.
+// adopt notes that a run answers an input, and returns the frame that shows the input, or nil.
 func (v View) adopt(next *View, b parley.InputAdopted) any {
 	i := slices.IndexFunc(v.waiting, func(w input) bool { return w.id == b.Input })
 	if !slices.Contains(v.requests, b.Request) {
@@ -169,7 +169,7 @@ func without(list []input, id parley.InputID) []input {
 	return slices.DeleteFunc(slices.Clone(list), func(w input) bool { return w.id == id })
 }
 
-// inRun shows what happens in a run.
+// inRun shows an event of a run.
 func (v View) inRun(e parley.Event, session parley.SessionID, frames []dialect.Frame) (View, []dialect.Frame) {
 	show := func(update any) { frames = append(frames, dialect.Frame{Body: Update{Update: update}}) }
 	id := func(call parley.CallID) string { return parley.Ref(e.Session, parley.Seq(call)) }
@@ -219,7 +219,7 @@ func (v View) inRun(e parley.Event, session parley.SessionID, frames []dialect.F
 	return v.card(e, session, frames)
 }
 
-// card shows what waits for a person, and that it does no longer.
+// card shows an open card, or that a card is closed.
 func (v View) card(e parley.Event, session parley.SessionID, frames []dialect.Frame) (View, []dialect.Frame) {
 	if c, ok := dialect.Opens(e); ok {
 		if c.Kind == parley.CardCall {
@@ -237,8 +237,7 @@ func (v View) card(e parley.Event, session parley.SessionID, frames []dialect.Fr
 	return v, frames
 }
 
-// asking is the frames that show a card. Questions that the protocol has no place for
-// are told in words.
+// asking returns the frames that show a card. A question that does not fit into the protocol is shown as text.
 func (v View) asking(c dialect.Card, session parley.SessionID) []dialect.Frame {
 	ask := Ask{Type: c.Frame(), ID: c.ID, Agent: c.Agent}
 	switch b := c.Asks.(type) {
@@ -269,8 +268,8 @@ func (v View) asking(c dialect.Card, session parley.SessionID) []dialect.Frame {
 	return frames
 }
 
-// toolOf is the call of a card. That of a sub-agent is named after the card, since
-// the editor does not know it.
+// toolOf returns the tool call of a card. A sub-agent's call gets the id of the card, since the editor does not know
+// the call.
 func (v View) toolOf(c dialect.Card, id parley.CallID, name string) toolCall {
 	if c.Agent == "" {
 		t := v.tool(id, c.Session)
@@ -293,7 +292,7 @@ func (v View) tool(id parley.CallID, session parley.SessionID) toolCall {
 	return t
 }
 
-// said is some text of an output, which is a message of its own.
+// said returns a chunk of an output. Each output is a message of its own.
 func said(session parley.SessionID, output parley.OutputID, kind parley.OutputKind, text string) chunk {
 	c := chunk{Kind: "agent_message_chunk", Content: textBlock(text), Message: parley.Ref(session, parley.Seq(output))}
 	if kind == parley.Thinking {
@@ -304,7 +303,7 @@ func said(session parley.SessionID, output parley.OutputID, kind parley.OutputKi
 
 func thought(text string) chunk { return chunk{Kind: "agent_thought_chunk", Content: textBlock(text)} }
 
-// kinds of tools, for the icons of an editor.
+// kinds maps tools to the kinds that editors have icons for.
 var kinds = map[string]string{"read_file": "read", "list_files": "read", "find_files": "search",
 	"search_files": "search",
 	"write_file":   "edit", "edit_file": "edit", "apply_patch": "edit", "shell": "execute", "update_plan": "think",
@@ -322,7 +321,7 @@ func kindOf(name string) string {
 	return "other"
 }
 
-// titleOf is a call in one line.
+// titleOf returns a title of one line for a call.
 func titleOf(name, arguments string) string {
 	var a struct {
 		Title   string
@@ -331,7 +330,7 @@ func titleOf(name, arguments string) string {
 		Command []string
 		Agent   string `json:"agent_id"`
 	}
-	_ = json.Unmarshal([]byte(arguments), &a) // what it does not have is not told
+	_ = json.Unmarshal([]byte(arguments), &a) // missing fields stay empty
 	about := cmp.Or(a.Title, strings.Join(a.Command, " "), a.Path, a.Pattern, a.Agent)
 	if about == "" {
 		return name
@@ -356,7 +355,7 @@ func planOf(p parley.Plan) plan {
 	return shown
 }
 
-// ended is the answer to a prompt.
+// ended returns the answer to a prompt.
 func (v View) ended(request string, b parley.RunFinished) Ended {
 	u := b.Usage
 	r := &Result{StopReason: "end_turn"}

@@ -1,6 +1,5 @@
-// Package acp shows a session to editors that speak the Agent Client Protocol,
-// version 1. It says what an editor is shown of the log and what the editor's
-// requests mean; `parley acp` carries both between the editor's pipes and a server.
+// Package acp shows a session to editors that speak the Agent Client Protocol, version 1. It projects the log for the
+// editor and decodes the editor's requests; `parley acp` transports both between the editor's pipes and a server.
 package acp
 
 import (
@@ -10,33 +9,33 @@ import (
 	"parley"
 )
 
-// Version is that of the protocol.
+// Version is the version of the protocol.
 const Version = 1
 
-// Frames. Each is a message to the editor, without what JSON-RPC puts around it.
+// Frames. Each is a message to the editor, without the JSON-RPC envelope.
 type (
 	// An Update is the content of a session/update.
 	Update struct {
 		Update any    `json:"update"`
-		Card   string `json:"card,omitempty"` // that the words are about
+		Card   string `json:"card,omitempty"` // the card that the text is about
 	}
-	// An Ask is a card that a person answers. Without options the editor cannot ask
-	// it, and an Update says so in words.
+	// An Ask is a card for a person to answer. If it has no options, the editor cannot show it as a choice; an Update
+	// then shows it as text.
 	Ask struct {
 		Type  string      `json:"type"`
-		ID    string      `json:"id"` // of the card
+		ID    string      `json:"id"` // id of the card
 		Agent string      `json:"agent,omitempty"`
 		Ask   *Permission `json:"ask,omitempty"`
 		// Digest of the call that the card shows.
 		Digest string `json:"digest,omitempty"`
 	}
-	// A Closed card waits no longer.
+	// A Closed is a card that no longer waits.
 	Closed struct {
 		Type string `json:"type"`
 		ID   string `json:"id"`
 		How  string `json:"how"`
 	}
-	// An Ended is the answer to the session/prompt whose input has the request.
+	// An Ended is the answer to the session/prompt with this request name.
 	Ended struct {
 		Request string  `json:"request"`
 		Result  *Result `json:"result,omitempty"`
@@ -44,7 +43,7 @@ type (
 	}
 )
 
-// Codes of errors.
+// Error codes.
 const (
 	CodeAuth     = -32000
 	CodeNotFound = -32002
@@ -52,7 +51,7 @@ const (
 	CodeInternal = -32603
 )
 
-// An Error is one of JSON-RPC. Data has the code of Parley.
+// An Error is a JSON-RPC error. Data has Parley's own code.
 type Error struct {
 	Code    int        `json:"code"`
 	Message string     `json:"message"`
@@ -127,7 +126,7 @@ type (
 		Updated *time.Time `json:"updatedAt,omitempty"`
 		Meta    *meta      `json:"_meta,omitempty"`
 	}
-	// meta is what editors may ignore.
+	// meta is extra data that editors may ignore.
 	meta struct {
 		Parley runEnded `json:"parley"`
 	}
@@ -154,7 +153,7 @@ type Option struct {
 type Block struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
-	URI      string `json:"uri,omitempty"` // of a resource_link
+	URI      string `json:"uri,omitempty"` // for a resource_link
 	Name     string `json:"name,omitempty"`
 	Resource *struct {
 		URI  string `json:"uri"`
