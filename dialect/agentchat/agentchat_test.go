@@ -23,7 +23,7 @@ func TestTranscripts(t *testing.T) {
 		Project: Project,
 		Views: map[string]View{"": {Notices: dialect.Notices{Console: "https://parley.example.com"}},
 			"cards": {Notices: dialect.Notices{Off: true}}, "path": {}},
-		Starts:  dialecttest.FromRuns, // what came before somebody connected is read, and not shown
+		Starts:  dialecttest.FromRuns, // earlier events are read but not shown
 		Ignored: Ignored,
 		Decode: func(message []byte) dialecttest.Decoded {
 			d := Decode(ann, dialecttest.Session, message)
@@ -35,7 +35,8 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// Every example of the document is in a transcript, byte for byte but for space.
+// TestEveryExampleOfTheDocumentIsShown: every example of the document is in a transcript, byte for byte except for
+// white space.
 func TestEveryExampleOfTheDocumentIsShown(t *testing.T) {
 	shown := dialecttest.Transcripts(t)
 	blocks := dialecttest.Examples(dialecttest.Document(t, "001"))

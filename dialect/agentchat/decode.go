@@ -9,14 +9,14 @@ import (
 	"parley/port"
 )
 
-// Decoded is what a client's message means: a command or a refusal.
+// Decoded is a decoded message of a client: a command or a refusal.
 type Decoded struct {
 	Command parley.Command
-	Refusal string // why it was not understood; Command is empty then
+	Refusal string // why the message is refused; Command is empty then
 }
 
-// Decode reads a message of somebody whose connection has a session of its own,
-// for messages that name none.
+// Decode decodes a message of a client. own is the session of the connection,
+// for messages without a session_id.
 func Decode(who port.Principal, own parley.SessionID, data []byte) Decoded {
 	c, err := decode(who, own, data)
 	if err != nil {
@@ -47,7 +47,7 @@ func decode(who port.Principal, own parley.SessionID, data []byte) (c parley.Com
 		return chat(who, own, o)
 	case "":
 		if !o.Has("type") {
-			kind = "None" // as the original has it
+			kind = "None" // the text of the original server
 		}
 	}
 	return c, wrong(fmt.Sprintf("Unknown message type: %.80s", kind))
@@ -78,5 +78,5 @@ func chat(who port.Principal, own parley.SessionID, o dialect.Object) (c parley.
 	return parley.Command{Session: ids[0], Do: do}, nil
 }
 
-// space is that of names of sessions in this dialect.
+// space is the namespace of session names in this dialect.
 const space = "agentchat"

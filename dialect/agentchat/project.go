@@ -8,28 +8,28 @@ import (
 	"parley/dialect"
 )
 
-// A View is what a connection has to remember of a session: the open run. It must
-// be followed from the start of that run or from outside any.
+// A View is a connection's state of one session: the open run. It must follow the session from the start of that run,
+// or from a point without an open run.
 type View struct {
 	dialect.Notices
 	run   parley.RunID
-	seq   parley.Seq // up to which the run was shown
+	seq   parley.Seq // last seq of the run that was processed
 	said  []string   // text that was not shown yet
 	whole bool       // the last text was not cut off
-	cards []card     // that are open
-	agent string     // a sub-agent's
+	cards []card     // open cards
+	agent string     // name of the sub-agent; empty at the top
 
 	partial bool // the start of the run could not be read
 }
 
-// A card is a frame that asks something of a person, until they answer.
+// card is the frame of an open card.
 type card struct {
 	id     string
 	body   any
 	notice *agentThinking // nil: the client shows cards
 }
 
-// Ignored are the types of events no client of this dialect is shown.
+// Ignored are the event types that this dialect does not show.
 var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
 	"SessionOpened":        "the message that opened it is shown",
 	"SessionRenamed":       "sessions have no titles here",
@@ -57,9 +57,8 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"ExplanationRequested": "the explanation is shown",
 })
 
-// Project says what a client is shown of an event. Of sessions of sub-agents it is
-// shown what waits for a person, and nothing else: what they did is in a tool's
-// result.
+// Project returns the frames that show an event to a client. Of sub-agents it shows only cards: the result of the tool
+// call tells what they did.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	if e.Root != e.Session {
 		return v.subAgent(e)
@@ -68,7 +67,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	show := func(body any) { frames = append(frames, dialect.Frame{Body: body}) }
 	switch b := e.Body.(type) {
 	case parley.InputReceived:
-		switch { // what comes unasked is told apart from an answer
+		switch { // tells autonomous messages from answers
 		case strings.HasPrefix(b.Request, parley.FollowUpNamed):
 			show(userMessage{"follow_up", "A follow-up is due."})
 		case !b.Synthetic:
@@ -76,7 +75,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		}
 	case parley.InputWithdrawn:
 		if b.Reason == parley.WithdrawnByMessage {
-			break // nobody waited for it
+			break // the session withdrew it; no client waits for it
 		}
 		if b.Reason == parley.WithdrawnByRequest {
 			show(failure{"error", "A message was cancelled before it was answered."})
@@ -89,7 +88,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		_, frames = v.card(e)
 		return View{Notices: v.Notices}, append(frames, dialect.Frame{Body: v.ending(b), Own: v.partial})
 	case parley.TurnStarted:
-		if v.whole { // else the model goes on where it was cut off
+		if v.whole { // else the model continues the text that was cut off
 			v, frames = v.tells()
 		}
 	case parley.TurnFinished:
@@ -103,7 +102,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		case text != "":
 			show(agentThinking{Type: "agent_thinking", Reasoning: text})
 		}
-	case parley.ProblemReported: // the document's stream for reasoning and debugging
+	case parley.ProblemReported: // the document has agent_thinking for reasoning and debugging
 		show(agentThinking{Type: "agent_thinking", Reasoning: b.Message})
 	case parley.ToolCallRequested:
 		v, frames = v.tells()
@@ -122,12 +121,12 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		v.seq = e.Seq
 	}
 	for i := range frames {
-		frames[i].Own = frames[i].Own || v.partial // its view lacks text, so others may have other frames
+		frames[i].Own = frames[i].Own || v.partial // text is missing in the view, so other clients may get other frames
 	}
 	return v, frames
 }
 
-// subAgent is Project for the session of one.
+// subAgent is Project for the session of a sub-agent.
 func (v View) subAgent(e parley.Event) (View, []dialect.Frame) {
 	if b, ok := e.Body.(parley.RunStarted); ok {
 		return View{Notices: v.Notices, run: e.Run, seq: e.Seq, agent: b.Agent.Name}, nil
@@ -140,12 +139,12 @@ func (v View) subAgent(e parley.Event) (View, []dialect.Frame) {
 		v.seq = e.Seq
 	}
 	for i := range frames {
-		frames[i].Own = frames[i].Own || v.partial // who it is of is not known then
+		frames[i].Own = frames[i].Own || v.partial // the name of the sub-agent is not known then
 	}
 	return v, frames
 }
 
-// card shows what waits for a person, and that it does no longer.
+// card shows an open card, or that a card is closed.
 func (v View) card(e parley.Event) (View, []dialect.Frame) {
 	if c, ok := dialect.Opens(e); ok {
 		c.Agent = v.agent
@@ -167,7 +166,7 @@ func (v View) card(e parley.Event) (View, []dialect.Frame) {
 	return v, frames
 }
 
-// saying adds a text. Several texts of one turn are set apart by an empty line.
+// saying adds a text. Several texts of one turn are separated by empty lines.
 // If a text was cut off, the next one continues it.
 func (v View) saying(b parley.OutputFinished) View {
 	v.said = slices.Clip(v.said)
@@ -178,7 +177,7 @@ func (v View) saying(b parley.OutputFinished) View {
 	return v
 }
 
-// tells shows the text that was not shown yet, in a run that goes on.
+// tells shows the text that was not shown yet, while the run continues.
 func (v View) tells() (View, []dialect.Frame) {
 	text := v.text()
 	if v.said, v.whole = nil, false; text == "" {
@@ -189,8 +188,8 @@ func (v View) tells() (View, []dialect.Frame) {
 
 func (v View) text() string { return strings.TrimSpace(strings.Join(v.said, "")) }
 
-// ending is the one frame that ends a run. If the run was not completed, text that
-// was not shown yet is left out: half an answer would look like a whole one.
+// ending returns the one frame that ends a run. If the run was not completed, it leaves out text that was not shown
+// yet: half an answer would look like a whole one.
 func (v View) ending(b parley.RunFinished) any {
 	switch {
 	case b.Outcome == parley.Completed:
@@ -203,8 +202,8 @@ func (v View) ending(b parley.RunFinished) any {
 	return failure{"error", b.Message}
 }
 
-// opened shows a card. A client that may show no cards is told of it in words, in
-// the last frame of the event: those before it are shared with all clients.
+// opened shows a card. A client that may not show cards also gets a notice in words. The notice is the last frame of
+// the event: those before it are shared with all clients.
 func (v View) opened(c dialect.Card, session parley.SessionID) (View, []dialect.Frame) {
 	opened := card{id: c.ID, body: asking(c)}
 	frames := []dialect.Frame{{Body: opened.body}}

@@ -16,7 +16,7 @@ import (
 	"parley/port"
 )
 
-// Whatever a client sends is understood or refused, never both.
+// TestDecodeTakesAnything: every message of a client is decoded or refused, never both.
 func TestDecodeTakesAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := message(t)
@@ -35,7 +35,7 @@ func TestDecodeTakesAnything(t *testing.T) {
 	})
 }
 
-// message draws a message of a client.
+// message draws a client's message.
 func message(t *rapid.T) []byte {
 	return dialecttest.AnyMessage(t,
 		[]string{"type", "type", "message", "session_id", "id", "decision", "note", "answers", "resolution"},
@@ -43,7 +43,7 @@ func message(t *rapid.T) []byte {
 			`"44444444-4444-4444-8444-000000000001"`, `"44444444-4444-4444-8444-000000000001.7"`})
 }
 
-// A shown frame, of any type, with the seq of the event it is of.
+// shown is a frame of any type, with the seq of its event.
 type shown struct {
 	Seq      parley.Seq `json:"-"`
 	Type     string     `json:"type"`
@@ -74,10 +74,9 @@ type fataler interface {
 	Fatalf(string, ...any)
 }
 
-// Every input that the log has an end for has exactly one ending on the wire: the
-// one of the run that adopted it, or of its withdrawal. Between the two it is
-// echoed once, every call has one result, and every card that was shown is
-// cleared.
+// TestEveryInputEndsOnce: every input that has ended in the log has exactly one ending on the wire: that of the run
+// that adopted it, or its withdrawal. The input is echoed once before. Every call has one result, and every card that
+// was shown is closed.
 func TestEveryInputEndsOnce(t *testing.T) {
 	for _, log := range dialecttest.Logs(t) {
 		if log[0].Root == log[0].Session {
@@ -90,11 +89,11 @@ func TestEveryInputEndsOnce(t *testing.T) {
 func endsOnce(t fataler, log []parley.Event) {
 	list, last := show(t, log)
 	count := map[string]int{}
-	at := map[parley.Seq][]string{} // endings, by the event they are of
+	at := map[parley.Seq][]string{} // endings by the seq of their event
 	open := map[string]bool{}
 	for _, s := range list {
 		if s.More {
-			continue // the run goes on
+			continue // the run continues
 		}
 		count[s.Type]++
 		switch s.Type {
@@ -115,7 +114,7 @@ func endsOnce(t fataler, log []parley.Event) {
 		want := ""
 		switch b := e.Body.(type) {
 		case parley.InputReceived:
-			if !b.Synthetic { // else nobody said it
+			if !b.Synthetic { // else it is not a person's message
 				inputs++
 			}
 		case parley.RunStarted:
@@ -128,7 +127,7 @@ func endsOnce(t fataler, log []parley.Event) {
 		case parley.ToolCallFinished:
 			delete(unfinished, b.Call)
 		case parley.InputWithdrawn:
-			if b.Reason != parley.WithdrawnByMessage { // else nobody waited for it
+			if b.Reason != parley.WithdrawnByMessage { // else no client waits for it
 				want = "error"
 			}
 		case parley.RunFinished:
@@ -148,7 +147,7 @@ func endsOnce(t fataler, log []parley.Event) {
 		t.Fatalf("%v for %d inputs, %d endings, %d calls, %d of them open in\n%s", count, inputs, ended, calls,
 			len(unfinished), dialecttest.Lines(log))
 	}
-	// What is remembered for who connects now is what is open.
+	// The view that a new client would get has exactly what is open.
 	if last.run != run {
 		t.Fatalf("the view is of run %d, open is %d", last.run, run)
 	}
@@ -163,8 +162,8 @@ func endsOnce(t fataler, log []parley.Event) {
 	}
 }
 
-// Of a completed run all text is shown, once and in order. At a tool call no text
-// waits that came before it.
+// TestTextIsShownOnceAndInOrder: all text of a completed run is shown once and in order. All text before a tool call is
+// shown before the call.
 func TestTextIsShownOnceAndInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := dialecttest.AnyLog(t)
@@ -201,13 +200,13 @@ func TestTextIsShownOnceAndInOrder(t *testing.T) {
 	})
 }
 
-// sameWords compares texts without their space.
+// sameWords compares texts without their white space.
 func sameWords(a, b string) bool {
 	return strings.Join(strings.Fields(a), "") == strings.Join(strings.Fields(b), "")
 }
 
-// Of sub-agents everybody is shown the cards, with who asks, and nothing else; and
-// each is cleared, wherever and however it ended.
+// TestOfSubAgentsTheCardsAreShown: of sub-agents, all clients see the cards, with the name of the sub-agent, and
+// nothing else. Every card is closed, however it ended.
 func TestOfSubAgentsTheCardsAreShown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := dialecttest.AnyTree(t)
@@ -240,7 +239,7 @@ func TestOfSubAgentsTheCardsAreShown(t *testing.T) {
 					t.Fatal(err)
 				}
 				if got.Card != "" && shown[got.Card] {
-					continue // words about a card that is shown
+					continue // a notice about a card that is shown
 				}
 				switch got.Type {
 				case "approval_request", "question", "tool_call_unknown":
@@ -273,7 +272,7 @@ func TestOfSubAgentsTheCardsAreShown(t *testing.T) {
 	})
 }
 
-// A log whose pieces were deleted says the same.
+// TestATrimmedLogSaysTheSame: a log without its chunks is shown in the same way.
 func TestATrimmedLogSaysTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := dialecttest.AnyLog(t)
@@ -285,8 +284,8 @@ func TestATrimmedLogSaysTheSame(t *testing.T) {
 	})
 }
 
-// Text goes through all of it byte for byte but for space around it and controls:
-// from a client's message into the log, and from the log to clients.
+// TestNaughtyStrings: text is unchanged from a client's message into the log and from the log to clients, except for
+// control characters and white space around it.
 func TestNaughtyStrings(t *testing.T) {
 	for _, s := range dialecttest.NaughtyStrings(t) {
 		d := Decode(ann, dialecttest.Session,
@@ -321,7 +320,7 @@ func TestNaughtyStrings(t *testing.T) {
 	}
 }
 
-// A name leads to one session, for one principal.
+// TestNamesBelongToTheirPrincipal: a name leads to one session of one principal.
 func TestNamesBelongToTheirPrincipal(t *testing.T) {
 	named := func(who port.Principal, name string) parley.SessionID {
 		message := dialect.Encode(map[string]string{"type": "chat", "message": "x", "session_id": name})

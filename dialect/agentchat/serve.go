@@ -20,7 +20,8 @@ type Handler struct {
 	Guard dialect.Guard
 	Conns *dialect.Conns
 	Log   *slog.Logger
-	// Console is the address of the server as browsers know it; empty: unknown.
+	// Console is the address of the server as browsers know it, or empty if
+	// unknown.
 	Console string
 
 	told told
@@ -49,9 +50,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// serve owns the socket. It is shown what happens from now on, in everything its
-// principal may read, or in the project that it names, and before that what waits
-// there for a person.
+// serve owns the socket. It shows the open cards, and then new events of everything that the principal may read, or of
+// the project that the client names.
 func (h *Handler) serve(ctx context.Context, c *conn) {
 	var follower port.Follower
 	var err error
@@ -65,7 +65,7 @@ func (h *Handler) serve(ctx context.Context, c *conn) {
 	c.Run(ctx, follower, c)
 }
 
-// begin follows from now on, and shows what waits.
+// begin follows new events, and shows the open cards.
 func (c *conn) begin(ctx context.Context) (port.Follower, error) {
 	follower, err := c.Door.Follow(ctx, c.Visit.Who, port.Scope{Readable: true, Project: c.project}, port.Live)
 	if err != nil {
@@ -82,17 +82,17 @@ func (c *conn) begin(ctx context.Context) (port.Follower, error) {
 
 type conn struct {
 	dialect.Conn
-	project port.Project              // that the client names; zero: none
-	own     parley.SessionID          // of messages without a session_id
-	views   map[parley.SessionID]View // of open runs; of the goroutine that shows
+	project port.Project              // the project that the client names; zero: none
+	own     parley.SessionID          // session of messages without a session_id
+	views   map[parley.SessionID]View // views of open runs; used only by the writing goroutine
 	notices dialect.Notices
 	told    *told
 }
 
-// told is which principal was told of which card in words. The protocol has no
-// way to go on where a connection was lost, so a client that comes back is told
-// only of cards that its principal was not told of. Nothing of it outlasts the
-// process: to be told twice is better than not at all.
+// told records which principals got a notice about which cards. The protocol
+// cannot resume a connection, so a client that reconnects gets notices only
+// about cards that its principal has none of yet. The record ends with the
+// process: two notices are better than none.
 type told struct {
 	mu    sync.Mutex // leaf
 	cards map[toldCard]bool
@@ -106,7 +106,7 @@ type toldCard struct {
 
 const mostTold = 10_000
 
-// first notes that a principal is told of a card, and reports whether it is the first time.
+// first records a notice about a card for a principal, and reports whether it is the first.
 func (t *told) first(who port.Principal, card string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,8 +119,9 @@ func (t *told) first(who port.Principal, card string) bool {
 	return first
 }
 
-// catchUp reads the runs that are open, and returns what waits in them. What is
-// appended meanwhile is followed already; views know what they have seen of it.
+// catchUp reads the open runs and returns their open cards. The connection
+// already follows events that are appended meanwhile; each view knows up to
+// which event it was read.
 func (c *conn) catchUp(ctx context.Context) (waiting []any, err error) {
 	open, err := c.Door.Sessions(ctx, c.Visit.Who, port.SessionQuery{Running: true, Transient: true,
 		Project: c.project, Limit: mostOpen})
@@ -140,17 +141,17 @@ func (c *conn) catchUp(ctx context.Context) (waiting []any, err error) {
 	return waiting, nil
 }
 
-// mostOpen runs are looked at when somebody connects: those that something
-// happened in last. Others are read when something happens in them.
+// mostOpen is how many open runs catchUp reads, the most recently active first.
+// Other runs are read at their next event.
 const mostOpen = 200
 
-// replay is the view of an open run after the event with this seq.
+// replay returns the view of an open run after the event with seq last.
 func (c *conn) replay(ctx context.Context, id parley.SessionID, run parley.RunID, last parley.Seq) View {
 	v := View{Notices: c.notices}
 	err := dialect.ReadLog(ctx, c.Door, c.Visit.Who, id, parley.Seq(run), last,
 		func(e parley.Event) { v, _ = Project(v, e) })
 	if err != nil {
-		// It was deleted, or cannot be read. The others can.
+		// The session was deleted or cannot be read. The other sessions can.
 		c.Log.Warn("an open run cannot be read", "session", id, "run", run, "error", err)
 		v = View{Notices: c.notices, run: run, seq: last, partial: true}
 	}
@@ -171,11 +172,12 @@ func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 	}
 }
 
-// elsewhere finds a place for a message to a session that is not there for this
-// principal: it is somebody else's, or was deleted. Its id is then a mere name.
+// elsewhere submits a message whose session does not exist for this principal,
+// because it was deleted or belongs to another user. It treats the session's id
+// as a name.
 func (c *conn) elsewhere(ctx context.Context, cmd parley.Command, err error, refuse func(error)) {
 	if _, asks := cmd.Do.(parley.SubmitInput); asks && parley.CodeOf(err) == parley.CodeNotFound {
-		ids, _ := dialect.SessionsNamed(c.Visit.Who, space, string(cmd.Session)) // no id is too long
+		ids, _ := dialect.SessionsNamed(c.Visit.Who, space, string(cmd.Session)) // an id is never too long
 		cmd.Via = parley.ViaWebSocket
 		_, err = dialect.SubmitFirst(ctx, c.Door, c.Visit.Who, ids[1:], cmd)
 	}
@@ -187,7 +189,7 @@ func (c *conn) elsewhere(ctx context.Context, cmd parley.Command, err error, ref
 func (c *conn) Show(ctx context.Context, i *port.Item) (out [][]byte, _ *dialect.Goodbye) {
 	v := c.views[i.Session]
 	if v.run != 0 && i.Seq <= v.seq {
-		return nil, nil // it was read when the connection was made
+		return nil, nil // catchUp has already read it
 	}
 	if _, starts := i.Body.(parley.RunStarted); i.Run != 0 && i.Run != v.run && !starts {
 		v = c.replay(ctx, i.Session, i.Run, i.Seq-1)

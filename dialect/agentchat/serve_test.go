@@ -15,12 +15,12 @@ import (
 	"parley/port"
 )
 
-// A door to one log, as long as it is at the moment.
+// door is a door to one log that a test may extend.
 type door struct {
 	port.Door
 	log     []parley.Event
-	listed  bool  // the open run is among those that are looked at first
-	refusal error // of whoever reads the session by itself
+	listed  bool  // Sessions lists the open run
+	refusal error // error for reading the session by itself
 }
 
 func (d *door) Sessions(context.Context, port.Principal, port.SessionQuery) ([]port.Summary, error) {
@@ -61,8 +61,8 @@ func newConn(d *door) *conn {
 		views: map[parley.SessionID]View{}, told: &told{}}
 }
 
-// connects is what who comes when the log has so many events is shown first, and
-// then of the rest of it. By the time they look, it has some more.
+// connects returns the frames for a client that connects when the log has head events: first the open cards, then the
+// later events. When catchUp reads the session, the log has grown by more events.
 func connects(t fataler, log []parley.Event, head, more int, listed bool) (waiting, rest []string) {
 	d := &door{log: log[:min(head+more, len(log))], listed: listed}
 	c := newConn(d)
@@ -86,8 +86,9 @@ func connects(t fataler, log []parley.Event, head, more int, listed bool) (waiti
 	return waiting, rest
 }
 
-// Whoever connects, whenever, is shown what the others are shown from then on,
-// whole answers too; and first the cards that are open. Nothing is shown twice.
+// TestWhoConnectsAnywhereIsShownWhatOthersAre: a client that connects at any
+// time first gets the open cards. Then it gets the same frames as the other
+// clients, whole answers included, and nothing twice.
 func TestWhoConnectsAnywhereIsShownWhatOthersAre(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := dialecttest.AnyLog(t)
@@ -95,7 +96,7 @@ func TestWhoConnectsAnywhereIsShownWhatOthersAre(t *testing.T) {
 		more := rapid.IntRange(0, 5).Draw(t, "more")
 		listed := rapid.Bool().Draw(t, "listed")
 
-		// What is open once they have looked, and what all others are shown.
+		// The open cards after catchUp, and the frames of all other clients.
 		looked := min(head+more, len(log))
 		_, v := show(t, log[:looked])
 		var open []string
@@ -105,7 +106,7 @@ func TestWhoConnectsAnywhereIsShownWhatOthersAre(t *testing.T) {
 		all, _ := show(t, log)
 		var others []string
 		for _, s := range all {
-			seen := v.run != 0 && listed && s.Seq <= log[max(looked, 1)-1].Seq // while they looked
+			seen := v.run != 0 && listed && s.Seq <= log[max(looked, 1)-1].Seq // already read by catchUp
 			if s.Seq > log[max(head, 1)-1].Seq && !seen || head == 0 && !seen {
 				others = append(others, s.raw)
 			}
@@ -121,8 +122,8 @@ func TestWhoConnectsAnywhereIsShownWhatOthersAre(t *testing.T) {
 	})
 }
 
-// A session that cannot be read alone does not end the connection. Its frames are
-// not shared: text from before the connection is missing in them.
+// TestAnUnreadableRunIsNotShared: a session that cannot be read by itself does not end the connection. Its frames are
+// not shared with other clients, because they lack text from before the connection.
 func TestAnUnreadableRunIsNotShared(t *testing.T) {
 	for _, last := range []string{"ToolCallRequested", "RunFinished"} {
 		var item *port.Item
@@ -146,7 +147,7 @@ func TestAnUnreadableRunIsNotShared(t *testing.T) {
 	}
 }
 
-// openCard is a log that ends while a card waits, and one event before.
+// openCard returns a log that ends with the event that opens a card.
 func openCard(t *testing.T) []parley.Event {
 	t.Helper()
 	for _, log := range dialecttest.Logs(t) {
@@ -160,8 +161,9 @@ func openCard(t *testing.T) []parley.Event {
 	return nil
 }
 
-// A client that comes back is not told again of a card in words; one whose
-// principal was not told is, and one that shows cards never is.
+// TestWhoComesBackIsNotToldAgain: a client that reconnects gets no second
+// notice about a card. It gets one if its principal had none yet, and never if
+// the client shows cards.
 func TestWhoComesBackIsNotToldAgain(t *testing.T) {
 	log := openCard(t)
 	head := len(log) - 1
@@ -176,7 +178,7 @@ func TestWhoComesBackIsNotToldAgain(t *testing.T) {
 		}
 		return len(cards)
 	}
-	// One is there when the card comes.
+	// A client is connected when the card opens.
 	c := newConn(&door{log: log[:head], listed: true})
 	c.told = shared
 	if _, err := c.catchUp(context.Background()); err != nil {

@@ -1,28 +1,27 @@
 // Package agentchat speaks the agent chat protocol (Agent Chat WebSocket API): GET /ws.
 //
-//	client                         server, to everybody who may read the session
+//	client                         server, to every client that may read the session
 //	chat ------------------------> user_message
 //	                               agent_thinking, agent_message, tool_call, tool_result …
 //	                               agent_message | error
 //
-// Messages are whole: nothing is streamed in pieces. A turn with text has one
-// agent_message, before the tool calls of that turn; it has more: true if the run
-// goes on. A run has exactly one ending, an agent_message without more, or an
-// error. What is wrong with a client's message is told to that client alone.
+// Messages are whole: nothing is streamed in chunks. A turn with text has one agent_message, before the tool calls of
+// that turn; it has more: true if the run continues. A run has exactly one ending: an agent_message without more, or an
+// error. Only the client that sent an invalid message gets the error about it.
 package agentchat
 
 import "parley/dialect"
 
-// The document's events. Every field of the document is always there.
+// The document's events. Every field of the document is always present.
 type (
 	userMessage struct {
-		Type    string `json:"type"` // user_message; follow_up, if nobody said it
+		Type    string `json:"type"` // user_message; follow_up for an autonomous message
 		Message string `json:"message"`
 	}
 	agentMessage struct {
 		Type    string `json:"type"` // agent_message
 		Message string `json:"message"`
-		More    bool   `json:"more,omitempty"` // not in the document: the run goes on
+		More    bool   `json:"more,omitempty"` // not in the document: the run continues
 	}
 	toolCall struct {
 		Type     string `json:"type"` // tool_call
@@ -38,7 +37,7 @@ type (
 	agentThinking struct {
 		Type      string `json:"type"` // agent_thinking
 		Reasoning string `json:"reasoning"`
-		// not in the document: the words are about this card, for clients that show no cards
+		// Card is not in the document: the text is a notice about this card, for clients that show no cards.
 		Card string `json:"card,omitempty"`
 	}
 	failure struct {
@@ -47,10 +46,9 @@ type (
 	}
 )
 
-// What waits for a person. The document has nothing like it, and clients skip
-// types they do not know. Answered by approval_response {id, decision, scope, note},
-// question_response {id, answers} and tool_call_resolution {id, resolution, note}.
-// agent is who asks, where that is a sub-agent.
+// Cards. They are not in the document; clients skip types that they do not know. Clients answer with approval_response
+// {id, decision, scope, note}, question_response {id, answers} or tool_call_resolution {id, resolution, note}. agent is
+// the sub-agent that asks.
 type (
 	approvalRequest struct {
 		Type string `json:"type"` // approval_request
@@ -74,7 +72,7 @@ type (
 	}
 )
 
-// asking is the frame that shows a card.
+// asking returns the frame that shows a card.
 func asking(c dialect.Card) any {
 	switch f := c.Fields().(type) {
 	case dialect.ApprovalFields:

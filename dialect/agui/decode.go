@@ -12,9 +12,8 @@ import (
 	"parley/port"
 )
 
-// An ask is what a RunAgentInput says that the session may not know yet. Clients
-// send the whole conversation; the session knows the messages up to the last one of
-// the agent.
+// ask is the part of a RunAgentInput that may be new to the session. Clients send the whole conversation; the session
+// knows the messages up to the last one of the agent.
 type ask struct {
 	thread  string
 	said    []dialect.Said
@@ -22,21 +21,21 @@ type ask struct {
 	resume  []entry
 }
 
-// A toolResult is a message with the result of a tool call.
+// toolResult is a message with the result of a tool call.
 type toolResult struct {
 	call, content string
 	failed        bool
 }
 
-// An entry answers an interrupt.
+// entry is the answer to an interrupt.
 type entry struct {
 	id        string
 	cancelled bool
-	payload   dialect.Object // nil: none, or no object
-	text      string         // of a payload that is a string
+	payload   dialect.Object // nil: no payload, or not an object
+	text      string         // payload that is a string
 }
 
-// decode reads the body of a request.
+// decode decodes the body of a request.
 func decode(o dialect.Object) (a ask, err error) {
 	var run string
 	var messages []dialect.Object
@@ -75,8 +74,8 @@ func decode(o dialect.Object) (a ask, err error) {
 	return a, nil
 }
 
-// read reads a list of messages. Those of the user in front of one of the agent were
-// answered: the session knows them.
+// read reads the list of messages. It skips the user's messages before the agent's last message: the session knows
+// them.
 func read(messages []dialect.Object) (said []dialect.Said, results []toolResult, err error) {
 	known := 0
 	roles := make([]string, len(messages))
@@ -101,7 +100,7 @@ func read(messages []dialect.Object) (said []dialect.Said, results []toolResult,
 			var r toolResult
 			r, err = readResult(m)
 			results = append(results, r)
-		case "assistant", "reasoning", "activity", "system", "developer": // agents are instructed by the server
+		case "assistant", "reasoning", "activity", "system", "developer": // the server has the instructions of agents
 		default:
 			err = dialect.Invalid("role must be user, assistant, tool, reasoning, activity, system or developer, "+
 				"not %.40q",
@@ -114,8 +113,8 @@ func read(messages []dialect.Object) (said []dialect.Said, results []toolResult,
 	return said, results, nil
 }
 
-// readMessage reads a message of the user. The same message has the same command
-// id, so that it is submitted once; an edited one is another.
+// readMessage reads a message of the user. The command id is derived from the message: the same message is submitted
+// only once, and an edited one counts as another.
 func readMessage(m dialect.Object) (s dialect.Said, err error) {
 	id, err := m.String("id")
 	if err != nil {
@@ -135,7 +134,7 @@ func readMessage(m dialect.Object) (s dialect.Said, err error) {
 	return s, nil
 }
 
-// commandID is an id of commands from which messageID finds the id of the message.
+// commandID returns a command id that contains the id of the message, if there is room. messageID extracts it.
 func commandID(id, more string) parley.CommandID {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(id), id, more))
 	if c := fmt.Sprintf("%s%x:%s", commandPrefix, sum[:8], id); len(c) <= parley.MaxName {
@@ -144,7 +143,7 @@ func commandID(id, more string) parley.CommandID {
 	return parley.CommandID(fmt.Sprintf("%s%x:", commandPrefix, sum[:]))
 }
 
-// readContent reads a text, or a list of parts.
+// readContent reads a string or a list of parts.
 func readContent(m dialect.Object) (text string, images []string, err error) {
 	var parts []struct {
 		Type, Text, MimeType, Data, Filename string
@@ -191,7 +190,7 @@ func readResult(m dialect.Object) (r toolResult, err error) {
 	return r, err
 }
 
-// readContext reads what the page tells the agent for this run.
+// readContext reads the page's context for this run.
 func readContext(o dialect.Object) (list []parley.EarlierMessage, err error) {
 	var given []struct{ Description, Value string }
 	if err := o.Into("context", &given, "a list of {description, value}"); err != nil {
@@ -221,14 +220,14 @@ func readResume(o dialect.Object) (list []entry, err error) {
 			return nil, dialect.Invalid("resume[%d]: the interrupt %.80q is answered twice", n, e.id)
 		}
 		e.cancelled = status == "cancelled"
-		_ = json.Unmarshal(g["payload"], &e.payload) // a payload of another shape answers nothing: see command
+		_ = json.Unmarshal(g["payload"], &e.payload) // command refuses a payload of another shape
 		_ = json.Unmarshal(g["payload"], &e.text)
 		list = append(list, e)
 	}
 	return list, nil
 }
 
-// command is the command that answers a card.
+// command returns the command that answers a card.
 func (e entry) command(c port.CardInfo) (parley.CommandBody, error) {
 	var note string
 	if err := e.payload.Strings(dialect.Fields{{Key: "note", To: &note}}); err != nil {
@@ -258,8 +257,8 @@ func (e entry) command(c port.CardInfo) (parley.CommandBody, error) {
 	return do, nil
 }
 
-// answers answers a question: with {answers}, or a string for one question. One that
-// is cancelled is answered with nothing.
+// answers answers a question with {answers}, or with a string for one question. A cancelled question gets empty
+// answers.
 func (e entry) answers(c port.CardInfo) (parley.CommandBody, error) {
 	do := parley.AnswerQuestion{Card: parley.CardID(c.Seq), Answers: make([][]string, len(c.Questions))}
 	switch {

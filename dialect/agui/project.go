@@ -10,35 +10,34 @@ import (
 	"parley/dialect"
 )
 
-// A View is what is known of the run that a stream shows. It must see the log from
-// the message that the run answers.
+// A View is the state of the run that a stream shows. It must see the log from the input that the run answers.
 type View struct {
-	Thread  string // what the client calls the session
+	Thread  string // the client's name for the session
 	Session parley.SessionID
 
-	said   []saying // messages that wait
+	said   []saying // messages that wait for a run
 	run    parley.RunID
-	first  string // the run's name
-	name   string // of the run of AG-UI that is open, or was last
-	parts  int    // runs of AG-UI that the run has had
+	first  string // name of the run
+	name   string // name of the open or last AG-UI run
+	parts  int    // number of AG-UI runs so far in this run
 	waits  dialect.Waits
-	cards  []interrupt     // that are open
+	cards  []interrupt     // open cards
 	client []parley.CallID // calls that the client carries out
-	paused bool            // its run of AG-UI is finished, and it waits
-	open   parley.OutputID // that is being said
-	shown  int             // bytes of it
-	parent string          // the message that has the calls of the turn
-	used   parley.Usage    // in this run of AG-UI
+	paused bool            // the AG-UI run has finished and the run waits
+	open   parley.OutputID // output in progress
+	shown  int             // bytes of it that were shown
+	parent string          // message that contains the tool calls of the turn
+	used   parley.Usage    // usage of this AG-UI run
 }
 
-// A saying is a message that waits for its run.
+// saying is a message that waits for its run.
 type saying struct {
 	input   parley.InputID
 	message userMessage
-	hidden  bool // nobody said it
+	hidden  bool // an autonomous message, which is not shown
 }
 
-// Ignored are the types of events no client of this dialect is shown.
+// Ignored are the event types that this dialect does not show.
 var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
 	"SessionOpened":        "the client named the thread",
 	"TurnStarted":          "turns are not visible here; what they say is",
@@ -64,8 +63,8 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"ExplanationRequested": "the explanation is shown",
 })
 
-// Project says what a client is shown of an event. A run that goes on after an
-// interrupt goes on as another run of AG-UI.
+// Project returns the frames that show an event to a client. A run that
+// continues after an interrupt becomes another AG-UI run.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	v, starts := v.hears(e)
 	if v.run == 0 || e.Session == v.Session && e.Run != v.run {
@@ -96,7 +95,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	return v, frames
 }
 
-// hears keeps what is said until its run starts.
+// hears keeps messages until their run starts.
 func (v View) hears(e parley.Event) (_ View, starts bool) {
 	if e.Session != v.Session {
 		return v, false
@@ -115,7 +114,7 @@ func (v View) hears(e parley.Event) (_ View, starts bool) {
 	return v, false
 }
 
-// takes is the message of an input, which does not wait any more.
+// takes removes and returns the message of an input.
 func (v View) takes(id parley.InputID) (_ View, s saying) {
 	i := slices.IndexFunc(v.said, func(s saying) bool { return s.input == id })
 	if i < 0 {
@@ -126,11 +125,10 @@ func (v View) takes(id parley.InputID) (_ View, s saying) {
 	return v, s
 }
 
-// commandPrefix begins the ids of commands of this dialect: a digest of the message
-// and its id follow.
+// commandPrefix begins the command ids of this dialect. A digest of the message and its id follow.
 const commandPrefix = "agui:"
 
-// messageID is the id that the client gave a message, if it is of this dialect.
+// messageID returns the id that an AG-UI client gave the message, or else a reference to the event.
 func messageID(e parley.Event, c parley.CommandID) string {
 	if rest, ok := strings.CutPrefix(string(c), commandPrefix); ok {
 		if _, id, ok := strings.Cut(rest, ":"); ok && id != "" {
@@ -156,7 +154,7 @@ func (v View) pause(bodies []any) (View, []any) {
 	return v, bodies
 }
 
-// ends ends the run, after what the event shows besides.
+// ends shows the end of the run, after the other frames of the event.
 func (v View) ends(e parley.Event, bodies []any) (View, []any) {
 	b, ok := e.Body.(parley.RunFinished)
 	if !ok || e.Session != v.Session {
@@ -208,7 +206,7 @@ func (v View) project(e parley.Event) (_ View, out []any) {
 	case parley.OutputAppended:
 		return v.appends(b, out)
 	case parley.OutputFinished:
-		if rest := b.Text[min(v.shown, len(b.Text)):]; rest != "" { // of a log whose pieces were deleted
+		if rest := b.Text[min(v.shown, len(b.Text)):]; rest != "" { // the chunks were deleted from the log
 			v, out = v.appends(parley.OutputAppended{Output: b.Output, Kind: b.Kind, Offset: v.shown, Text: rest}, out)
 		}
 		return v.endOutput(out)
@@ -248,8 +246,7 @@ func callOf(body parley.EventBody) parley.CallID {
 	return 0
 }
 
-// Texts have messages of their own; what the model thinks is a span with one
-// message.
+// Each text is a message of its own. A thinking is a span with one message.
 
 func (v View) outputID() string { return parley.Ref(v.Session, parley.Seq(v.open)) }
 
@@ -264,7 +261,7 @@ func (v View) startOutput(id parley.OutputID, kind parley.OutputKind, shown int,
 }
 
 func (v View) appends(b parley.OutputAppended, out []any) (View, []any) {
-	if v.open != b.Output { // its run of AG-UI was finished meanwhile
+	if v.open != b.Output { // its AG-UI run finished in the meantime
 		v, out = v.startOutput(b.Output, b.Kind, b.Offset, out)
 	}
 	v.shown = b.Offset + len(b.Text)
@@ -303,8 +300,8 @@ func result(e parley.Event, call, content, how string) toolCallResult {
 	return r
 }
 
-// finished shows the result of a call. The client knows the results of its own
-// calls, unless they came to nothing.
+// finished shows the result of a call. Clients know the results of their own
+// calls, unless a call was cancelled.
 func (v View) finished(e parley.Event, b parley.ToolCallFinished, out []any) (View, []any) {
 	id := parley.Ref(e.Session, parley.Seq(b.Call))
 	if c, ok := dialect.Opens(e); ok {
@@ -316,8 +313,8 @@ func (v View) finished(e parley.Event, b parley.ToolCallFinished, out []any) (Vi
 	return v, append(out, result(e, id, dialect.Result(b), string(b.Outcome)))
 }
 
-// below shows the cards of sub-agents as tool calls of their own, which end with
-// the card: the call that delegates shows what came of them.
+// below shows the cards of sub-agents as tool calls, which end when the card is closed. The result of the delegating
+// call tells what the sub-agent did.
 func (v View) below(e parley.Event, change dialect.Change) (_ View, out []any) {
 	if c := change.Opened; c != nil {
 		if c.Kind != parley.CardCall {

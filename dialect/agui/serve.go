@@ -15,10 +15,10 @@ import (
 	"parley/transport"
 )
 
-// A Guard lets requests in.
+// A Guard admits requests.
 type Guard interface {
 	dialect.Guard
-	// Ask lets in a request about an agent. Its visit ends with the answer.
+	// Ask admits a request about an agent. Its visit ends with the answer.
 	Ask(r *http.Request, agent string) (port.Visit, error)
 }
 
@@ -30,13 +30,13 @@ type Handler struct {
 	Log    *slog.Logger
 }
 
-// maxBody has room for a long conversation, which clients send whole.
+// maxBody has room for a long conversation: clients send it whole with every request.
 const maxBody = 16 << 20
 
-// Routes lists what is served.
+// Routes returns the routes to serve.
 func (h *Handler) Routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
-		"POST /api/agui/{id}":               h.run, // of an agent
+		"POST /api/agui/{id}":               h.run, // id is the name of an agent
 		"GET /api/agui/threads/{id}/stream": h.thread,
 		"POST /api/agui/threads/{id}/stop":  h.stop,
 	}
@@ -46,14 +46,14 @@ func errorOf(err error) runError {
 	return runError{Type: "RUN_ERROR", Message: dialect.Words(err), Code: string(parley.CodeOf(err))}
 }
 
-// refuse answers a request with a status, and a RUN_ERROR as the payload of the
-// client's error.
+// refuse answers a request with an HTTP status, and a RUN_ERROR as the payload
+// of the client's error.
 func (h *Handler) refuse(w http.ResponseWriter, err error) {
 	dialect.LogFailure(h.Log, err)
 	dialect.WriteJSON(w, dialect.Status(err, w.Header()), errorOf(err))
 }
 
-// A breach is an error about interrupts. The protocol has it told by a stream.
+// breach is an error about interrupts. The protocol reports it in a stream.
 type breach struct{ error }
 
 func (b breach) Unwrap() error { return b.error }
@@ -71,7 +71,7 @@ func (h *Handler) run(w http.ResponseWriter, r *http.Request) {
 	x, a, err := h.submit(ctx, w, r, visit.Who, agent)
 	if b, ok := err.(breach); ok {
 		if s, err := transport.NewStream(w, r, transport.StreamOptions{}); err == nil {
-			_ = s.Send(transport.Message{Data: dialect.Encode(errorOf(b.error))}) // if it fails, the client has gone
+			_ = s.Send(transport.Message{Data: dialect.Encode(errorOf(b.error))}) // fails if the client has gone
 		}
 		return
 	}
@@ -82,7 +82,7 @@ func (h *Handler) run(w http.ResponseWriter, r *http.Request) {
 	h.stream(ctx, w, r, x, a)
 }
 
-// submit submits what is new in a request.
+// submit submits the new messages and answers of a request.
 func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Request, who port.Principal,
 	agent string) (x *dialect.Exchange, a ask, err error) {
 	body, err := dialect.ReadObject(w, r, maxBody)
@@ -127,7 +127,7 @@ func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Req
 				"waits for an answer.")}
 	}
 	err = x.Submit(ctx, answers, a.said)
-	if parley.CodeOf(err) == parley.CodeClosed && err != nil && len(a.said) == 0 { // another client was faster
+	if parley.CodeOf(err) == parley.CodeClosed && err != nil && len(a.said) == 0 { // another client answered first
 		if repeated, again := a.repeats(ctx, x, nil); repeated || again != nil {
 			return x, a, again
 		}
@@ -135,7 +135,7 @@ func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Req
 	return x, a, err
 }
 
-// knows lists what the client knows to wait: a client answers all of it at once.
+// knows lists the interrupts that the client knows: a client answers all of them at once.
 func (a ask) knows() (list []string) {
 	for _, e := range a.resume {
 		list = append(list, e.id)
@@ -143,8 +143,7 @@ func (a ask) knows() (list []string) {
 	return list
 }
 
-// match finds what the request answers, among what waits. left is how much it does
-// not.
+// match finds the answers to the open cards and calls. left is the number of those without an answer.
 func (a ask) match(open []port.CardInfo) (list []dialect.Answered, left int, err error) {
 	for _, c := range open {
 		id := parley.Ref(c.Session, c.Seq)
@@ -168,9 +167,8 @@ func (a ask) match(open []port.CardInfo) (list []dialect.Answered, left int, err
 	return list, left, nil
 }
 
-// repeats reports whether all that resume answers was answered before in the same
-// way. It then has the client shown what came of it. An answer to anything else that
-// does not wait is an error.
+// repeats reports whether all interrupts of resume were answered before in the same way; the client then gets the rest
+// of that run again. It fails for any other interrupt that is not open.
 func (a ask) repeats(ctx context.Context, x *dialect.Exchange, open []port.CardInfo) (repeated bool, err error) {
 	var first string
 	var in parley.RunID
@@ -196,8 +194,7 @@ func (a ask) repeats(ctx context.Context, x *dialect.Exchange, open []port.CardI
 	return true, x.Again(ctx, in, first)
 }
 
-// closed reports whether an interrupt was answered as the entry does, and in which
-// run.
+// closed reports whether an interrupt was answered in the same way as by the entry, and in which run.
 func (e entry) closed(ctx context.Context, x *dialect.Exchange) (run parley.RunID, same bool, err error) {
 	session, seq, ok := parley.ParseRef(e.id)
 	if !ok || session != x.Session {
@@ -220,7 +217,7 @@ func (e entry) closed(ctx context.Context, x *dialect.Exchange) (run parley.RunI
 	return run, same, err
 }
 
-// says reports whether an entry answers a card as it was answered.
+// says reports whether the entry is the same answer as how.
 func (e entry) says(c port.CardInfo, how string) bool {
 	do, err := e.command(c)
 	if err != nil {
@@ -256,8 +253,8 @@ func (h *Handler) stop(w http.ResponseWriter, r *http.Request) {
 	dialect.WriteJSON(w, http.StatusOK, map[string]bool{"stopped": stopped})
 }
 
-// stream shows the run, up to its end or to where it waits. A stream that breaks
-// off is not ended properly: the client has to know that there is more.
+// stream shows the run, up to its end or until it waits. If the stream breaks off, it aborts the connection, so that
+// the client knows that the run is not complete.
 func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, x *dialect.Exchange, a ask) {
 	start := View{Thread: a.thread, Session: x.Session}
 	follower, err := x.Follow(ctx)
@@ -308,7 +305,7 @@ func (s *shown) Project(e parley.Event) (frames []dialect.Frame) {
 
 func (s *shown) State() (ended, waits, paused bool) { return s.run == 0, s.waits.Waiting(), s.paused }
 
-// messages gives each frame an id, where a client that comes back goes on.
+// messages gives each frame an id, from which a client can resume.
 func (h *Handler) messages(i *port.Item, run parley.RunID, frames []dialect.Frame) (out []transport.Message) {
 	for n, f := range frames {
 		id := fmt.Sprintf("%s-%d.%d.%d", h.Door.Epoch(), run, i.Position, n)
@@ -317,7 +314,7 @@ func (h *Handler) messages(i *port.Item, run parley.RunID, frames []dialect.Fram
 	return out
 }
 
-// A cursor is behind a frame of a run.
+// cursor is the position behind a frame of a run.
 type cursor struct {
 	run      parley.RunID
 	position parley.Position
@@ -330,7 +327,7 @@ func errGone(given string) error {
 		"open run.", given)
 }
 
-// parseCursor reads the id of an event.
+// parseCursor parses the id of an event.
 func (h *Handler) parseCursor(ctx context.Context, who port.Principal, given string) (c cursor, err error) {
 	epoch, rest, ok := strings.Cut(given, "-")
 	numbers := strings.Split(rest, ".")
@@ -350,8 +347,8 @@ func (h *Handler) parseCursor(ctx context.Context, who port.Principal, given str
 	return cursor{parley.RunID(n[0]), parley.Position(n[1]), int(n[2])}, err
 }
 
-// thread serves GET /api/agui/threads/{threadId}/stream: the open run from its
-// start, or what follows an event, and everything that comes.
+// thread serves GET /api/agui/threads/{threadId}/stream: the events after the
+// client's last one or else the open run from its start, and then new events.
 func (h *Handler) thread(w http.ResponseWriter, r *http.Request) {
 	visit, err := h.Guard.Enter(r, "")
 	if err != nil {
@@ -387,11 +384,11 @@ func (h *Handler) thread(w http.ResponseWriter, r *http.Request) {
 			out = out[min(c.frame+1, len(out)):]
 		}
 		return out, false
-	}) // it ends when the client leaves or the server stops
+	}) // the error says only that the client has left or the server stops
 }
 
-// follow follows a thread from the message that a run answers: the run of the event
-// that the client has last, or else the open one. Without one it starts at the head.
+// follow follows a thread from the input of a run: the run of the client's last event or else the open run. Without
+// either, it starts at the head.
 func (h *Handler) follow(ctx context.Context, who port.Principal, id parley.SessionID, last string) (
 	f port.Follower, c cursor, err error) {
 	m, err := h.Door.Session(ctx, who, id)

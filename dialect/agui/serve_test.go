@@ -20,14 +20,13 @@ func handler(d port.Door) *Handler {
 		Log: slog.New(slog.DiscardHandler)}
 }
 
-// request is answered with the ids and the events of a stream, or with a refusal.
+// request sends a request and returns the status, and the ids and events of the stream or the refusal.
 func request(d port.Door, method, path, body string) (status int, ids, events []string, whole bool) {
 	a := dialecttest.Ask(handler(d).Routes(), method, path, body)
 	return a.Status, a.IDs, a.Data, a.Whole
 }
 
-// shownOf is everything that a thread shows of a log, by the seq or position behind
-// which it is shown.
+// shownOf returns all events that a thread shows of a log.
 func shownOf(log []parley.Event, thread string) (all []string) {
 	v := View{Thread: thread, Session: log[0].Session}
 	for _, e := range log {
@@ -44,8 +43,7 @@ func logs(t *testing.T) (list [][]parley.Event) {
 	return slices.DeleteFunc(dialecttest.Logs(t), func(log []parley.Event) bool { return log[0].Seq != 1 })
 }
 
-// Whoever has an event of a thread is shown exactly what follows it, however far the
-// log is.
+// TestWhereAThreadIsFollowedFrom: a client that resumes after any event of a thread gets exactly the events after it.
 func TestWhereAThreadIsFollowedFrom(t *testing.T) {
 	for n, log := range logs(t) {
 		thread := string(log[0].Session)
@@ -68,7 +66,7 @@ func TestWhereAThreadIsFollowedFrom(t *testing.T) {
 	}
 }
 
-// firstID is the id of the first event that a thread shows.
+// firstID returns the id of the first event that a thread shows.
 func firstID(log []parley.Event) string {
 	for _, e := range log {
 		if _, ok := e.Body.(parley.RunStarted); ok {
@@ -113,13 +111,13 @@ func TestCursorsThatAreGone(t *testing.T) {
 	}
 }
 
-// input is a RunAgentInput for a log's thread.
+// input returns a RunAgentInput for the thread of a log.
 func input(log []parley.Event, more string) string {
 	return fmt.Sprintf(`{"threadId":%q,"runId":"r1",%s}`, log[0].Session, more)
 }
 
-// Wherever a run waits, the answer is shown the rest, from the next RUN_STARTED on,
-// and a message is refused.
+// TestAnswersReadOn: wherever a run waits, the answer gets the rest, from the next RUN_STARTED on, and a message is
+// refused.
 func TestAnswersReadOn(t *testing.T) {
 	answered := 0
 	for n, log := range logs(t) {
@@ -128,7 +126,7 @@ func TestAnswersReadOn(t *testing.T) {
 			before, after := shownOf(log[:head], string(log[0].Session)), shownOf(log, string(log[0].Session))
 			if len(before) == 0 || !strings.Contains(before[len(before)-1], `"outcome":{"type":"interrupt"`) ||
 				len(shownOf(log[:head-1], string(log[0].Session))) == len(before) {
-				continue // it does not wait, or did before
+				continue // it does not wait, or already waited before this event
 			}
 			_, _, events, whole := request(d, "POST", "/api/agui/scout",
 				input(log, `"messages":[{"id":"m","role":"user","content":"Hello?"}]`))
@@ -137,7 +135,7 @@ func TestAnswersReadOn(t *testing.T) {
 			}
 			resume := answersAll(t, before[len(before)-1])
 			if !slices.ContainsFunc(log[head:], closesCard) || strings.Contains(strings.Join(before, ""), "paint") {
-				continue // nobody answers in this log, or a tool of the page waits, too
+				continue // the log has no answer, or a client's tool call is open, too
 			}
 			if status, _, _, _ := request(d, "POST", "/api/agui/nobody", input(log, `"messages":[],"resume":`+
 				resume)); status != http.StatusNotFound || len(d.Commands) > 0 {
@@ -145,7 +143,7 @@ func TestAnswersReadOn(t *testing.T) {
 			}
 			_, _, events, _ = request(d, "POST", "/api/agui/scout", input(log, `"messages":[],"resume":`+resume))
 			rest := strings.Join(after[len(before):], "\n")
-			if slices.ContainsFunc(log[head:], explains) { // it is shown before the answer, to others
+			if slices.ContainsFunc(log[head:], explains) { // other clients see it before the answer
 				rest = rest[strings.Index(rest, events[0]):]
 			}
 			if len(d.Commands) == 0 || len(events) == 0 || !strings.HasPrefix(events[0], `{"type":"RUN_STARTED"`) ||
@@ -171,7 +169,7 @@ func explains(e parley.Event) bool {
 	return ok
 }
 
-// answersAll is a resume that answers everything that a RUN_FINISHED asks.
+// answersAll returns a resume that answers all interrupts of a RUN_FINISHED.
 func answersAll(t *testing.T, finished string) string {
 	var f struct {
 		Outcome struct {

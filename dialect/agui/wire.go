@@ -1,13 +1,12 @@
 // Package agui speaks AG-UI 1.0 (npm @ag-ui/client):
 //
 //	POST /api/agui/{agent}                       RunAgentInput: a run as a stream of events
-//	GET  /api/agui/threads/{threadId}/stream     what happens in a thread, with Last-Event-ID from there on
+//	GET  /api/agui/threads/{threadId}/stream     the events of a thread, after Last-Event-ID if it is given
 //	POST /api/agui/threads/{threadId}/stop       cancels its run
 //
-// A thread is a session. A run of a session is one run of AG-UI, or several: where
-// it waits for a person it finishes with the outcome interrupt, and the answer
-// begins the next one. Where it waits for a tool of the page it finishes with the
-// calls that are pending.
+// A thread is a session. A run of a session is one or several AG-UI runs. If it waits for a person, the AG-UI run
+// finishes with the outcome interrupt, and the answer starts the next one. If it waits for a client's tool, the AG-UI
+// run finishes with the ids of the pending calls.
 package agui
 
 import (
@@ -16,8 +15,7 @@ import (
 	"parley"
 )
 
-// Events. They have the fields of the client's schemas and no others: the client
-// warns of fields that it does not know.
+// Events. They have only the fields of the client's schemas: clients warn of fields that they do not know.
 type (
 	runStarted struct {
 		Type        string    `json:"type"` // RUN_STARTED
@@ -26,13 +24,13 @@ type (
 		ParentRunID string    `json:"parentRunId,omitempty"` // the run that was interrupted
 		Input       *runInput `json:"input,omitempty"`
 	}
-	// runInput has the message that a run answers, for clients that did not send it.
+	// runInput has the message that the run answers, for clients that did not send it.
 	runInput struct {
 		ThreadID string        `json:"threadId"`
 		RunID    string        `json:"runId"`
 		Messages []userMessage `json:"messages"`
-		Tools    []string      `json:"tools"`   // none: they are of the client that sent the message
-		Context  []string      `json:"context"` // none
+		Tools    []string      `json:"tools"`   // empty: the tools belong to the client that sent the message
+		Context  []string      `json:"context"` // empty
 	}
 	userMessage struct {
 		ID      string `json:"id"`
@@ -66,7 +64,7 @@ type (
 		Code    string  `json:"code,omitempty"`
 		Usage   []usage `json:"usage,omitempty"`
 	}
-	// usage is that of one run of AG-UI: those of a session's run add up.
+	// usage is the usage of one AG-UI run; the AG-UI runs of a session's run add up.
 	usage struct {
 		InputTokens           int64 `json:"inputTokens"`
 		OutputTokens          int64 `json:"outputTokens"`
@@ -74,13 +72,13 @@ type (
 		CachedInputTokens     int64 `json:"cachedInputTokens"`
 		CacheWriteInputTokens int64 `json:"cacheWriteInputTokens"`
 	}
-	// span begins or ends a text, a tool call or what the model thinks.
+	// span starts, continues or ends a text, a tool call or a thinking.
 	span struct {
 		Type       string `json:"type"` // TEXT_MESSAGE_START, REASONING_…, TOOL_CALL_END
 		MessageID  string `json:"messageId,omitempty"`
 		ToolCallID string `json:"toolCallId,omitempty"`
 		Role       string `json:"role,omitempty"`
-		Delta      string `json:"delta,omitempty"` // of TEXT_MESSAGE_CONTENT, REASONING_MESSAGE_CONTENT, TOOL_CALL_ARGS
+		Delta      string `json:"delta,omitempty"` // in TEXT_MESSAGE_CONTENT, REASONING_MESSAGE_CONTENT, TOOL_CALL_ARGS
 	}
 	toolCallStart struct {
 		Type            string `json:"type"` // TOOL_CALL_START
@@ -113,7 +111,7 @@ type (
 	}
 )
 
-// Reasons of interrupts.
+// Reasons for interrupts.
 const (
 	reasonApproval = "tool_call"
 	reasonQuestion = "input_required"
@@ -124,14 +122,14 @@ func usageOf(u parley.Usage) []usage {
 	return []usage{{u.Input, u.Output, u.Input + u.Output, u.Cached, u.Written}}
 }
 
-// object is the JSON Schema of an object.
+// object returns the JSON Schema of an object.
 func object(required string, properties map[string]any) map[string]any {
 	return map[string]any{"type": "object", "properties": properties, "required": []string{required}}
 }
 
 var (
 	text = map[string]any{"type": "string"}
-	// Schemas of the payloads that answer interrupts, by reason.
+	// schemas are the JSON Schemas of payloads that answer interrupts, by reason.
 	schemas = map[string]map[string]any{
 		reasonApproval: object("approved", map[string]any{"approved": map[string]any{"type": "boolean"}, "note": text}),
 		reasonQuestion: object("answers", map[string]any{"answers": map[string]any{"type": "array",

@@ -26,7 +26,7 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// decodeOne is the command of the last message of a request.
+// decodeOne returns the command for the last message of a request.
 func decodeOne(message []byte) dialecttest.Decoded {
 	o, err := dialect.ParseObject(message)
 	if err != nil {

@@ -12,23 +12,22 @@ import (
 	"parley/port"
 )
 
-// An ask is what a request says that the session may not know yet. Clients send
-// the whole conversation; the session knows the messages up to the last one of the
-// assistant.
+// ask is the part of a request that may be new to the session. Clients send the whole conversation; the session knows
+// the messages up to the last one of the assistant.
 type ask struct {
 	chat    string
-	said    []dialect.Said // messages of the user
+	said    []dialect.Said // new messages of the user
 	answers []answer
 }
 
-// An answer is a part of a message of the assistant that the client has changed.
+// answer is a part of an assistant's message that the client has changed.
 type answer struct {
-	id       string // of an approval, or of a tool call
+	id       string // id of an approval or a tool call
 	approval bool
 	approved bool
-	text     string // the reason, the error
+	text     string // reason of a decision, or error of a call
 	output   json.RawMessage
-	failed   bool // the call has an error
+	failed   bool // the client's call failed
 }
 
 const (
@@ -36,7 +35,7 @@ const (
 	regenerateMessage = "regenerate-message"
 )
 
-// decode reads the body of a request.
+// decode decodes the body of a request.
 func decode(o dialect.Object) (a ask, err error) {
 	var trigger string
 	var messages []dialect.Object
@@ -80,8 +79,8 @@ func (a ask) again() (ask, error) {
 	return a, nil
 }
 
-// read reads a list of messages. Those of the user in front of one of the
-// assistant were answered: the session knows them.
+// read reads the list of messages. It skips the user's messages before the last
+// message of the assistant: the session knows them.
 func read(messages []dialect.Object) (said []dialect.Said, answers []answer, err error) {
 	roles := make([]string, len(messages))
 	known := 0
@@ -103,7 +102,7 @@ func read(messages []dialect.Object) (said []dialect.Said, answers []answer, err
 			var in dialect.Said
 			in, err = readInput(m)
 			said = append(said, in)
-		case roles[n] != "user" && roles[n] != "system": // agents are instructed by the server
+		case roles[n] != "user" && roles[n] != "system": // the server has the instructions of agents
 			err = dialect.Invalid("role must be user, assistant or system, not %.40q", roles[n])
 		}
 		if err != nil {
@@ -113,7 +112,7 @@ func read(messages []dialect.Object) (said []dialect.Said, answers []answer, err
 	return said, answers, nil
 }
 
-// partsOf are the parts of a message.
+// partsOf returns the parts of a message.
 func partsOf(m dialect.Object) (parts []dialect.Object, err error) {
 	if err := m.Into("parts", &parts, "a list of parts"); err != nil {
 		return nil, dialect.Invalid("%s", err)
@@ -121,8 +120,8 @@ func partsOf(m dialect.Object) (parts []dialect.Object, err error) {
 	return parts, nil
 }
 
-// readInput reads a message of the user. The same message has the same command id,
-// so that it is submitted once; an edited one is another.
+// readInput reads a message of the user. The command id is derived from the message: the same message is submitted only
+// once, and an edited one counts as another.
 func readInput(m dialect.Object) (in dialect.Said, err error) {
 	parts, err := partsOf(m)
 	if err != nil {
@@ -161,9 +160,8 @@ func readInput(m dialect.Object) (in dialect.Said, err error) {
 	return in, nil
 }
 
-// readAnswers reads the parts of a message of the assistant that may be answers.
-// Parts that the server made stay in the list of the client: only those that wait
-// are answers, see match.
+// readAnswers reads the parts of an assistant's message that may be answers. The client's list also has parts that the
+// server made: match picks the answers to open cards and calls.
 func readAnswers(m dialect.Object) (list []answer, err error) {
 	parts, err := partsOf(m)
 	if err != nil {
@@ -207,8 +205,7 @@ func readDecision(p dialect.Object) (a answer, err error) {
 	return answer{id: approval.ID, approval: true, approved: *approval.Approved, text: approval.Reason}, nil
 }
 
-// match finds what the answers are to, among what waits. left is how much is not
-// answered.
+// match finds the answers to the open cards and calls. left is the number of those without an answer.
 func (a ask) match(open []port.CardInfo) (list []dialect.Answered, left int, err error) {
 	for _, c := range open {
 		i := slices.IndexFunc(a.answers, func(x answer) bool { return x.isTo(c) })
@@ -233,10 +230,10 @@ func (x answer) isTo(c port.CardInfo) bool {
 	switch c.Kind {
 	case parley.CardApproval:
 		return x.approval && x.id == card
-	case parley.CardQuestion, dialect.ClientCall: // questions of sub-agents are shown under the id of the card
+	case parley.CardQuestion, dialect.ClientCall: // questions of sub-agents have the id of the card
 		return !x.approval && (x.id == call || x.id == card)
 	}
-	return false // calls of unknown outcome have an output, which is no answer
+	return false // the output of a call of unknown outcome is not an answer
 }
 
 func (x answer) command(c port.CardInfo) (parley.CommandBody, error) {
@@ -254,20 +251,20 @@ func (x answer) command(c port.CardInfo) (parley.CommandBody, error) {
 	return parley.AnswerQuestion{Card: parley.CardID(c.Seq), Answers: answers}, err
 }
 
-// result returns the output of a call that the page has carried out.
+// result returns the output of a call that the client has carried out.
 func (x answer) result(call parley.CallID) parley.ReturnToolResult {
 	if x.failed {
 		return parley.ReturnToolResult{Call: call, Result: x.text, Failed: true}
 	}
 	text := string(x.output)
-	if s := ""; json.Unmarshal(x.output, &s) == nil { // a text, which the model reads as it is
+	if s := ""; json.Unmarshal(x.output, &s) == nil { // the model gets a string without quotes
 		text = s
 	}
 	return parley.ReturnToolResult{Call: call, Result: text}
 }
 
-// chosen reads the output that answers a question: {answers: [[…]]}, a list of
-// lists, a list with one string for each question, or a string for one question.
+// chosen reads the output that answers a question: {answers: [[…]]}, a list of lists, a list with one string per
+// question, or a string for one question.
 func chosen(x answer, questions int) (list [][]string, err error) {
 	const shape = `{"answers":[["…"]]}, with a list of strings for each question`
 	raw := x.output

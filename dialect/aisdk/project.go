@@ -8,22 +8,22 @@ import (
 	"parley/dialect"
 )
 
-// A View is what is known of the run that a stream shows. It must see the log from
-// the start of that run, or from outside any.
+// A View is the state of the run that a stream shows. It must see the log from the start of that run, or from a point
+// without an open run.
 type View struct {
 	session parley.SessionID
-	run     parley.RunID // the open one
+	run     parley.RunID // the open run; 0: none
 	agent   string
 	waits   dialect.Waits
-	paused  bool         // the stream was ended because the run waits
+	paused  bool         // the stream ended because the run waits
 	step    bool         // a step is open
-	asks    bool         // it has what sub-agents ask, and nothing else
-	shown   int          // bytes of the open output
-	stop    parley.Stop  // of the last turn
-	used    parley.Usage // so far
+	asks    bool         // the open step has only cards of sub-agents
+	shown   int          // bytes of the open output that were shown
+	stop    parley.Stop  // stop reason of the last turn
+	used    parley.Usage // usage so far
 }
 
-// Ignored are the types of events no client of this dialect is shown.
+// Ignored are the event types that this dialect does not show.
 var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
 	"SessionOpened":        "the client named the chat",
 	"SessionRenamed":       "chats have no titles here",
@@ -50,9 +50,9 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"ExplanationRequested": "the explanation is shown",
 })
 
-// Project says what a client is shown of an event. After a pause the message is
-// started again, under the same id: a client that comes with an answer reads on
-// from there.
+// Project returns the chunks that show an event to a client. After a pause, the
+// message starts again under the same id: a client that sends an answer
+// continues reading there.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	if b, ok := e.Body.(parley.RunStarted); ok && e.Session == v.session {
 		v = View{session: e.Session, run: e.Run, agent: b.Agent.Name}
@@ -116,7 +116,7 @@ func (v View) project(e parley.Event) (_ View, out []any) {
 		v.shown = b.Offset + len(b.Text)
 		return v, append(out, piece{kinds[b.Kind] + "-delta", outputID(b.Output), b.Text})
 	case parley.OutputFinished:
-		if rest := b.Text[min(v.shown, len(b.Text)):]; rest != "" { // of a log whose pieces were deleted
+		if rest := b.Text[min(v.shown, len(b.Text)):]; rest != "" { // the chunks were deleted from the log
 			out = append(out, piece{kinds[b.Kind] + "-delta", outputID(b.Output), rest})
 		}
 		return v, append(out, piece{Type: kinds[b.Kind] + "-end", ID: outputID(b.Output)})
@@ -136,7 +136,7 @@ func (v View) project(e parley.Event) (_ View, out []any) {
 	case parley.ApprovalRequested:
 		card, _ := dialect.Opens(e)
 		return v, append(out, asking(card, call(b.Call), b))
-	case parley.QuestionAsked: // the client gives the call's output
+	case parley.QuestionAsked: // the client provides the output of the call
 		return v, append(out, toolInput{"tool-input-available", call(b.Call), "ask_user",
 			dialect.Encode(map[string]any{"questions": b.Questions}), false, true, ""})
 	case parley.ApprovalExplained:
@@ -152,7 +152,7 @@ var kinds = map[parley.OutputKind]string{parley.Text: "text", parley.Thinking: "
 
 func outputID(id parley.OutputID) string { return fmt.Sprintf("output-%d", id) }
 
-// result ends the part of a tool call.
+// result returns the chunks that end a tool call.
 func (v View) result(e parley.Event, b parley.ToolCallFinished) []any {
 	id := parley.Ref(e.Session, parley.Seq(b.Call))
 	switch b.Outcome {
@@ -167,7 +167,7 @@ func (v View) result(e parley.Event, b parley.ToolCallFinished) []any {
 	return []any{toolError{"tool-output-error", id, cmp.Or(dialect.Result(b), "The tool failed.")}}
 }
 
-// end ends the message. A client stops reading at an error, so usage comes first.
+// end ends the message. Clients stop reading at an error, so the usage comes first.
 func (v View) end(b parley.RunFinished, out []any) (View, []any) {
 	after, out := v.endStep(out)
 	use := usageOf(b.Usage)
@@ -191,10 +191,9 @@ func (v View) end(b parley.RunFinished, out []any) (View, []any) {
 
 var reasons = map[parley.Stop]string{parley.StopLength: "length", parley.StopRefusal: "content-filter"}
 
-// below shows the cards of sub-agents as tool calls of their own, which end with
-// the card: the call that delegates shows what came of them. They have a step of
-// their own: clients send answers by themselves if nothing else is open in the last
-// step, and the call that delegates is.
+// below shows the cards of sub-agents as tool calls, which end when the card is closed. The result of the delegating
+// call tells what the sub-agent did. The cards have a step of their own: clients send answers automatically if no other
+// call is open in the last step, but the delegating call is open.
 func (v View) below(change dialect.Change) (_ View, out []any) {
 	if c := change.Opened; c != nil {
 		if !v.asks {

@@ -11,10 +11,10 @@ import (
 	"parley/transport"
 )
 
-// A Guard lets requests in.
+// A Guard admits requests.
 type Guard interface {
 	dialect.Guard
-	// Ask lets in a request about an agent. Its visit ends with the answer.
+	// Ask admits a request about an agent. Its visit ends with the answer.
 	Ask(r *http.Request, agent string) (port.Visit, error)
 }
 
@@ -26,26 +26,26 @@ type Handler struct {
 	Log    *slog.Logger
 }
 
-// maxBody has room for a long conversation, which clients send whole.
+// maxBody has room for a long conversation: clients send it whole with every request.
 const maxBody = 16 << 20
 
-// Routes lists what is served.
+// Routes returns the routes to serve.
 func (h *Handler) Routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
-		"POST /api/aisdk/{id}":               h.chat, // of an agent
+		"POST /api/aisdk/{id}":               h.chat, // id is the name of an agent
 		"GET /api/aisdk/{agent}/{id}/stream": h.resume,
 		"GET /api/aisdk/chats/{id}/stream":   h.resume,
 		"POST /api/aisdk/chats/{id}/stop":    h.stop,
 	}
 }
 
-// refuse answers with a sentence: it becomes the message of the client's error.
+// refuse answers with a sentence, which becomes the message of the client's error.
 func (h *Handler) refuse(w http.ResponseWriter, err error) {
 	dialect.LogFailure(h.Log, err)
 	dialect.RefuseInWords(w, err)
 }
 
-// chat has a message answered, or an answer lead to the rest of a message.
+// chat submits a message or an answer, and streams the run's answer or the rest of it.
 func (h *Handler) chat(w http.ResponseWriter, r *http.Request) {
 	agent := r.PathValue("id")
 	visit, err := h.Guard.Ask(r, agent)
@@ -63,7 +63,7 @@ func (h *Handler) chat(w http.ResponseWriter, r *http.Request) {
 	h.stream(ctx, w, r, x)
 }
 
-// resume shows the answer that is being given, from its beginning.
+// resume streams the answer in progress from its beginning.
 func (h *Handler) resume(w http.ResponseWriter, r *http.Request) {
 	visit, err := h.Guard.Enter(r, "")
 	if err != nil {
@@ -86,7 +86,7 @@ func (h *Handler) resume(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stop cancels the run that goes on.
+// stop cancels the open run.
 func (h *Handler) stop(w http.ResponseWriter, r *http.Request) {
 	who, err := h.Guard.Who(r)
 	var id parley.SessionID
@@ -104,7 +104,7 @@ func (h *Handler) stop(w http.ResponseWriter, r *http.Request) {
 	dialect.WriteJSON(w, http.StatusOK, map[string]bool{"stopped": stopped})
 }
 
-// submit submits what is new in a request.
+// submit submits the new messages and answers of a request.
 func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Request, who port.Principal,
 	agent string) (*dialect.Exchange, error) {
 	body, err := dialect.ReadObject(w, r, maxBody)
@@ -144,13 +144,13 @@ func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Req
 	return x, x.Submit(ctx, answers, a.said)
 }
 
-// stream shows the run, up to its end or to where it waits. A stream that breaks
-// off is not ended properly: the client has to know that there is more.
+// stream shows the run, up to its end or until it waits. If the stream breaks off, it aborts the connection, so that
+// the client knows that the answer is not complete.
 func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, x *dialect.Exchange) {
 	follower, err := x.Follow(ctx)
 	if err == nil {
 		defer follower.Close()
-		err = x.Locate(ctx, &shown{View{session: x.Session}}, nil) // parts that come twice are the same
+		err = x.Locate(ctx, &shown{View{session: x.Session}}, nil) // a client may get parts again: they are the same
 	}
 	if err != nil {
 		h.refuse(w, err)
@@ -177,7 +177,7 @@ func (h *Handler) stream(ctx context.Context, w http.ResponseWriter, r *http.Req
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	_ = s.Send(transport.Message{Data: []byte(done)}) // if it fails, the client has gone
+	_ = s.Send(transport.Message{Data: []byte(done)}) // an error means that the client has gone
 }
 
 // shown is the view of one stream.

@@ -27,7 +27,7 @@ func logs(t *testing.T) (list [][]parley.Event) {
 	return slices.DeleteFunc(dialecttest.Logs(t), func(log []parley.Event) bool { return log[0].Seq != 1 })
 }
 
-// shownOf is everything that is shown of a log, and whether the run waits behind it.
+// shownOf returns all chunks of a log, and whether the run waits at its end.
 func shownOf(log []parley.Event) (all []string, waits bool) {
 	v := View{session: log[0].Session}
 	for _, e := range log {
@@ -40,8 +40,8 @@ func shownOf(log []parley.Event) (all []string, waits bool) {
 	return all, v.waits.Waiting()
 }
 
-// A replay has the run from its start, as far as the log goes. It ends properly
-// where the run waits, and is cut where the server stops.
+// TestReplays: a replay shows the run from its start up to the end of the log.
+// It ends properly if the run waits, and is aborted if the server stops.
 func TestReplays(t *testing.T) {
 	for n, log := range logs(t) {
 		for head := 1; head <= len(log); head++ {
@@ -72,14 +72,14 @@ func TestReplays(t *testing.T) {
 	}
 }
 
-// body is a request with one message.
+// body returns a request with one message.
 func body(log []parley.Event, message string) string {
 	return fmt.Sprintf(`{"id":%q,"messages":[%s]}`, log[0].Session, message)
 }
 
 const hello = `{"id":"u","role":"user","parts":[{"type":"text","text":"Hello?"}]}`
 
-// Wherever a run waits, an answer reads on from there, and a message is refused.
+// TestAnswersReadOn: wherever a run waits, an answer continues the stream from there, and a message is refused.
 func TestAnswersReadOn(t *testing.T) {
 	answered := 0
 	for n, log := range logs(t) {
@@ -126,9 +126,10 @@ func TestAnswersReadOn(t *testing.T) {
 	}
 }
 
-// What others answered meanwhile is shown to the client that answers the rest.
+// TestAnAnswerShowsWhatOthersAnswered: a client that answers the last card also
+// sees the answers that other clients gave meanwhile.
 func TestAnAnswerShowsWhatOthersAnswered(t *testing.T) {
-	log := logs(t)[0] // of cards.txtar: two approvals and a question
+	log := logs(t)[0] // cards.txtar: two approvals and a question
 	d := &dialecttest.LogDoor{Log: log, Happened: 20}
 	a := request(d, "POST", "/api/aisdk/scout", body(log, fmt.Sprintf(`{"id":"a","role":"assistant","parts":[
 		{"type":"dynamic-tool","toolCallId":"%s.13","state":"output-available","output":{"answers":[["Tea"]]}}]}`,

@@ -1,13 +1,13 @@
 // Package aisdk speaks the UI message stream protocol of the AI SDK (npm ai):
 //
 //	POST /api/aisdk/{agent}               {id, messages, trigger}: the answer as a stream of chunks
-//	GET  /api/aisdk/{agent}/{id}/stream   the answer that is being given, from its beginning; 204: there is none
+//	GET  /api/aisdk/{agent}/{id}/stream   the answer in progress, from its beginning; 204: there is none
 //	GET  /api/aisdk/chats/{id}/stream     the same
-//	POST /api/aisdk/chats/{id}/stop       cancels it
+//	POST /api/aisdk/chats/{id}/stop       cancels the answer
 //
-// A chat is a session, and a run is one message of the assistant: its turns are
-// the steps of the message. If the run waits for a person, the stream ends; the
-// client's next request brings the answer, and its stream continues the message.
+// A chat is a session, and a run is one message of the assistant: its turns are the steps of the message. If the run
+// waits for a person, the stream ends. The client's next request brings the answer, and its stream continues the
+// message.
 package aisdk
 
 import (
@@ -17,8 +17,7 @@ import (
 	"parley"
 )
 
-// Chunks of a stream. Fields that the client's schema does not name are ignored
-// by the client.
+// Chunks of a stream. Clients ignore fields that their schema does not have.
 type (
 	// bare is a chunk without fields: start-step, finish-step.
 	bare struct {
@@ -33,7 +32,7 @@ type (
 		Session parley.SessionID `json:"session"`
 		Agent   string           `json:"agent"`
 	}
-	// piece begins, continues or ends a text or what the model thinks.
+	// piece starts, continues or ends a text or a thinking.
 	piece struct {
 		Type  string `json:"type"` // text-start, text-delta, text-end, reasoning-…
 		ID    string `json:"id"`
@@ -44,7 +43,7 @@ type (
 		ToolCallID       string          `json:"toolCallId"`
 		ToolName         string          `json:"toolName"`
 		Input            json.RawMessage `json:"input"`
-		ProviderExecuted bool            `json:"providerExecuted"` // the client has nothing to do
+		ProviderExecuted bool            `json:"providerExecuted"` // the client need not carry out the call
 		Dynamic          bool            `json:"dynamic,omitempty"`
 		Title            string          `json:"title,omitempty"`
 	}
@@ -69,12 +68,12 @@ type (
 		Descriptor descriptor `json:"approvalDescriptor"`
 		Reason     string     `json:"reason,omitempty"`
 	}
-	// descriptor is what a person has to know who decides.
+	// descriptor tells a person the facts for a decision.
 	descriptor struct {
-		Command   string    `json:"command"` // exactly what will be done
+		Command   string    `json:"command"` // exactly what would be done
 		ExpiresAt time.Time `json:"expiresAt"`
 		Agent     string    `json:"agent,omitempty"`   // the sub-agent that asks
-		Similar   string    `json:"similar,omitempty"` // the rule that other clients can allow
+		Similar   string    `json:"similar,omitempty"` // the rule that clients of other dialects can allow
 	}
 	approvalResponse struct {
 		Type       string `json:"type"` // tool-approval-response
@@ -82,7 +81,7 @@ type (
 		Approved   bool   `json:"approved"`
 		Reason     string `json:"reason,omitempty"`
 	}
-	// data is a part that the protocol leaves to servers.
+	// data is a part with content of the server's own.
 	data struct {
 		Type      string `json:"type"` // data-call, data-explanation, data-problem
 		ID        string `json:"id,omitempty"`
@@ -124,7 +123,7 @@ type (
 	}
 )
 
-// done ends every stream that is whole.
+// done is the last data of every stream that was not cut off.
 const done = "[DONE]"
 
 func usageOf(u parley.Usage) metadata {

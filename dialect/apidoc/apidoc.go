@@ -15,7 +15,7 @@ var (
 	asyncAPI []byte
 )
 
-// Routes lists what is served. The documents hold no secret, and need no credential.
+// Routes returns the routes to serve. The documents have no secrets and need no credential.
 func Routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{"GET /api/openapi.json": serve(openAPI),
 		"GET /api/asyncapi.json": serve(asyncAPI)}
@@ -25,6 +25,6 @@ func serve(document []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-cache")
-		_, _ = w.Write(document) // if it fails, the client has gone
+		_, _ = w.Write(document) // an error means that the client has gone
 	}
 }
