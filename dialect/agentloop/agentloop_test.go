@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var views = map[string]View{"": {}, "local_shell": {LocalShell: true}}
 
-// shownCard is the approval that clients of transcripts were shown.
+// shownCard is the approval that the clients of transcripts were shown.
 var shownCard = Asked{Card: 7, Patch: &patchCommand{"*** Begin Patch"}, Requests: []string{"req-0", "req-1"}}
 
 func TestTranscripts(t *testing.T) {
@@ -45,9 +45,10 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// Every example of the document is in a transcript: what clients send byte for
-// byte but for space, what the server sends but for ids and for the spacing of
-// JSON inside of JSON.
+// TestEveryExampleOfTheDocumentIsShown: every example of the document is in a
+// transcript. Client messages are the same byte for byte except for white
+// space. Server messages may also differ in ids and in the white space of JSON
+// within strings.
 func TestEveryExampleOfTheDocumentIsShown(t *testing.T) {
 	shown := map[string]bool{}
 	transcripts, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
@@ -81,7 +82,7 @@ func TestEveryExampleOfTheDocumentIsShown(t *testing.T) {
 		}
 		if strings.Contains(example, "AgentLoop not initialized") {
 			left++
-			continue // a connection that is accepted can be used
+			continue // an accepted connection is always ready
 		}
 		if !shown[line.String()] && !shown[plain(t, line.Bytes())] {
 			t.Errorf("no transcript shows %s\nin plain %s", line.Bytes(), plain(t, line.Bytes()))
@@ -92,7 +93,7 @@ func TestEveryExampleOfTheDocumentIsShown(t *testing.T) {
 	}
 }
 
-// plain is a frame without what is different every time.
+// plain returns a frame without the parts that are always different.
 func plain(t *testing.T, raw []byte) string {
 	t.Helper()
 	var m struct {
@@ -115,7 +116,7 @@ func plain(t *testing.T, raw []byte) string {
 			if json.Unmarshal([]byte(words), &inside) == nil {
 				m.Payload[key] = inside
 			}
-		case "applyPatch": // which the document does not write twice
+		case "applyPatch": // the document does not repeat the patch
 			argv := slices.Clone(m.Payload["command"].([]any))
 			argv[1] = "*** Begin Patch..."
 			m.Payload["command"] = argv

@@ -7,8 +7,7 @@ import (
 	"parley/dialect"
 )
 
-// subAgents shows what waits for people below the session. One approval is asked
-// for at a time, whoever wants it.
+// subAgents shows the open cards of sub-agents. Only one approval is requested at a time, whichever agent needs it.
 func (p *projection) subAgents(session parley.SessionID) {
 	var change dialect.Change
 	p.below, change = p.below.After(session, p.e)
@@ -34,11 +33,11 @@ func (p *projection) subAgents(session parley.SessionID) {
 		}
 	case parley.ApprovalDecided:
 		if b.Decision == parley.DenyAndStop || b.Decision == parley.CardCancelled {
-			return // what else is open there is closed with it
+			return // its other open cards are closed with it
 		}
 	case parley.RunFinished:
 		if p.e.Session == session {
-			return // everything is
+			return // all cards are closed then
 		}
 	}
 	if change.Closed != nil || ends(p.e.Body) {
@@ -46,7 +45,7 @@ func (p *projection) subAgents(session parley.SessionID) {
 	}
 }
 
-// ends reports whether whatever was open is closed by now.
+// ends reports whether, after this event, all cards that end with a run or a sub-agent are closed.
 func ends(body parley.EventBody) bool {
 	switch body.(type) {
 	case parley.TurnStarted, parley.RunFinished, parley.ChildReturned:

@@ -11,49 +11,46 @@ import (
 	"parley/port"
 )
 
-// A conn is one socket. Show is one goroutine's and Receive another's; between
-// them is what the client was last asked.
+// conn is one socket. Show runs on one goroutine and Receive on another; asked
+// and context connect them.
 type conn struct {
 	dialect.Conn
 	session parley.SessionID
 	resumes *port.Summary // nil: the session is new
-	from    parley.Seq    // behind which it is resumed
+	from    parley.Seq    // resume after this seq
 
-	view View // of the goroutine that shows
-	// heads are up to where it is shown what was there before it came, of its
-	// session and those below it.
+	view View // used only by the goroutine that shows
+	// heads are the last seqs of the past of this session and of those below
+	// it, which is replayed without requests.
 	heads map[parley.SessionID]parley.Seq
-	live  bool   // it has been
-	skip  string // the id of the last frame the client has; empty: it was passed
+	live  bool   // the past was shown; cards are shown as they open
+	skip  string // id of the last frame that the client has; empty: already passed
 
-	mu    sync.Mutex // guards the following; leaf
+	mu    sync.Mutex // guards the fields below; leaf
 	asked asked
-	// What was measured, as far as it was seen; nil: not yet.
+	// context is the last measurement that was seen; nil: none yet.
 	context *Context
 
-	answered parley.CommandID // the id of the last answer; of the goroutine that receives
+	answered parley.CommandID // id of the last answer; used only by the receiving goroutine
 	images   atomic.Int64     // bytes of images that are not in the log yet
 }
 
-// asked is the approval request that was last shown here. The document's answer
-// does not say what it answers. As long as a request is settled by that answer,
-// there can be no mistake. If it was settled in another way, an answer to it may
-// be under way when the next one is shown, and must not be taken for an answer
-// to that: until the client is known to have received the next one, it is in
-// doubt.
+// asked is the approval request that was last shown on this connection. An approval_response in the document does not
+// say which request it answers. As long as this client's answer settles each request, that is unambiguous. If a request
+// was settled in another way, an answer to it may still be in transit when the next request is shown. That answer must
+// not decide the next request. So answers are in doubt until the client is known to have received the next request.
 type asked struct {
 	Asked
 	payload  approvalRequest
 	doubt    bool
-	received func() bool // says when the doubt is over; nil: not written yet
-	decided  cardRef     // the last one that was decided here
+	received func() bool // reports whether the doubt is over; nil: the request was not written yet
+	decided  cardRef     // the last approval that this client decided
 }
 
 func (a *asked) ref() cardRef { return cardRef{a.Session, a.Card} }
 
-// Show filters what Project shows: what waited for a person and was decided
-// before this client came is not asked again, and what still waits is asked when
-// it has seen the rest.
+// Show filters the frames of Project for a client that resumes: it drops requests that were already decided. When the
+// client has seen the past, Show sends the requests that are still open.
 func (c *conn) Show(_ context.Context, i *port.Item) (out [][]byte, _ *dialect.Goodbye) {
 	var frames []dialect.Frame
 	c.view, frames = Project(c.view, i.Event)
@@ -96,8 +93,8 @@ func (c *conn) Show(_ context.Context, i *port.Item) (out [][]byte, _ *dialect.G
 	return out, nil
 }
 
-// caughtUp reports whether what was there before the client came was seen, of its
-// session and of those who work for it. What others below it have done is not.
+// caughtUp reports whether the client has seen the past of its session and of the running sub-agents. The past of other
+// sub-agents does not matter.
 func (c *conn) caughtUp(e parley.Event) bool {
 	if head, ok := c.heads[e.Session]; ok && e.Seq >= head {
 		delete(c.heads, e.Session)
@@ -116,14 +113,13 @@ func (c *conn) shape() string {
 	return "agentloop"
 }
 
-// asks reports whether a frame asks something of a person, or says that it is no
-// longer asked.
+// asks reports whether a frame of this type shows a card, or that a card is closed.
 func asks(kind string) bool {
 	return slices.Contains([]string{"approval_request", "question", "question_closed", "tool_call_unknown",
 		"tool_call_resolved"}, kind)
 }
 
-// waiting are the frames that ask for what still waits for a person.
+// waiting returns the frames that show the open cards.
 func (v View) waiting() (frames []message) {
 	if v.asking {
 		frames = append(frames, v.request)
@@ -134,7 +130,7 @@ func (v View) waiting() (frames []message) {
 	return frames
 }
 
-// asks notes which approval the client is about to be shown.
+// asks records which approval the client is about to be shown.
 func (c *conn) asks(m message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,8 +142,8 @@ func (c *conn) asks(m message) {
 	a.Requests = append(a.Requests, m.ID)
 }
 
-// settled notes that an approval was decided. It reports whether this client has
-// been shown it and did not decide it.
+// settled records that an approval was decided. It reports whether this client was shown the approval and did not
+// decide it.
 func (c *conn) settled(card cardRef) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,8 +156,8 @@ func (c *conn) settled(card cardRef) bool {
 	return a.decided != card
 }
 
-// Shown: when the client is in doubt what it was asked, it is asked for a sign
-// that it knows.
+// Shown sends a ping if answers are in doubt: the pong proves that the client
+// has received the current request.
 func (c *conn) Shown(context.Context, *port.Item) {
 	c.mu.Lock()
 	a := &c.asked
@@ -173,7 +169,7 @@ func (c *conn) Shown(context.Context, *port.Item) {
 	received := c.Socket.Echo()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a.received = received // what is asked changes on this goroutine only
+	a.received = received // asked.Asked changes only on this goroutine
 }
 
 func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
@@ -184,7 +180,7 @@ func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 	}
 	switch {
 	case d.Repeats(c.answered):
-		// Sent again, and has had its effect.
+		// The answer was sent again and already had its effect.
 	case d.Refusal != nil:
 		c.Reply(ctx, reply("error", *d.Refusal))
 	case d.Query == getSession:
@@ -201,11 +197,13 @@ func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 	}
 }
 
-// maxImagesUnderWay is how many bytes of images a connection may have received that are not in the log yet.
+// maxImagesUnderWay is the maximum number of bytes of images that a connection has received and the log does not have
+// yet.
 const maxImagesUnderWay = 4 * dialect.MaxImageBytes
 
-// submit hands a command over. A cancel names no input: it is for what was said
-// before it, and must not overtake that, nor be overtaken by what is said next.
+// submit submits a command. A cancel names no input: it applies to the inputs
+// before it. So it must not overtake them, and later inputs must not overtake
+// it.
 func (c *conn) submit(ctx context.Context, cmd parley.Command) bool {
 	var size int64
 	switch do := cmd.Do.(type) {
@@ -234,7 +232,7 @@ func (c *conn) submit(ctx context.Context, cmd parley.Command) bool {
 	return added
 }
 
-// overtakes reports whether a command stops or answers something.
+// overtakes reports whether a command cancels or answers something.
 func overtakes(do parley.CommandBody) bool {
 	switch do.(type) {
 	case parley.DecideApproval, parley.AnswerQuestion, parley.ResolveToolCall, parley.CancelRun:
@@ -251,8 +249,8 @@ func (c *conn) lastAsked() Asked {
 	return a
 }
 
-// mistaken finds answers that may have been meant for a request that was settled
-// elsewhere, and asks again. What is no mistake is noted as an answer.
+// mistaken detects an answer that may be meant for a request that was settled elsewhere, and shows the current request
+// again. It records any other answer.
 func (c *conn) mistaken(ctx context.Context, d Decoded) bool {
 	card := cardRef{session: d.Command.Session}
 	switch do := d.Command.Do.(type) {
@@ -282,8 +280,8 @@ func (c *conn) mistaken(ctx context.Context, d Decoded) bool {
 	return doubt
 }
 
-// refused is refuse for what was handed over. An answer that was not taken has
-// not decided anything.
+// refused is refuse for a submitted command. An answer that was refused has not
+// decided the approval.
 func (c *conn) refused(ctx context.Context, cmd parley.Command, err error) {
 	if do, ok := cmd.Do.(parley.DecideApproval); ok && parley.CodeOf(err) != parley.CodeClosed {
 		c.mu.Lock()
@@ -295,7 +293,7 @@ func (c *conn) refused(ctx context.Context, cmd parley.Command, err error) {
 	c.refuse(ctx, cmd.Do, err)
 }
 
-// refuse says why a command was not accepted.
+// refuse tells the client why a command was not accepted.
 func (c *conn) refuse(ctx context.Context, do parley.CommandBody, err error) {
 	code, reason := parley.CodeOf(err), parley.MessageOf(err)
 	title := "Failed to process the message"
@@ -310,7 +308,7 @@ func (c *conn) refuse(ctx context.Context, do parley.CommandBody, err error) {
 		title = unresolved
 	case parley.CancelRun:
 		if code == parley.CodeNotFound {
-			return // it is not running: what they wanted
+			return // nothing runs, which is what the client wanted
 		}
 		title = cancelFailed
 	case parley.CompactContext:
@@ -338,8 +336,8 @@ func (c *conn) known() (Context, bool) {
 	return *c.context, true
 }
 
-// sessionInfo tells a client how to come back, and whether what it sent before is
-// still being answered.
+// sessionInfo tells the client the id of its session, for resuming, and whether earlier inputs are still being
+// answered.
 func (c *conn) sessionInfo(ctx context.Context) {
 	info := sessionInfo{c.session, "new"}
 	switch m, err := c.Door.Session(ctx, c.Visit.Who, c.session); {
@@ -354,8 +352,9 @@ func (c *conn) sessionInfo(ctx context.Context) {
 	c.Reply(ctx, reply("session", info))
 }
 
-// contextInfo tells what was measured last. What was measured before a client
-// resumed its session is looked up when it first asks.
+// contextInfo sends the last measurement of the context. If the client resumed
+// its session and nothing was measured since, it looks up the last measurement
+// in the log.
 func (c *conn) contextInfo(ctx context.Context) {
 	m, ok := c.known()
 	if !ok && c.resumes != nil {
@@ -371,7 +370,7 @@ func (c *conn) contextInfo(ctx context.Context) {
 	c.Reply(ctx, reply("context_info", m.info()))
 }
 
-// remembered keeps what was found in the log, unless something newer was seen
+// remembered keeps a measurement from the log, unless a newer one was seen
 // meanwhile.
 func (c *conn) remembered(found Context) Context {
 	c.mu.Lock()
@@ -382,8 +381,8 @@ func (c *conn) remembered(found Context) Context {
 	return *c.context
 }
 
-// lookBack finds what was measured last before the connection. Every turn
-// measures, so that is near the end of the log: it is read from there, in parts.
+// lookBack finds the last measurement before the connection. Every turn measures the context, so it reads the log from
+// its end, in growing parts.
 func (c *conn) lookBack(ctx context.Context) (m Context, err error) {
 	found := false
 	last := c.resumes.Head

@@ -2,19 +2,20 @@ package agentloop
 
 import "parley"
 
-// What the document calls the way the context is kept small.
+// strategy is the document's name for the way the context is kept small.
 const strategy = "ThresholdContextManager"
 
-// unknownLimit is what a model is taken to read that nobody was told about.
+// unknownLimit is the assumed context limit of a model whose limit is unknown.
 const unknownLimit = 128000
 
-// A Context is what the model is given to read, as far as it was measured. The
-// zero value was not.
+// A Context is the last measurement of a model's context. The zero value means
+// that nothing was measured.
 type Context struct {
 	tokens, limit, messages int
 }
 
-// after is the context after an event; false if the event does not tell.
+// after returns the context after an event; false if the event is not a
+// measurement.
 func (c Context) after(body parley.EventBody) (Context, bool) {
 	switch b := body.(type) {
 	case parley.ContextMeasured:
@@ -34,13 +35,13 @@ func (c Context) info() contextInfo {
 		MaxTokens: limit, Strategy: strategy}
 }
 
-// usage is in percent, of which one decimal is kept; rounded up, as the
-// document's example is: there is never less room than it says.
+// usage returns a percentage with one decimal, rounded up as in the document's
+// example, so that the real usage is never higher.
 func usage(tokens, limit int) float64 {
 	return float64(min((max(tokens, 0)*1000+limit-1)/limit, 1000)) / 10
 }
 
-// reduction is in percent, of which one decimal is kept; rounded down.
+// reduction returns a percentage with one decimal, rounded down.
 func reduction(before, after int) float64 {
 	if before <= 0 || after >= before {
 		return 0

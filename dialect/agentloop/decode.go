@@ -14,30 +14,30 @@ import (
 	"parley/dialect"
 )
 
-// Decoded is what a client's message means: a command, a query or a refusal.
+// Decoded is a decoded message of a client: a command, a query or a refusal.
 type Decoded struct {
 	Command parley.Command
-	Query   string   // the type of a message that is answered from what is known
-	Refusal *failure // why it was not understood
-	Named   bool     // an approval_response says which request it answers
+	Query   string   // type of a message that asks for information
+	Refusal *failure // why the message is refused
+	Named   bool     // an approval_response that names its request
 	id      parley.CommandID
 }
 
-// Repeats reports whether the message is the answer to an approval request that
-// was given under this id before, and that nothing is asked after.
+// Repeats reports whether the message repeats the answer with this id to an
+// approval request, and no other approval is open.
 func (d Decoded) Repeats(id parley.CommandID) bool {
 	return id != "" && d.id == id && d.Refusal != nil && d.Refusal.Message == noApproval
 }
 
 // An Asked is the approval that a connection was last shown.
 type Asked struct {
-	Session  parley.SessionID // empty: the connection's own
-	Card     parley.CardID    // zero: there is none
-	Patch    *patchCommand    // what it showed of one
-	Requests []string         // the ids of the frames it was shown in
+	Session  parley.SessionID // empty: the session of the connection
+	Card     parley.CardID    // zero: no approval is open
+	Patch    *patchCommand    // the patch that was shown, if any
+	Requests []string         // ids of the frames that showed it
 }
 
-// What errors say, in the document's words and in those of its original.
+// Error messages, in the words of the document and the original server.
 const (
 	badFormat       = "Invalid message format"
 	inputFailed     = "Failed to process user input"
@@ -53,11 +53,11 @@ const (
 	maxTypeInErrors = 80
 )
 
-// maxOther is how many bytes a message may have that is no input.
+// maxOther is the maximum size in bytes of a message that is not an input.
 const maxOther = 1 << 20
 
-// Decode reads a message on the connection of a session that was last shown an
-// approval.
+// Decode decodes a message on a connection of a session. asked is the approval
+// that the connection was last shown.
 func Decode(session parley.SessionID, asked Asked, data []byte) Decoded {
 	m, err := envelope(data)
 	if err != nil {
@@ -86,11 +86,11 @@ func refuse(message string, err error) Decoded {
 	return Decoded{Refusal: &f}
 }
 
-// A received message, its payload read as far as it is an object.
+// received is a message with its payload, if that is an object.
 type received struct {
 	id, kind string
 	payload  dialect.Object
-	err      error // that it is not
+	err      error // error if the payload is not an object
 }
 
 func envelope(data []byte) (m received, err error) {
@@ -137,7 +137,7 @@ func (m received) decode(asked Asked) Decoded {
 		}
 		return d
 	}
-	// What these have for a payload does not matter.
+	// These messages ignore their payload.
 	switch m.kind {
 	case getContextInfo, getSession:
 		return Decoded{Query: m.kind}
@@ -183,8 +183,8 @@ func (m received) userInput(Asked) (d Decoded, err error) {
 	return d, nil
 }
 
-// inputItem is the text of a message, and the data URLs of its images. Its role is the user's: what an assistant or
-// a tool said stands in the log, and is not for a client to make up.
+// inputItem returns the text of a message and the data URLs of its images. Its role must be user: the log has the
+// messages of assistants and tools, and a client must not invent them.
 func inputItem(raw json.RawMessage) (words string, images []string, err error) {
 	o, err := dialect.ParseObject(raw)
 	if err != nil {
@@ -222,7 +222,7 @@ func inputItem(raw json.RawMessage) (words string, images []string, err error) {
 	return words, images, nil
 }
 
-// inputPart is a text, or the data URL of an image.
+// inputPart returns a text or the data URL of an image.
 func inputPart(raw json.RawMessage) (words, image string, err error) {
 	if json.Unmarshal(raw, &words) == nil {
 		return words, "", nil
@@ -248,8 +248,8 @@ func inputPart(raw json.RawMessage) (words, image string, err error) {
 	return words, "", err
 }
 
-// reviews are the answers to an approval request, also as the original's manual
-// spelled them.
+// reviews are the answers to an approval request, including the spellings of
+// the original server's manual.
 var reviews = map[string]parley.Decision{
 	"yes": parley.AllowOnce, "YES": parley.AllowOnce,
 	"always": parley.AllowAlways, "ALWAYS": parley.AllowAlways,
@@ -307,8 +307,8 @@ func (m received) approvalResponse(asked Asked) (d Decoded, err error) {
 	return d, nil
 }
 
-// samePatch: an approval covers what was shown. Who wants another patch has to
-// have the agent ask for it.
+// samePatch refuses a patch other than the one shown: an approval covers only
+// that. For another patch, the client must ask the agent.
 func (m received) samePatch(shown *patchCommand) error {
 	if !m.payload.Has("applyPatch") {
 		return nil
@@ -332,7 +332,7 @@ func (m received) resolution(Asked) (Decoded, error) {
 	return m.answer("callId", dialect.ResolveCall)
 }
 
-// answer reads an answer to a card of the session, or of a session below it.
+// answer reads an answer to a card of the session or of a session below it.
 func (m received) answer(key string, read dialect.ReadAnswer) (d Decoded, err error) {
 	d.Command, err = dialect.Answer(m.payload, key, key+" does not name anything of this session", read)
 	return d, err

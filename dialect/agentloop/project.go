@@ -14,47 +14,46 @@ import (
 	"parley/transport"
 )
 
-// A View is what a connection has to remember of the log it follows: the open
-// run. It must be followed from the start of that run or from outside any. Of what
-// is below its session it shows the cards.
+// A View is a connection's state of the log that it follows: the open run. It must follow the log from the start of
+// that run, or from a point without an open run. Of the sessions below it shows only cards.
 type View struct {
-	LocalShell bool             // commands are shown as local_shell_call
-	Session    parley.SessionID // empty: the root of what it sees
+	LocalShell bool             // show commands as local_shell_call
+	Session    parley.SessionID // empty: the root of the first event
 
 	run     parley.RunID
-	names   []string      // of the run's calls
-	calls   []call        // that have not ended
-	fresh   parley.CallID // was just asked for: whether it needs an approval is not known yet
-	began   time.Time     // the open output
-	shown   int           // bytes of it
-	context Context       // as the run has measured it
+	names   []string      // names of all calls of the run
+	calls   []call        // open calls
+	fresh   parley.CallID // the last requested call; not shown yet, because it may need an approval
+	began   time.Time     // start of the open output
+	shown   int           // bytes of it that were shown
+	context Context       // last measurement in the run
 
 	below   dialect.Below
-	cards   []card    // approvals that are open; the first is the one that is shown
-	asking  bool      // it is
-	request message   // as it was last shown
-	others  []other   // whatever else waits for a person
+	cards   []card    // open approvals; the first is shown
+	asking  bool      // the first approval is shown
+	request message   // the last frame that showed it
+	others  []other   // other open cards
 	decided []decided // approvals that the last event closed
 }
 
-// A call as the wire knows it.
+// call is a tool call as clients see it.
 type call struct {
 	id        parley.CallID
-	name      string // on the wire
+	name      string // id of the call for clients
 	tool      string
 	arguments string
 	shown     bool
 	began     time.Time
-	note      string // of who refused it
+	note      string // note of the person who denied it
 }
 
-// A card is an open approval.
+// card is an open approval.
 type card struct {
 	cardRef
 	payload approvalRequest
 }
 
-// A cardRef names an approval: of the session, or of one below it.
+// cardRef identifies an approval of the session or of one below it.
 type cardRef struct {
 	session parley.SessionID
 	id      parley.CardID
@@ -65,13 +64,13 @@ type decided struct {
 	how string
 }
 
-// other is a question or a call of unknown outcome, and the frame that shows it.
+// other is a question or a call of unknown outcome, with the frame that shows it.
 type other struct {
 	dialect.Card
 	frame message
 }
 
-// Ignored are the types of events no client of this dialect is shown.
+// Ignored are the event types that this dialect does not show.
 var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
 	"SessionOpened":        "the connection's first input opened it",
 	"SessionRenamed":       "sessions have no titles here",
@@ -91,7 +90,7 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"CompactionStarted":    "its end is shown",
 })
 
-// Project says what a client is shown of an event.
+// Project returns the frames that show an event to a client.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	p := &projection{View: v, e: e}
 	p.View.decided = nil
@@ -106,7 +105,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	return p.View, p.frames
 }
 
-// A projection is a view in the making, and the frames of one event.
+// projection builds the next view and the frames of one event.
 type projection struct {
 	View
 	e      parley.Event
@@ -125,7 +124,7 @@ func (p *projection) say(id, role, words string) {
 	p.item(textItem{id, "message", role, []text{{"input_text", words}}})
 }
 
-// warn is for trouble that does not end the run.
+// warn shows a problem that does not end the run.
 func (p *projection) warn(words string) {
 	const sign = "⚠️ "
 	p.say(named("sys", p.e.Seq), "system", sign+strings.TrimPrefix(words, sign))
@@ -180,7 +179,8 @@ func (p *projection) outputFinished(b parley.OutputFinished) {
 	switch {
 	case p.run == 0:
 	case b.Kind == parley.Text:
-		// Pieces of a log that was trimmed are shown here.
+		// In a trimmed log, the chunks are missing; the whole text is shown
+		// here.
 		if rest := b.Text[min(p.shown, len(b.Text)):]; rest != "" {
 			p.say(named("resp", parley.Seq(b.Output)), "assistant", rest)
 			p.frames[len(p.frames)-1].Own = true
@@ -193,11 +193,11 @@ func (p *projection) outputFinished(b parley.OutputFinished) {
 
 // finish shows the one ending of a run.
 func (p *projection) finish(b parley.RunFinished) {
-	for _, o := range p.others { // calls of unknown fate that nobody resolved, and what sub-agents wait for
+	for _, o := range p.others { // unresolved calls and cards of sub-agents
 		p.showClosed(dialect.Closed{Card: o.Card, How: string(b.Outcome)})
 	}
 	var open []decided
-	for _, c := range p.cards { // of sub-agents
+	for _, c := range p.cards { // approvals of sub-agents
 		open = append(open, decided{c.cardRef, string(b.Outcome)})
 	}
 	if b.Outcome == parley.Completed {
@@ -211,7 +211,7 @@ func (p *projection) finish(b parley.RunFinished) {
 	p.View = View{LocalShell: p.LocalShell, Session: p.Session, decided: open}
 }
 
-// call shows what becomes of calls and cards.
+// call shows changes of calls and cards.
 func (p *projection) call() {
 	switch b := p.e.Body.(type) {
 	case parley.ToolCallRequested:
@@ -219,7 +219,7 @@ func (p *projection) call() {
 		if c.name == "" || slices.Contains(p.names, c.name) {
 			c.name = named("call", p.e.Seq)
 		}
-		for slices.Contains(p.names, c.name) { // a vendor may name calls like that
+		for slices.Contains(p.names, c.name) { // a vendor may use the same names
 			c.name += "_"
 		}
 		p.names = append(slices.Clip(p.names), c.name)
@@ -243,7 +243,7 @@ func (p *projection) call() {
 		p.withCall(b.Call, func(c *call) { c.note = b.Note })
 		p.closes(cardRef{p.e.Session, b.Card}, string(b.Decision))
 		p.showCall(b.Call)
-		// Nothing more is asked when the run ends with it.
+		// If the decision ends the run, no further approval is requested.
 		if b.Decision != parley.DenyAndStop && b.Decision != parley.CardCancelled {
 			p.askNext()
 		}
@@ -253,12 +253,12 @@ func (p *projection) call() {
 	}
 }
 
-// ask shows the first of the open approvals.
+// ask shows the first open approval.
 func (p *projection) ask() {
 	p.request, p.asking = p.show("approval_request", p.cards[0].payload), true
 }
 
-// askNext asks for the next approval, unless one is asked for.
+// askNext shows the next approval, unless one is shown.
 func (p *projection) askNext() {
 	if len(p.cards) > 0 && !p.asking {
 		p.ask()
@@ -280,7 +280,7 @@ func (p *projection) closes(ref cardRef, how string) {
 	p.View.decided = append(slices.Clip(p.View.decided), decided{ref, how})
 }
 
-// explained shows what an approval is about, and asks for it again.
+// explained shows the explanation of an approval, and then the approval again.
 func (p *projection) explained(id string, b parley.ApprovalExplained) {
 	p.say(id, "assistant", b.Text)
 	if len(p.cards) > 0 && p.cards[0].cardRef == (cardRef{p.e.Session, b.Card}) {
@@ -288,8 +288,8 @@ func (p *projection) explained(id string, b parley.ApprovalExplained) {
 	}
 }
 
-// showFresh shows a call that was just asked for, unless it needs an approval:
-// that is asked for first.
+// showFresh shows the last requested call, unless it needs an approval: then
+// the approval is shown first.
 func (p *projection) showFresh() {
 	id := p.fresh
 	p.fresh = 0
@@ -311,7 +311,7 @@ func (p *projection) showCall(id parley.CallID) {
 	p.item(callItem{c.name, "function_call", c.name, c.tool, string(dialect.Arguments(c.arguments))})
 }
 
-// ended shows the output of a call, which is the last of it.
+// ended shows the output of a call, which ends it.
 func (p *projection) ended(id parley.CallID, out toolOutput) {
 	c := p.find(id)
 	if c == nil {
@@ -351,7 +351,7 @@ func (p *projection) finished(b parley.ToolCallFinished) {
 		p.ended(b.Call, toolOutput{words, nothing{}})
 	case parley.CallCancelled:
 		p.ended(b.Call, toolOutput{"aborted", took})
-	case parley.CallUnknown: // only a person can make the run go on
+	case parley.CallUnknown: // only a person can resolve it
 		p.ended(b.Call, toolOutput{b.Result, took})
 		lost, _ := dialect.Opens(p.e)
 		p.opensOther(lost)
@@ -401,7 +401,7 @@ func (p *projection) withCall(id parley.CallID, change func(*call)) {
 	}
 }
 
-// local is the command of a call that is shown as the user's own shell's.
+// local returns the command of a call that is shown as a local_shell_call.
 func (v View) local(c call) ([]string, bool) {
 	if !v.LocalShell || c.tool != "shell" {
 		return nil, false
@@ -410,8 +410,8 @@ func (v View) local(c call) ([]string, bool) {
 	return argv, true
 }
 
-// bare is the name of a call without the prefix that most vendors give it: that
-// of its output is another, as in the document.
+// bare returns the name of a call without the usual prefix of vendors. The
+// document uses another prefix for the id of its output.
 func bare(name string) string { return strings.TrimPrefix(name, "call_") }
 
 func approval(c call, b parley.ApprovalRequested) approvalRequest {
@@ -423,13 +423,13 @@ func approval(c call, b parley.ApprovalRequested) approvalRequest {
 	return r
 }
 
-// notProcessed is an error in the document's shape.
+// notProcessed returns an error in the document's shape.
 func notProcessed(message string, code parley.Code, reason string) failure {
 	status := dialect.Status(parley.Errorf(code, "%s", reason), http.Header{})
 	return failure{message, &details{Error: reason, Code: status}}
 }
 
-// vendorFailed is notProcessed, in the words and with the status of a model's vendor if that refused a request.
+// vendorFailed is notProcessed with the message and status of the model's vendor, if the vendor refused a request.
 func vendorFailed(message string, code parley.Code, reason string, v *parley.VendorError) failure {
 	f := notProcessed(message, code, reason)
 	if v != nil {
@@ -438,7 +438,7 @@ func vendorFailed(message string, code parley.Code, reason string, v *parley.Ven
 	return f
 }
 
-// ending is the error that a run ends with that was not completed.
+// ending returns the error of a run that was not completed.
 func ending(b parley.RunFinished) failure {
 	switch b.Outcome {
 	case parley.Cancelled:

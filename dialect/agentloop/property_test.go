@@ -15,8 +15,8 @@ import (
 	"parley/dialect/dialecttest"
 )
 
-// Whatever a client sends is a command, a query or a refusal, and one of them. No
-// message decides anything but what the connection was last shown.
+// TestDecodeTakesAnything: every message of a client is either a command, a query or a refusal. A message can decide
+// only the approval that the connection was last shown.
 func TestDecodeTakesAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := anyMessage(t)
@@ -30,7 +30,7 @@ func TestDecodeTakesAnything(t *testing.T) {
 		}
 		own := true
 		switch d.Command.Do.(type) {
-		case nil, parley.AnswerQuestion, parley.ResolveToolCall: // perhaps of a sub-agent
+		case nil, parley.AnswerQuestion, parley.ResolveToolCall: // may be for a sub-agent
 			own = false
 		}
 		if kinds != 1 || own && d.Command.Session != dialecttest.Session {
@@ -70,7 +70,7 @@ func anyMessage(t *rapid.T) []byte {
 	return []byte(`{"id":"x","type":"` + kind + `","payload":` + payload + `}`)
 }
 
-// A shown frame, of any type, with the seq of the event it is of.
+// shown is a frame of any type, with the seq of its event.
 type shown struct {
 	Seq     parley.Seq `json:"-"`
 	ID      string
@@ -108,8 +108,8 @@ type fataler interface {
 	Fatalf(string, ...any)
 }
 
-// everyLog has something checked on the logs of transcripts and on random ones,
-// in both views.
+// everyLog runs a check on the logs of transcripts and on random logs, in both
+// views.
 func everyLog(t *testing.T, check func(fataler, View, []parley.Event)) {
 	for _, log := range dialecttest.Sessions(t) {
 		for _, v := range views {
@@ -124,7 +124,7 @@ func everyLog(t *testing.T, check func(fataler, View, []parley.Event)) {
 	})
 }
 
-// Ids of frames are UUIDs, and no two are the same.
+// TestFramesHaveIDs: ids of frames are unique UUIDs.
 func TestFramesHaveIDs(t *testing.T) {
 	everyLog(t, func(t fataler, v View, log []parley.Event) {
 		seen := map[string]bool{}
@@ -138,9 +138,9 @@ func TestFramesHaveIDs(t *testing.T) {
 	})
 }
 
-// A run is loading_state true, then false with agent_finished behind or an error
-// before it; nothing of it is shown outside, and it has one ending. What was
-// withdrawn has one too.
+// TestEveryInputEndsOnce: a run starts with loading_state true. It has exactly one ending: loading_state false with
+// agent_finished after it, or with an error before it. No frame of a run comes outside of it. A withdrawn input has one
+// ending, too.
 func TestEveryInputEndsOnce(t *testing.T) {
 	everyLog(t, func(t fataler, v View, log []parley.Event) {
 		list, _ := show(t, v, log)
@@ -190,8 +190,8 @@ func TestEveryInputEndsOnce(t *testing.T) {
 	})
 }
 
-// Every call is shown once, and has one output behind it once it has ended. A call
-// that needs an approval is shown when that is decided, and not before.
+// TestEveryCallHasItsOutput: every call is shown once, and its output once after it has ended. A call that needs an
+// approval is shown when the approval is decided, and not before.
 func TestEveryCallHasItsOutput(t *testing.T) {
 	everyLog(t, func(t fataler, v View, log []parley.Event) {
 		list, last := show(t, v, log)
@@ -248,8 +248,8 @@ func TestEveryCallHasItsOutput(t *testing.T) {
 	})
 }
 
-// One approval is asked for at a time: the oldest that is open. It is asked for
-// again only when it was explained.
+// TestOneApprovalAtATime: only the oldest open approval is requested. It is
+// requested again only after an explanation.
 func TestOneApprovalAtATime(t *testing.T) {
 	everyLog(t, func(t fataler, v View, log []parley.Event) {
 		var open []parley.CardID
@@ -272,7 +272,7 @@ func TestOneApprovalAtATime(t *testing.T) {
 				if asked == b.Card {
 					asked = 0
 				}
-				stopped = stopped || b.Decision == parley.DenyAndStop // and nobody is asked anything more
+				stopped = stopped || b.Decision == parley.DenyAndStop // no further approval is requested then
 			}
 			for _, f := range frames {
 				if m := f.Body.(message); m.Type == "approval_request" {
@@ -293,14 +293,14 @@ func TestOneApprovalAtATime(t *testing.T) {
 	})
 }
 
-// The same with sub-agents: whoever wants an approval, one is asked for at a time,
-// and when nothing more happens the oldest that is open is.
+// TestOneApprovalAtATimeInATree: with sub-agents, too, only one approval is requested at a time. When no event follows,
+// it is the oldest open one.
 func TestOneApprovalAtATimeInATree(t *testing.T) {
 	waited := 0
 	oneAtATime := func(t *rapid.T) {
 		log := dialecttest.AnyTree(t)
 		v, asked := View{}, cardRef{}
-		ending := false // a run is, and with it everything it wants
+		ending := false // a run with its open approvals is ending
 		for i, e := range log {
 			var frames []dialect.Frame
 			v, frames = Project(v, e)
@@ -327,7 +327,7 @@ func TestOneApprovalAtATimeInATree(t *testing.T) {
 				}
 			}
 			if i+1 < len(log) && log[i+1].At.Equal(e.At) {
-				continue // more of the batch comes
+				continue // the batch has more events
 			}
 			if len(v.cards) > 1 {
 				waited++
@@ -338,7 +338,7 @@ func TestOneApprovalAtATimeInATree(t *testing.T) {
 			}
 		}
 	}
-	// A short run has so few trees that at times none has two approvals at once.
+	// A short test run draws so few trees that possibly none has two open approvals.
 	for tries := 0; waited == 0 && tries < 20; tries++ {
 		rapid.Check(t, oneAtATime)
 	}
@@ -347,8 +347,7 @@ func TestOneApprovalAtATimeInATree(t *testing.T) {
 	}
 }
 
-// runEnds reports whether the run of an event is ended in its batch: then nothing
-// is asked for any more.
+// runEnds reports whether the run ends in the batch of an event: then no further approval is requested.
 func runEnds(log []parley.Event, seq parley.Seq) bool {
 	for _, e := range log {
 		if e.Seq < seq {
@@ -367,11 +366,11 @@ func runEnds(log []parley.Event, seq parley.Seq) bool {
 			}
 		}
 	}
-	return true // the log ends in the middle of it
+	return true // the log ends before the end of the batch
 }
 
-// A client that joins the pieces of a message by its id, as the document has it,
-// has what the model said; from a log whose pieces were deleted too.
+// TestMessagesAreWhatWasSaid: a client that joins the chunks of a message by its id, as the document requires, gets the
+// text of the model. That is also true for a log without chunks.
 func TestMessagesAreWhatWasSaid(t *testing.T) {
 	everyLog(t, func(t fataler, v View, log []parley.Event) {
 		want := map[string]string{}
@@ -404,8 +403,8 @@ func TestMessagesAreWhatWasSaid(t *testing.T) {
 	})
 }
 
-// Text goes through all of it byte for byte but for controls: from a client's
-// message into the log, and from the log to clients.
+// TestNaughtyStrings: text is unchanged from a client's message into the log
+// and from the log to clients, except for control characters.
 func TestNaughtyStrings(t *testing.T) {
 	for _, s := range dialecttest.NaughtyStrings(t) {
 		d := Decode(dialecttest.Session, Asked{},

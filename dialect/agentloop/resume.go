@@ -11,19 +11,19 @@ import (
 	"parley/port"
 )
 
-// lookBack is how many events are searched for the last message a client has.
-// Who has been away for longer begins with the run that is going on.
+// lookBack is how many events are searched for the last message of a client. If
+// it is older, the client must start with the open run.
 const lookBack = 10_000
 
-// A window of the log is read at once.
+// window is the number of events that are read at once.
 const window = 256
 
-// framesOf is more than the frames of any event but a run's end, which has one
-// more for every call of unknown fate.
+// framesOf is more than the number of frames of any event, except the end of a
+// run: that has one more for every unresolved call.
 const framesOf = 16
 
-// resume finds the event whose message a client has last, and returns the seq
-// before the start of a run from which all that comes after it can be shown.
+// resume finds the event of the client's last message. It returns the seq
+// before a run from whose start all later messages can be projected.
 func (c *conn) resume(ctx context.Context, given string) (after parley.Seq, err error) {
 	id, err := uuid.Parse(given)
 	if err != nil {
@@ -54,8 +54,8 @@ func (c *conn) resume(ctx context.Context, given string) (after parley.Seq, err 
 		"without it.")
 }
 
-// isOfSubAgent looks for the message among those of sub-agents who are at work.
-// What they ask comes behind all that the session itself has said.
+// isOfSubAgent searches the running sub-agents for the message. Their messages
+// may come after all those of the session itself.
 func (c *conn) isOfSubAgent(ctx context.Context) (found bool, err error) {
 	if c.resumes.Run == 0 {
 		return false, nil
@@ -81,8 +81,7 @@ func (c *conn) isOfSubAgent(ctx context.Context) (found bool, err error) {
 	}
 }
 
-// asksOrTells reports whether an event is one of those of sub-agents that may be
-// shown.
+// asksOrTells reports whether an event of a sub-agent may be shown.
 func asksOrTells(e parley.Event) bool {
 	_, explained := e.Body.(parley.ApprovalExplained)
 	return explained || e.Row() != nil
@@ -97,8 +96,8 @@ func hasFrame(e parley.Event, id string) bool {
 	return false
 }
 
-// read reads the events of the session after one seq up to another, which are
-// there, and those of sub-agents in between that may have been shown.
+// read returns the events of the session after one seq up to another, which
+// must exist, and the events of sub-agents in between that may have been shown.
 func (c *conn) read(ctx context.Context, after, last parley.Seq) (events []parley.Event, err error) {
 	f, err := c.Door.Follow(ctx, c.Visit.Who, port.Scope{Session: c.session, Below: true},
 		port.Cursor{After: int64(after)})

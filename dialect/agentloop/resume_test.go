@@ -16,7 +16,7 @@ import (
 	"parley/port"
 )
 
-// What was measured before somebody resumed a session is looked up.
+// TestTheContextOfAResumedSession: a measurement from before the connection is looked up in the log.
 func TestTheContextOfAResumedSession(t *testing.T) {
 	log := append(asksTwice(), parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: 11, Run: 3,
 		Body: parley.ContextMeasured{Turn: 5, Tokens: 45231, Limit: 128000, Messages: 87}},
@@ -32,7 +32,7 @@ func TestTheContextOfAResumedSession(t *testing.T) {
 	r.shows(`context_info:{"tokenCount":100,`)
 }
 
-// What was measured is looked for from the end of a log, and once.
+// TestTheContextIsLookedUpOnce: the last measurement is searched from the end of the log, and only once.
 func TestTheContextIsLookedUpOnce(t *testing.T) {
 	log := asksTwice()
 	add := func(b parley.EventBody) {
@@ -57,7 +57,7 @@ func TestTheContextIsLookedUpOnce(t *testing.T) {
 	}
 }
 
-// Who comes when one approval was decided is asked for the other.
+// TestWhatWasDecidedIsNotAskedAgain: a client that resumes after one approval was decided gets only the other one.
 func TestWhatWasDecidedIsNotAskedAgain(t *testing.T) {
 	decided := parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: 11, Run: 3, Body: firstGiven}
 	r := newRig(t, guard{}, append(asksTwice(), decided)...)
@@ -67,9 +67,9 @@ func TestWhatWasDecidedIsNotAskedAgain(t *testing.T) {
 	r.submits(allowSecond)
 }
 
-// Whoever resumes a session, whenever, is shown its open run as the others were,
-// but asked only for what still waits, once, when it has seen the rest; and then
-// everything the others are shown. With and without sub-agents.
+// TestWhoResumesAnywhereIsShownWhatOthersAre: a client that resumes a session at any time gets the same frames of the
+// open run as other clients. It gets requests only for the open cards, once, after the past of the run. Then it gets
+// all further frames. This holds with and without sub-agents.
 func TestWhoResumesAnywhereIsShownWhatOthersAre(t *testing.T) {
 	for name, logs := range map[string]func(*rapid.T) []parley.Event{"session": dialecttest.AnyLog,
 		"tree": dialecttest.AnyTree} {
@@ -112,7 +112,7 @@ func resumesAnywhere(t *rapid.T, log []parley.Event) {
 		want = append(want, all[e.Position]...)
 		frames, bye := c.Show(context.Background(), &port.Item{Event: e})
 		for _, f := range frames {
-			if !strings.Contains(string(f), `"approval_closed"`) { // which depends on who decided
+			if !strings.Contains(string(f), `"approval_closed"`) { // depends on which client decided
 				got = append(got, string(f))
 			}
 		}
@@ -123,7 +123,7 @@ func resumesAnywhere(t *rapid.T, log []parley.Event) {
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Fatalf("head %d, start %d (-others +this one)\n%s\n%s", head, start, diff, dialecttest.Lines(log))
 	}
-	// What it was last asked is what is open, unless a run is ending.
+	// The last request on the connection is the open one, unless a run is ending.
 	open := cardRef{}
 	if c.view.asking {
 		open = c.view.cards[0].cardRef
@@ -135,9 +135,8 @@ func resumesAnywhere(t *rapid.T, log []parley.Event) {
 
 const another = "44444444-4444-5444-8444-000000000001"
 
-// Whoever names the last message it has, whichever that is, is shown everything
-// after it, once, also if the run has ended meanwhile and others were; but asked
-// only for what still waits.
+// TestWhoComesBackIsShownWhatItMissed: a client that resumes after any message gets every later message once, also if
+// its run has ended and other runs followed. It gets requests only for the open cards.
 func TestWhoComesBackIsShownWhatItMissed(t *testing.T) {
 	for name, logs := range map[string]func(*rapid.T) []parley.Event{"session": dialecttest.AnyLog,
 		"tree": dialecttest.AnyTree} {
@@ -154,7 +153,7 @@ func comesBack(t *testing.T, logs func(*rapid.T) []parley.Event) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var ids, later []string // of messages before and after the head
+		var ids, later []string // ids of messages before and after the head
 		v := View{}
 		shown := func(e parley.Event) (list []message) {
 			var frames []dialect.Frame
@@ -215,7 +214,7 @@ func comesBack(t *testing.T, logs func(*rapid.T) []parley.Event) {
 				if err := json.Unmarshal(f, &m); err != nil {
 					t.Fatal(err)
 				}
-				if m.Type != "approval_closed" { // which depends on who decided
+				if m.Type != "approval_closed" { // depends on which client decided
 					got = append(got, m.ID)
 				}
 			}

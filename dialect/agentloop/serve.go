@@ -22,11 +22,9 @@ type Handler struct {
 	Log   *slog.Logger
 }
 
-// ServeHTTP upgrades. ?session= resumes a session, with &after= right behind a
-// message; ?items=local_shell has shell commands shown as local_shell_call;
-// ?project= opens the session in that project. The
-// header Parley-Session says which session the connection is of, so that a client
-// that loses it can come back.
+// ServeHTTP upgrades a request. ?session= resumes a session, with &after= directly after a message. ?items=local_shell
+// shows shell commands as local_shell_call. ?project= opens the session in that project. The header Parley-Session
+// names the session of the connection, so that a client can resume it after a lost connection.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	visit, err := h.Guard.Enter(r, "")
 	if err != nil {
@@ -47,7 +45,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// connect finds the session of a connection, before there is one.
+// connect prepares the connection's state before the upgrade.
 func (h *Handler) connect(r *http.Request, visit port.Visit) (*conn, error) {
 	q := r.URL.Query()
 	door, _, err := dialect.InProject(h.Door, visit.Who.Tenant, r)
@@ -73,7 +71,7 @@ func (h *Handler) connect(r *http.Request, visit port.Visit) (*conn, error) {
 		return nil, parley.Errorf(parley.CodeInvalid, "session must be a UUID of version 4.")
 	}
 	if c.session == parley.TenantSession {
-		return nil, parley.Errorf(parley.CodeNotFound, "There is no such session.") // it is no conversation
+		return nil, parley.Errorf(parley.CodeNotFound, "There is no such session.") // it is not a conversation
 	}
 	c.view.Session = c.session
 	m, err := h.Door.Session(r.Context(), visit.Who, c.session)
@@ -90,9 +88,8 @@ func (h *Handler) connect(r *http.Request, visit port.Visit) (*conn, error) {
 	return c, err
 }
 
-// serve owns the socket. A session that is resumed is followed from the start of
-// the run of the last message the client has, else from the start of its open
-// run, else from where it is.
+// serve owns the socket. It follows a resumed session from the start of the run that has the client's last message, or
+// else from the start of its open run, or else from its head.
 func (h *Handler) serve(ctx context.Context, c *conn) {
 	scope, from := port.Scope{Session: c.session, Below: true}, port.Cursor{}
 	if m := c.resumes; m != nil {
@@ -116,8 +113,8 @@ func (h *Handler) serve(ctx context.Context, c *conn) {
 	c.Run(ctx, follower, c)
 }
 
-// heads are where the session of a connection ends, and those below it that
-// something goes on in.
+// heads returns the last seqs of the connection's session and of the sessions
+// below it with an open run.
 func (h *Handler) heads(ctx context.Context, c *conn) (map[parley.SessionID]parley.Seq, error) {
 	heads := map[parley.SessionID]parley.Seq{c.session: c.resumes.Head}
 	if c.resumes.Root != c.session || c.resumes.Run == 0 {
@@ -131,6 +128,7 @@ func (h *Handler) heads(ctx context.Context, c *conn) (map[parley.SessionID]parl
 	return heads, err
 }
 
-// mostBelow sub-agents are looked at. What others have settled since the run
-// began may be asked again, and is then said to be settled.
+// mostBelow is the maximum number of sub-agents that heads finds. For other
+// sub-agents, a client that resumes may get requests that were already settled,
+// followed by their end.
 const mostBelow = 200

@@ -25,7 +25,7 @@ import (
 
 var ann = port.Principal{ID: "ann", Tenant: "acme"}
 
-// guard lets everybody in.
+// guard admits every request.
 type guard struct{ tooMany error }
 
 func (g guard) Enter(*http.Request, string) (port.Visit, error) {
@@ -35,19 +35,19 @@ func (g guard) Enter(*http.Request, string) (port.Visit, error) {
 
 func (guard) Who(*http.Request) (port.Principal, error) { return ann, nil }
 
-// A door to one session whose events are what the test says has happened.
+// door is a door to one session whose events come from the test.
 type door struct {
 	port.Door
 	t       *testing.T
-	log     []parley.Event // what was there before anybody came
+	log     []parley.Event // events before any client connects
 	feed    chan []parley.Event
-	taken   chan struct{} // whoever follows has shown what it was fed
+	taken   chan struct{} // the follower has shown the fed events
 	command chan parley.Command
 
 	mu      sync.Mutex
-	refusal error // of commands
+	refusal error // error for commands
 	scopes  []port.Scope
-	read    int // events that were there when somebody came
+	read    int // number of past events that followers got
 }
 
 func (d *door) May(context.Context, port.Principal, parley.Action, port.Resource) error {
@@ -55,7 +55,7 @@ func (d *door) May(context.Context, port.Principal, parley.Action, port.Resource
 }
 
 func (d *door) Session(_ context.Context, _ port.Principal, id parley.SessionID) (port.Summary, error) {
-	if id == parley.TenantSession { // it always is
+	if id == parley.TenantSession { // the tenant's session always exists
 		return port.SummaryOf(parley.NewState(ann.Tenant, id)), nil
 	}
 	if id != dialecttest.Session || len(d.log) == 0 {
@@ -81,7 +81,7 @@ func (d *door) Follow(_ context.Context, _ port.Principal, scope port.Scope, fro
 	defer d.mu.Unlock()
 	d.scopes = append(d.scopes, scope)
 	f := &follower{d: d}
-	place := 0 // behind the session's event with this seq
+	place := 0 // index behind the session's event with this seq
 	for i, e := range d.log {
 		if e.Session == d.log[0].Session && int64(e.Seq) <= from.After {
 			place = i + 1
@@ -144,7 +144,7 @@ func items(events []parley.Event) (list []*port.Item) {
 	return list
 }
 
-// A rig is a handler with a door, and a client.
+// rig is a handler with a door, and a client.
 type rig struct {
 	t     *testing.T
 	door  *door
@@ -193,7 +193,7 @@ func (r *rig) connect(query string) *http.Response {
 	return res
 }
 
-// happens feeds events and returns when they were shown.
+// happens feeds events, and returns when they were shown.
 func (r *rig) happens(bodies ...parley.EventBody) {
 	r.t.Helper()
 	var events []parley.Event
@@ -226,13 +226,15 @@ func (r *rig) answer(review, more string) {
 	r.send(`{"id":"x","type":"approval_response","payload":{"review":"` + review + `"` + more + `}}`)
 }
 
-// fence is answered with an error: whatever was sent before was received then.
+// fence sends a message that is answered with an error: the answer proves that
+// all earlier messages were received.
 func (r *rig) fence() {
 	r.t.Helper()
 	r.send(`{"id":"x","type":"fence"}`)
 }
 
-// shows expects frames of these types next, with words behind a colon.
+// shows expects frames of these types next, containing the text behind the
+// colon.
 func (r *rig) shows(want ...string) (last shown) {
 	r.t.Helper()
 	for _, w := range want {
@@ -270,7 +272,8 @@ func (r *rig) submitsNothing() {
 	}
 }
 
-// asks is a session that waits for two approvals, cards 7 and 9.
+// asksTwice returns the log of a session that waits for two approvals, cards 7
+// and 9.
 func asksTwice() []parley.Event {
 	var log []parley.Event
 	for i, b := range []parley.EventBody{parley.SessionOpened{Owner: "ann"}, parley.InputReceived{Content: "x"},
@@ -314,12 +317,12 @@ func TestAnAnswerIsToWhatWasShown(t *testing.T) {
 	r := waits(t)
 	r.answer("yes", "")
 	r.submits(allowFirst)
-	// Once more, before the first is known to have had its effect: it is not for
-	// the next one, which was not shown.
+	// The client answers again before the first answer is known to have had its effect. The second answer is not for
+	// the next request, which was not shown.
 	r.answer("yes", "")
 	r.submits(allowFirst)
 	r.happens(firstGiven)
-	r.shows("response_item:call_a", `approval_request:["rm","-rf","/"]`) // and no approval_closed: the client knows
+	r.shows("response_item:call_a", `approval_request:["rm","-rf","/"]`) // no approval_closed: the client decided it
 	r.answer("explain", "")
 	r.submits(parley.ExplainApproval{Card: 9})
 	r.happens(parley.ApprovalExplained{Card: 9, Call: 8, Text: "It deletes everything."})
@@ -333,14 +336,15 @@ func TestAnAnswerIsToWhatWasShown(t *testing.T) {
 	r.submitsNothing()
 }
 
-// The first request is settled elsewhere and the next one shown while an answer
-// to the first is under way. It must not be taken for an answer to the next.
+// TestAnAnswerThatCrossedItsRequest: a request is settled elsewhere and the
+// next one is shown, while an answer to the first is in transit. That answer
+// must not decide the next request.
 func TestAnAnswerThatCrossedItsRequest(t *testing.T) {
 	r := waits(t)
 	r.happens(firstGiven) // the client has not read it yet
 	r.answer("yes", "")
 	r.fence()
-	// It is told, and asked again.
+	// The client gets an error and the request again.
 	r.shows("approval_closed:allow", "response_item:call_a", "approval_request:rm", "error:settled elsewhere",
 		"approval_request:rm", "error:fence")
 	r.submitsNothing()
@@ -348,8 +352,8 @@ func TestAnAnswerThatCrossedItsRequest(t *testing.T) {
 	r.submits(parley.DecideApproval{Card: 9, Decision: parley.Deny})
 }
 
-// Once the client is known to have received the next request, its answer is to
-// that.
+// TestAnAnswerAfterItsRequest: once the client is known to have received the
+// next request, its answer decides that request.
 func TestAnAnswerAfterItsRequest(t *testing.T) {
 	r := waits(t)
 	r.happens(firstGiven)
@@ -361,7 +365,7 @@ func TestAnAnswerAfterItsRequest(t *testing.T) {
 		read <- err
 	}()
 	<-r.pings
-	if err := r.conn.Ping(ctx); err != nil { // comes back once the server's was answered
+	if err := r.conn.Ping(ctx); err != nil { // the pong comes after our pong to the server's ping
 		t.Fatal(err)
 	}
 	r.answer("yes", "")
@@ -370,7 +374,8 @@ func TestAnAnswerAfterItsRequest(t *testing.T) {
 	<-read
 }
 
-// Who says which request is answered is never in doubt.
+// TestAnAnswerThatNamesItsRequest: an answer that names its request is never in
+// doubt.
 func TestAnAnswerThatNamesItsRequest(t *testing.T) {
 	r := waits(t)
 	r.happens(firstGiven)
@@ -391,7 +396,8 @@ func TestWhatWasSettledElsewhere(t *testing.T) {
 	r.submitsNothing()
 }
 
-// An answer that was not taken has not settled anything.
+// TestAnAnswerThatWasRefused: an answer that was refused has not decided the
+// approval.
 func TestAnAnswerThatWasRefused(t *testing.T) {
 	r := waits(t)
 	r.door.refuse(parley.Errorf(parley.CodeBlocked, "message blocked: pattern:x"))
@@ -402,7 +408,8 @@ func TestAnAnswerThatWasRefused(t *testing.T) {
 	r.shows("approval_closed:allow", "response_item:call_a", "approval_request:rm")
 }
 
-// The same answer sent again has no effect and is no mistake.
+// TestAnAnswerThatIsSentAgain: the same answer sent again has no effect and
+// causes no error.
 func TestAnAnswerThatIsSentAgain(t *testing.T) {
 	r := waits(t)
 	const answer = `{"id":"550e8400-e29b-41d4-a716-446655440001","type":"approval_response","payload":{"review":"no-continue"}}`
@@ -428,7 +435,7 @@ func TestRefusalsOfCommands(t *testing.T) {
 		`{"id":"x","type":"tool_call_resolution","payload":{"callId":"` + r.session() +
 			`.7"}}`: `Failed to process tool call resolution`,
 		`{"id":"x","type":"approval_response","payload":{"review":"yes"}}`: `No pending approval request`,
-		// nothing runs: what they wanted
+		// nothing runs, which is what the client wanted
 		`{"id":"x","type":"cancel"}` + "\n" + `{"id":"x","type":"fence"}`: `Unknown message type: fence`,
 		`{"id":"x","type":"get_session"}`: `"payload":{"sessionId":"` + r.session() +
 			`","status":"new"}`,
@@ -447,7 +454,8 @@ func TestRefusalsOfCommands(t *testing.T) {
 	}
 }
 
-// Images of 4 MiB in all are taken, although other messages have at most 1 MiB.
+// TestImagesOfAnInput: images of 4 MiB in all are accepted, although other
+// messages are limited to 1 MiB.
 func TestImagesOfAnInput(t *testing.T) {
 	if testing.Short() {
 		t.Skip("messages of this size take half a minute under the race detector")
@@ -489,7 +497,8 @@ func TestImagesOfAnInput(t *testing.T) {
 	r.submitsNothing()
 }
 
-// What a connection has received and the log does not have yet is limited.
+// TestImagesUnderWay: the bytes of images that a connection has received and
+// the log does not have yet are limited.
 func TestImagesUnderWay(t *testing.T) {
 	c := &conn{}
 	c.images.Store(maxImagesUnderWay)
@@ -498,7 +507,7 @@ func TestImagesUnderWay(t *testing.T) {
 	}
 }
 
-// session is what the server says the connection is of.
+// session returns the session of the connection according to the server.
 func (r *rig) session() string {
 	r.t.Helper()
 	r.send(`{"id":"x","type":"get_session"}`)
@@ -517,11 +526,12 @@ func TestTooManyMessages(t *testing.T) {
 	r.shows(`error:"message":"Failed to process user input","details":{"error":"Too many messages.","code":429}`)
 	r.send(`nonsense`)
 	r.shows(`error:Too many messages.`)
-	r.answer("yes", "") // what waits can be answered all the same
+	r.answer("yes", "") // open cards can still be answered
 	r.submits(allowFirst)
 }
 
-// A session is followed once its first input has opened it, from its beginning.
+// TestASessionOpensWithItsFirstInput: a session is followed from its beginning
+// once its first input has opened it.
 func TestASessionOpensWithItsFirstInput(t *testing.T) {
 	r := newRig(t, guard{})
 	res := r.connect("?items=function_call")
@@ -554,7 +564,8 @@ func TestASessionOpensWithItsFirstInput(t *testing.T) {
 	}
 }
 
-// Who cannot be served is told before the upgrade.
+// TestRefusalsBeforeTheUpgrade: a client that cannot be served gets an HTTP
+// error instead of an upgrade.
 func TestRefusalsBeforeTheUpgrade(t *testing.T) {
 	r := newRig(t, guard{}, asksTwice()...)
 	for query, want := range map[string]string{

@@ -9,9 +9,8 @@
 //	                               loading_state false
 //	                               agent_finished, context_info
 //
-// Every message is {id, type, payload}. The ids of the server follow from the log:
-// whoever follows a session, whenever, is shown the same ones. A connection is of
-// one session, which opens with its first input.
+// Every message is {id, type, payload}. The ids of the server's messages are derived from the log, so all clients of a
+// session see the same ids. A connection belongs to one session, which its first input opens.
 package agentloop
 
 import (
@@ -25,21 +24,21 @@ import (
 	"parley"
 )
 
-// A message is what both sides send.
+// message is a message in either direction.
 type message struct {
 	ID      string `json:"id"`
 	Type    string `json:"type"`
 	Payload any    `json:"payload"`
 }
 
-// frameID names the n-th frame of an event: a UUID of version 5, whose space is
-// the session.
+// frameID returns the id of the n-th frame of an event: a UUID of version 5 in
+// the namespace of the session.
 func frameID(e parley.Event, n int) string {
-	space, _ := uuid.Parse(string(e.Session)) // all sessions are UUIDs
+	space, _ := uuid.Parse(string(e.Session)) // all session ids are UUIDs
 	return uuid.NewSHA1(space, []byte(strconv.FormatInt(int64(e.Seq), 10)+"/"+strconv.Itoa(n))).String()
 }
 
-// reply is a message that is of no event.
+// reply returns a message that does not show an event.
 func reply(kind string, payload any) message {
 	return message{uuid.NewString(), kind, payload}
 }
@@ -52,11 +51,12 @@ type (
 	approvalRequest struct {
 		Command    []string      `json:"command"`
 		ApplyPatch *patchCommand `json:"applyPatch,omitempty"`
-		// What the command alone does not say.
+		// Arguments and Why tell what the command alone does not show.
 		Arguments string `json:"arguments,omitempty"`
 		Why       string `json:"why,omitempty"`
 		Similar   string `json:"similar,omitempty"` // the rule that scope "similar" allows
-		// Who asks, and the id of the card, where that is a sub-agent.
+		// Agent is the sub-agent that asks, and ApprovalID the id of its card.
+		// Both are empty for the session's own agent.
 		Agent      string `json:"agent,omitempty"`
 		ApprovalID string `json:"approvalId,omitempty"`
 	}
@@ -81,12 +81,12 @@ type (
 	}
 	failure struct {
 		Message string   `json:"message"`
-		Details *details `json:"details"` // null if the message says it all
+		Details *details `json:"details"` // null if the message is complete
 	}
 	details struct {
 		Error string `json:"error"`
-		Code  int    `json:"code"` // as an HTTP status
-		// What to do about it, where the error is in the words of a model's vendor.
+		Code  int    `json:"code"` // an HTTP status
+		// Hint says what to do, if Error is the message of a model's vendor.
 		Hint string `json:"hint,omitempty"`
 	}
 )
@@ -106,7 +106,7 @@ type (
 		DurationMs int64  `json:"duration_ms"`
 	}
 	text struct {
-		Type string `json:"type"` // input_text, as the document has it for both sides
+		Type string `json:"type"` // input_text, which the document uses for both sides
 		Text string `json:"text"`
 	}
 	callItem struct {
@@ -137,7 +137,7 @@ type (
 		Output string `json:"output"`
 	}
 
-	// toolOutput is what the output of a call says, as JSON in a string.
+	// toolOutput is the output of a call, as JSON within a string.
 	toolOutput struct {
 		Output   string `json:"output"`
 		Metadata any    `json:"metadata"`
@@ -153,7 +153,8 @@ type (
 	nothing struct{}
 )
 
-// What the document has no words for. Clients skip types they do not know.
+// Payloads that are not in the document. Clients skip types that they do not
+// know.
 type (
 	approvalClosed struct {
 		Decision string `json:"decision"`
@@ -163,7 +164,7 @@ type (
 		QuestionID string            `json:"questionId"`
 		Questions  []parley.Question `json:"questions"`
 		ExpiresAt  time.Time         `json:"expiresAt"`
-		Agent      string            `json:"agent,omitempty"` // who asks, where that is a sub-agent
+		Agent      string            `json:"agent,omitempty"` // the sub-agent that asks
 	}
 	questionClosed struct {
 		QuestionID string `json:"questionId"`
@@ -186,8 +187,8 @@ type (
 	}
 )
 
-// command is what a call would do, as an approval shows it; whole is false if
-// the arguments say more than that.
+// command returns the action of a call as an approval shows it. whole is false
+// if the arguments contain more than that.
 func command(name, arguments string) (argv []string, patch *patchCommand, whole bool) {
 	var args map[string]json.RawMessage
 	if json.Unmarshal([]byte(arguments), &args) == nil {
@@ -206,21 +207,21 @@ func command(name, arguments string) (argv []string, patch *patchCommand, whole 
 	return []string{name, arguments}, nil, true
 }
 
-// envelopeOf is a message with a payload of one type.
+// envelopeOf is a message with a payload of type P.
 type envelopeOf[P any] struct {
 	ID      string `json:"id"`
 	Type    string `json:"type"`
 	Payload P      `json:"payload"`
 }
 
-// Messages are those of the socket. A response_item has one of several items as its payload.
+// Messages describes the messages of the socket. The payload of a response_item is one of several item types.
 func Messages() dialect.Messages {
 	return dialect.Messages{
 		Taken: map[string]any{
 			"user_input": envelopeOf[struct {
 				Input []struct {
 					Role    string `json:"role"`
-					Content any    `json:"content"` // a string, or parts
+					Content any    `json:"content"` // a string or a list of parts
 				} `json:"input"`
 			}]{},
 			"approval_response": envelopeOf[struct {
