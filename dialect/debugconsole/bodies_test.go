@@ -13,7 +13,7 @@ import (
 	"parley/port"
 )
 
-// A strict guard refuses requests with the header X-Nobody.
+// strictGuard refuses requests with the header X-Nobody.
 type strictGuard struct{ *guard }
 
 var errNobody = parley.Errorf(parley.CodeUnauthenticated, "Who are you?")
@@ -49,8 +49,8 @@ func TestSlowBodies(t *testing.T) {
 	}
 }
 
-// TestLateAnswers: an answer may take longer than a body, and than the server
-// gives a route to answer.
+// TestLateAnswers: an answer may take longer than the timeouts for a body and
+// for an answer of the server.
 func TestLateAnswers(t *testing.T) {
 	for path, want := range map[string]string{
 		"message": `{"content":"Hi"}`,

@@ -22,7 +22,7 @@ func TestTranscripts(t *testing.T) {
 		Name:    "debugconsole",
 		Project: Project,
 		Views:   map[string]View{"": {}},
-		Starts:  func([]parley.Event) []int { return []int{0} }, // a socket sees its session from the beginning
+		Starts:  func([]parley.Event) []int { return []int{0} }, // a socket follows its session from the beginning
 		Ignored: Ignored,
 		Trees:   true,
 		Decode: func(message []byte) dialecttest.Decoded {
@@ -38,7 +38,8 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// Every example of the document is in a transcript, byte for byte but for space.
+// TestEveryExampleOfTheDocumentIsShown: every example of the document is in a transcript, byte for byte except for
+// white space.
 func TestEveryExampleOfTheDocumentIsShown(t *testing.T) {
 	shown, examples := dialecttest.Transcripts(t), 0
 	for _, block := range dialecttest.Examples(dialecttest.Document(t, "000")) {

@@ -9,24 +9,23 @@ import (
 	"parley/dialect"
 )
 
-// Decoded is what a client's message means: a command, a refusal, or neither, if
-// it is to be ignored.
+// Decoded is a decoded message of a client: a command or a refusal, or neither if the message is ignored.
 type Decoded struct {
 	Command parley.Command
 	Refusal string
 }
 
-// A Place is what messages of a connection are for. Request names the message
-// that is decoded.
+// A Place is the destination of a connection's messages. Request names the
+// message that is being decoded.
 type Place struct {
 	Session parley.SessionID
-	Project string // of the agent; empty: the tenant's first
+	Project string // project of the agent; empty: the tenant's first
 	Agent   string
 	Request string
 }
 
-// Decode reads a message. The document has unknown types and empty content
-// ignored without a word.
+// Decode decodes a message. As in the document, unknown types and empty content
+// are ignored silently.
 func Decode(to Place, data []byte) Decoded {
 	c, err := decode(to, data)
 	if err != nil {
@@ -42,7 +41,7 @@ func decode(to Place, data []byte) (c parley.Command, err error) {
 	}
 	kind, err := o.String("type")
 	if err != nil {
-		return c, nil // no type that anybody knows
+		return c, nil // an unknown type
 	}
 	if read, ok := dialect.Answers[kind]; ok {
 		return dialect.Answer(o, "id", "id does not name a card", read)
@@ -57,22 +56,22 @@ func decode(to Place, data []byte) (c parley.Command, err error) {
 	return to.input(content), nil
 }
 
-// input is what somebody says there. The session opens with it, and is left out
-// of lists.
+// input returns the command for a message. The first one opens the session,
+// which is transient: it is not in lists of sessions.
 func (to Place) input(content string) parley.Command {
 	return parley.Command{Session: to.Session, Do: parley.SubmitInput{Content: content, Request: to.Request,
 		Agent: parley.AgentRef{Name: to.Agent}, Busy: parley.Queue, Open: true, Transient: true,
 		Project: to.Project}}
 }
 
-// An asked is the body of a request by HTTP.
+// asked is the body of an HTTP request.
 type asked struct {
 	content string
-	session parley.SessionID // to go on with; empty: a new one
+	session parley.SessionID // the session to continue; empty: a new one
 }
 
-// decodeBody reads {"role","content"} or {"messages":[{"role","content"}…]}, of
-// which the last of a user counts: what was said before is in the session.
+// decodeBody decodes {"role","content"} or {"messages":[{"role","content"}…]}.
+// Only the last message of the user counts: the session has the earlier ones.
 func decodeBody(data []byte) (asked, error) {
 	o, err := dialect.ParseObject(data)
 	if err != nil {
@@ -128,7 +127,7 @@ func lastOfUser(o dialect.Object) (content string, err error) {
 	return content, nil
 }
 
-// A rawObject is an object within a list, read as strictly as the outermost.
+// rawObject is an object within a list, parsed as strictly as the outermost.
 type rawObject struct{ dialect.Object }
 
 func (r *rawObject) UnmarshalJSON(data []byte) (err error) {

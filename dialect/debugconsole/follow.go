@@ -8,13 +8,13 @@ import (
 	"parley/port"
 )
 
-// A watch follows the tenant's session until the agent is stopped.
+// watch follows the tenant's session until the agent is stopped.
 type watch struct {
 	facts   port.Follower
-	project string // of the agent
+	project string // project of the agent
 	agent   string
-	over    chan struct{} // closed when nothing more is heard of it
-	why     error         // and why; set before that
+	over    chan struct{} // closed when the watch has ended
+	why     error         // the error that ended it; set before over is closed
 }
 
 // around makes a visit end when the agent is stopped.
@@ -50,8 +50,8 @@ func (w *watch) run(ctx context.Context, stop context.CancelCauseFunc) {
 	}
 }
 
-// Next waits until nothing more is heard of the agent. A connection follows the
-// watch until its own session opens.
+// Next waits until the watch has ended. A connection follows the watch until
+// its own session opens.
 func (w *watch) Next(ctx context.Context) ([]*port.Item, error) {
 	select {
 	case <-w.over:
@@ -61,5 +61,5 @@ func (w *watch) Next(ctx context.Context) ([]*port.Item, error) {
 	}
 }
 
-// Close does nothing: the facts are closed by their owner.
+// Close does nothing: the owner of facts closes it.
 func (w *watch) Close() {}

@@ -17,7 +17,7 @@ import (
 
 const maxBody = 1 << 20
 
-// A refusal is an answer that is none, in the document's words.
+// refusal is the body of an error, in the document's words.
 type refusal struct {
 	Error  string `json:"error"`
 	Reason string `json:"reason,omitempty"`
@@ -29,7 +29,7 @@ func blocked(message string) refusal {
 	return refusal{"message blocked: potential prompt injection", strings.TrimPrefix(message, "message blocked: ")}
 }
 
-// refuse says no, as the original does.
+// refuse writes an error as the original server does.
 func (h *Handler) refuse(w http.ResponseWriter, err error) {
 	message := parley.MessageOf(err)
 	switch parley.CodeOf(err) {
@@ -45,8 +45,7 @@ func (h *Handler) refuse(w http.ResponseWriter, err error) {
 	}
 }
 
-// refuseTwin is refuse for what answers by HTTP, where a stopped agent has other
-// words.
+// refuseTwin is refuse for the HTTP routes, which have another text for a stopped agent.
 func (h *Handler) refuseTwin(w http.ResponseWriter, err error) {
 	if parley.CodeOf(err) == parley.CodeStopped {
 		dialect.WriteJSON(w, http.StatusServiceUnavailable, refusal{Error: "agent not running"})
@@ -85,15 +84,15 @@ func (h *Handler) context(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// An exchange is one message by HTTP, and what becomes of it.
+// exchange is one message by HTTP and its answer.
 type exchange struct {
 	h    *Handler
 	who  port.Principal
 	to   Place
-	from parley.Seq // its first event
+	from parley.Seq // first event of the message
 }
 
-// ask has a message accepted. On failure it has answered the request.
+// ask submits the message of a request. On failure it has already answered the request.
 func (h *Handler) ask(w http.ResponseWriter, r *http.Request) (x *exchange, ctx context.Context, leave func()) {
 	agent := r.PathValue("id")
 	visit, err := h.Guard.Ask(r, agent)
@@ -128,7 +127,7 @@ func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Req
 	}
 	to := Place{Session: in.session, Project: project, Agent: agent, Request: uuid.NewString()}
 	key := r.Header.Get("Idempotency-Key")
-	if key != "" { // the same message, under the same name
+	if key != "" { // the same key gives the same request name
 		to.Request = string(dialect.SessionFor(who, "debugconsole request", key))
 	}
 	switch {
@@ -152,8 +151,8 @@ func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Req
 	return &exchange{h, who, to, receipt.First}, err
 }
 
-// follow follows the session from the message on. frames are those of an item
-// that are about the message.
+// follow follows the session from the message. frames returns the frames of an
+// item that are about the message.
 func (x *exchange) follow(ctx context.Context) (f port.Follower, frames func(*port.Item) []frame, err error) {
 	from := port.Cursor{After: int64(x.from) - 1}
 	f, err = x.h.Door.Follow(ctx, x.who, port.Scope{Session: x.to.Session, Below: true}, from)
@@ -170,7 +169,7 @@ func (x *exchange) follow(ctx context.Context) (f port.Follower, frames func(*po
 	}, err
 }
 
-// awaiting is what a person has to do before there is an answer.
+// awaiting is the answer if a person must act before the run continues.
 type awaiting struct {
 	Type       string            `json:"type,omitempty"`
 	Status     string            `json:"status"`
@@ -179,7 +178,7 @@ type awaiting struct {
 	ApprovalID string            `json:"approval_id,omitempty"`
 	QuestionID string            `json:"question_id,omitempty"`
 	CallID     string            `json:"call_id,omitempty"`
-	Agent      string            `json:"agent,omitempty"` // who asks, where that is a sub-agent
+	Agent      string            `json:"agent,omitempty"` // the sub-agent that asks
 	ToolName   string            `json:"tool_name,omitempty"`
 	Command    string            `json:"command,omitempty"`
 	Why        string            `json:"why,omitempty"`
@@ -189,7 +188,7 @@ type awaiting struct {
 	ExpiresAt  *time.Time        `json:"expires_at,omitempty"`
 }
 
-// awaits says what a frame asks of a person.
+// awaits converts a frame with a card to an awaiting. ok is false for other frames.
 func (x *exchange) awaits(f frame) (a awaiting, ok bool) {
 	a = awaiting{RequestID: x.to.Request, SessionID: x.to.Session}
 	switch f := f.(type) {
@@ -207,7 +206,7 @@ func (x *exchange) awaits(f frame) (a awaiting, ok bool) {
 	return a, a.Status != ""
 }
 
-// message answers with the whole text, or says what keeps it from coming.
+// message answers with the whole text, or with the reason why there is none.
 func (h *Handler) message(w http.ResponseWriter, r *http.Request) {
 	x, ctx, leave := h.ask(w, r)
 	if x == nil {
@@ -224,7 +223,7 @@ func (h *Handler) message(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err == nil:
 		dialect.WriteJSON(w, status, said)
-	case ctx.Err() != nil: // the client has gone, or is no longer who they were
+	case ctx.Err() != nil: // the client has left, or its visit has ended
 		if cause, ok := errors.AsType[*parley.Error](context.Cause(ctx)); ok {
 			dialect.Refuse(w, cause)
 		}
@@ -237,7 +236,7 @@ func (h *Handler) message(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wait returns the answer to the message, or what a person has to do first.
+// wait returns the answer to the message, or the card that a person must answer first.
 func (x *exchange) wait(ctx context.Context) (status int, said any, err error) {
 	follower, frames, err := x.follow(ctx)
 	if err != nil {
@@ -271,7 +270,7 @@ func (x *exchange) wait(ctx context.Context) (status int, said any, err error) {
 	}
 }
 
-// ended is the answer to a message that a failure ended.
+// ended returns the answer to a message whose run failed.
 func ended(f failure) (int, refusal) {
 	if f.code == parley.CodeBlocked {
 		return http.StatusForbidden, blocked(f.Message)
@@ -283,8 +282,8 @@ func ended(f failure) (int, refusal) {
 	return http.StatusBadGateway, refusal{Error: text}
 }
 
-// stream answers as it is being said. It outlasts what waits for a person; that
-// the client goes ends the stream, and not the run.
+// stream streams the answer. The stream continues while the run waits for a
+// person. If the client leaves, the stream ends but not the run.
 func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
 	x, ctx, leave := h.ask(w, r)
 	if x == nil {
@@ -306,10 +305,10 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
 		})
 	}
 	if err == nil {
-		_ = s.Send(transport.Message{Event: "done", Data: []byte("{}")}) // the end follows
+		_ = s.Send(transport.Message{Event: "done", Data: []byte("{}")}) // then the stream ends
 		return
 	}
-	// Without a done: what was streamed is not all of it.
+	// No done event, because the answer is not complete.
 	if cause, ok := errors.AsType[*parley.Error](context.Cause(ctx)); ok {
 		err = cause
 	}
@@ -317,8 +316,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
 	_ = s.Send(transport.Message{Event: "error", Data: dialect.Encode(message)}) // fails if the client has gone
 }
 
-// event is a frame as a server-sent event. The original has another name for what
-// waits for an approval here.
+// event converts a frame to a server-sent event. For approvals, the original server has another event name.
 func (x *exchange) event(f frame) transport.Message {
 	if _, ok := f.(approvalRequest); ok {
 		a, _ := x.awaits(f)

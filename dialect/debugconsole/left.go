@@ -13,18 +13,17 @@ import (
 	"parley/port"
 )
 
-// defaultLeft is how long a run waits for a person after its socket is gone.
+// defaultLeft is how long a run waits for a person after its socket has closed.
 const defaultLeft = time.Minute
 
-// left looks after a session whose socket is gone, until its runs end. No later
-// socket can return to the session, so a run that waits there for a person would
-// wait for a day, in the inbox of every user. It is cancelled when nothing has happened
-// for a while. If a client says something in the session, by another protocol,
-// the session is theirs from then on.
+// left watches a session whose socket has closed, until its runs end. No later socket can return to the session. So a
+// run that waits there for a person would wait for a day, in the inbox of every user. left cancels the run when nothing
+// has happened for a while. If a client of another protocol sends a message to the session, left returns and the
+// session is that client's.
 func (h *Handler) left(ctx context.Context, who port.Principal, id parley.SessionID, log *slog.Logger) {
 	m, err := h.Door.Session(ctx, who, id)
 	if err != nil || m.Run == 0 {
-		return // it was deleted, or has nothing to do
+		return // the session was deleted, or no run is open
 	}
 	f, err := h.Door.Follow(ctx, who, port.Scope{Session: id, Below: true}, port.Cursor{After: int64(m.Run) - 1})
 	if err != nil {
@@ -45,14 +44,14 @@ func (h *Handler) left(ctx context.Context, who port.Principal, id parley.Sessio
 			}
 			log.Info("a run is cancelled: it waited for a person, and its socket is gone", "run", w.run)
 		case err != nil:
-			return // the server stops, or the principal may not read this any more
+			return // the server stops, or the principal may not read the session any more
 		}
 		for _, i := range items {
 			if w.sees(i.Event); w.taken {
 				return
 			}
 		}
-		if w.run == 0 { // a message that waited may have started another
+		if w.run == 0 { // a queued message may have started another run
 			if m, err = h.Door.Session(ctx, who, id); err != nil || m.Run == 0 {
 				return
 			}
@@ -63,8 +62,8 @@ func (h *Handler) left(ctx context.Context, who port.Principal, id parley.Sessio
 
 var errNothing = errors.New("nothing happens")
 
-// next waits for items. While a person is needed it fails with errNothing when
-// there are none for too long.
+// next waits for items. If needed says that a person must act, it fails with
+// errNothing when no items come in time.
 func (h *Handler) next(ctx context.Context, f port.Follower, needed bool) ([]*port.Item, error) {
 	if !needed {
 		return f.Next(ctx)
@@ -78,13 +77,13 @@ func (h *Handler) next(ctx context.Context, f port.Follower, needed bool) ([]*po
 	return items, err
 }
 
-// waiting is what a session whose socket is gone waits for.
+// waiting is the state of a session whose socket has closed.
 type waiting struct {
 	session parley.SessionID
-	head    parley.Seq      // of the session when the socket was gone
-	run     parley.RunID    // that is open; 0: none
-	cards   map[string]bool // that are open, also of sub-agents
-	taken   bool            // another client goes on with the session
+	head    parley.Seq      // head of the session when the socket closed
+	run     parley.RunID    // open run; 0: none
+	cards   map[string]bool // open cards, also of sub-agents
+	taken   bool            // another client continues the session
 }
 
 func (w *waiting) sees(e parley.Event) {

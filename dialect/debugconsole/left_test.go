@@ -14,8 +14,9 @@ import (
 	"parley/port"
 )
 
-// A run that waits for a person is cancelled a minute after its socket is gone,
-// unless something happens in its session; one that works is left alone.
+// TestARunWithoutItsSocketIsCancelled: a run that waits for a person is
+// cancelled a minute after its socket has closed, unless something happens in
+// its session. A run that works is not cancelled.
 func TestARunWithoutItsSocketIsCancelled(t *testing.T) {
 	asks := parley.ApprovalRequested{Call: 3, Name: "shell"}
 	own := func(seq parley.Seq, b parley.EventBody) []*port.Item { return items(dialecttest.Session, seq, b) }
@@ -31,7 +32,7 @@ func TestARunWithoutItsSocketIsCancelled(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		happens []moment
-		want    time.Duration // of the cancel; 0: none
+		want    time.Duration // time of the cancel; 0: none
 	}{
 		"it waits":               {[]moment{{0, own(3, asks)}}, time.Minute},
 		"it waits for an answer": {[]moment{{0, own(3, parley.QuestionAsked{Call: 3})}}, time.Minute},
@@ -83,7 +84,7 @@ func TestARunWithoutItsSocketIsCancelled(t *testing.T) {
 	}
 }
 
-// A socket hands its session over when it is gone, and its visit ends all the same.
+// TestASocketThatIsGoneLeavesItsSession: after a socket has closed, its session is watched, and its visit has ended.
 func TestASocketThatIsGoneLeavesItsSession(t *testing.T) {
 	s := newServer(t)
 	s.h.Left = time.Millisecond
@@ -108,7 +109,8 @@ func TestASocketThatIsGoneLeavesItsSession(t *testing.T) {
 	}
 }
 
-// The server does not wait for a person before it stops.
+// TestASessionThatWasLeftEndsWithTheServer: a server that stops does not wait
+// for a person.
 func TestASessionThatWasLeftEndsWithTheServer(t *testing.T) {
 	d := newDoor()
 	d.run, d.head = 2, 2

@@ -10,20 +10,20 @@ import (
 	"parley/transport"
 )
 
-// A View is what a connection has to remember of the log it follows: the open
-// run, if it has seen that start. Of one that was going before it shows nothing.
+// A View is a connection's state of the log that it follows: the open run, if the view has seen its start. Of any other
+// run it shows nothing.
 type View struct {
-	Session  parley.SessionID // empty: the root of what it sees
+	Session  parley.SessionID // empty: the root of the first event
 	run      parley.RunID
-	requests []string // that the run answers; the first is on all its frames
+	requests []string // requests that the run answers; its frames carry the first
 	text     dialect.Text
-	held     string   // text that is known and goes with the next frame
-	lost     []string // calls of unknown fate that nobody has resolved
-	halted   []string // requests whose end is the session_halt to come
+	held     string   // text for the next frame
+	lost     []string // calls of unknown outcome that are not resolved
+	halted   []string // requests that the coming session_halt ends
 	below    dialect.Below
 }
 
-// Ignored are the types of events no client of this dialect is shown.
+// Ignored are the event types that this dialect does not show.
 var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
 	"SessionOpened":        "the message that opened it is being answered",
 	"SessionRenamed":       "sessions have no titles here",
@@ -53,8 +53,7 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"TimerFired":           "the name of its request says that a timer fired",
 })
 
-// Project says what a client is shown of an event. Of sub-agents it is shown what
-// waits for a person.
+// Project returns the frames that show an event to a client. Of sub-agents it shows only cards.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	session := cmp.Or(v.Session, e.Root, e.Session)
 	if v.run != 0 {
@@ -79,7 +78,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 			[]dialect.Frame{{Close: &dialect.Goodbye{Code: transport.Policy, Reason: "The session was deleted."}}}
 	}
 	if v.run == 0 || e.Run != v.run {
-		return v, nil // of a run that was going before this was followed
+		return v, nil // the run started before this view began
 	}
 	switch b := e.Body.(type) {
 	case parley.InputAdopted:
@@ -96,8 +95,8 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		}
 	case parley.OutputFinished:
 		if b.Kind == parley.Text {
-			// What no piece has shown is held until the next frame, so that the
-			// last of it can be the chunk that is done.
+			// Text that no chunk has shown is held until the next frame, so
+			// that the last text can be in the final chunk.
 			var rest string
 			v.text, rest = v.text.End(b)
 			v.held += rest
@@ -120,14 +119,14 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	return v, nil
 }
 
-// name is a request's, also where a client of another protocol gave it none.
+// name returns the name of a request, also if a client of another protocol gave none.
 func name(request string, session parley.SessionID, input parley.InputID) string {
 	return cmp.Or(request, parley.Ref(session, parley.Seq(input)))
 }
 
 func (v View) head(kind string) head { return head{kind, v.requests[0]} }
 
-// show shows frames, after what is held.
+// show returns frames, after a chunk with the held text.
 func (v View) show(bodies ...frame) (View, []dialect.Frame) {
 	var frames []dialect.Frame
 	if v.held != "" {
@@ -146,7 +145,7 @@ func (v View) tool(e parley.Event, b parley.ToolCallFinished) (View, []dialect.F
 		return v.show(toolExecuted{v.head("tool_executed"), b.Name})
 	case parley.CallDenied:
 		return v.show(toolStopped{v.head("tool_blocked"), b.Name, b.Result})
-	case parley.CallUnknown: // only a person can make the run go on
+	case parley.CallUnknown: // only a person can resolve it
 		c, _ := dialect.Opens(e)
 		v.lost = append(slices.Clip(v.lost), c.ID)
 		return v.show(toolStopped{v.head("tool_failed"), b.Name, b.Result}, v.asking(c))
@@ -154,7 +153,7 @@ func (v View) tool(e parley.Event, b parley.ToolCallFinished) (View, []dialect.F
 	return v.show(toolStopped{v.head("tool_failed"), b.Name, cmp.Or(b.Result, "Cancelled before it ended.")})
 }
 
-// card shows what waits for a person, and that it does no longer.
+// card shows an open card, or that a card is closed.
 func (v View) card(e parley.Event) (View, []dialect.Frame) {
 	if c, ok := dialect.Opens(e); ok {
 		return v.show(v.asking(c))
@@ -169,7 +168,7 @@ func (v View) card(e parley.Event) (View, []dialect.Frame) {
 	return v, nil
 }
 
-// changed shows what became of cards of sub-agents.
+// changed shows changes of sub-agents' cards.
 func (v View) changed(c dialect.Change) (View, []dialect.Frame) {
 	var bodies []frame
 	if c.Opened != nil {
@@ -184,7 +183,7 @@ func (v View) changed(c dialect.Change) (View, []dialect.Frame) {
 	return v.show(bodies...)
 }
 
-// asking is the frame that shows a card.
+// asking returns the frame that shows a card.
 func (v View) asking(c dialect.Card) frame {
 	switch f := c.Fields().(type) {
 	case dialect.ApprovalFields:
@@ -199,8 +198,7 @@ func (v View) asking(c dialect.Card) frame {
 
 func (v View) closing(c dialect.Closed) frame { return cardClosed{v.head(c.Frame()), c.Fields()} }
 
-// ending ends every request that the run answers. Those of a run that a halt ended
-// are ended by it.
+// ending ends every request that the run answers. If the run was halted, the session_halt ends them.
 func (v View) ending(b parley.RunFinished) (View, []dialect.Frame) {
 	after := View{Session: v.Session}
 	var bodies []frame
@@ -229,7 +227,7 @@ func (v View) ending(b parley.RunFinished) (View, []dialect.Frame) {
 	return after, frames
 }
 
-// complaint says why there is no answer, or no whole one.
+// complaint returns the reason why a run has no complete answer.
 func complaint(b parley.RunFinished) string {
 	switch message := cmp.Or(strings.TrimSpace(b.Message), "The agent failed."); {
 	case b.Outcome == parley.Cancelled:
@@ -253,13 +251,13 @@ func (v View) withdrawn(id string, why parley.WithdrawReason) (View, []dialect.F
 	return v, []dialect.Frame{{Body: failure{head{"error", id}, text, parley.CodeClosed}}}
 }
 
-// halt ends everything, and the connection.
+// halt ends the halted requests and closes the connection.
 func (v View) halt(reason string) (View, []dialect.Frame) {
 	if reason == parley.CanaryLeak {
-		reason = "canary token detected" // as the document has it
+		reason = "canary token detected" // the document's words
 	}
 	if len(v.halted) == 0 {
-		v.halted = []string{""} // it is about no message
+		v.halted = []string{""} // the halt ends no request
 	}
 	var frames []dialect.Frame
 	for _, id := range v.halted {

@@ -14,7 +14,7 @@ import (
 	"parley/dialect/dialecttest"
 )
 
-// Whatever a client sends is understood, refused or ignored.
+// TestDecodeTakesAnything: every message of a client is decoded, refused or ignored.
 func TestDecodeTakesAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := message(t)
@@ -40,7 +40,7 @@ func TestDecodeTakesAnything(t *testing.T) {
 	})
 }
 
-// message draws a message of a client.
+// message draws a client's message.
 func message(t *rapid.T) []byte {
 	return dialecttest.AnyMessage(t,
 		[]string{"type", "type", "content", "content", "role", "messages", "session_id", "id", "decision", "note",
@@ -50,7 +50,7 @@ func message(t *rapid.T) []byte {
 			`"44444444-4444-4444-8444-000000000001"`, `"44444444-4444-4444-8444-000000000001.7"`})
 }
 
-// show is what is shown of a log, up to the end of the connection.
+// show returns the frames of a log, up to the end of the connection.
 func show(log []parley.Event) (list []frame) {
 	var v View
 	for _, e := range log {
@@ -70,9 +70,8 @@ type fataler interface {
 	Fatalf(string, ...any)
 }
 
-// Every message that the log has an end for has exactly one end on the wire, and
-// nothing about it follows. Every call that ended has one frame, and every card
-// that was shown is cleared, or is still open when the run is.
+// TestEveryMessageEndsOnce: every message that has ended in the log has exactly one end on the wire, and no frame about
+// it follows. Every ended call has one frame. Every card that was shown is closed, or is still open in an open run.
 func TestEveryMessageEndsOnce(t *testing.T) {
 	for _, log := range dialecttest.Sessions(t) {
 		endsOnce(t, log)
@@ -81,11 +80,11 @@ func TestEveryMessageEndsOnce(t *testing.T) {
 }
 
 func endsOnce(t fataler, log []parley.Event) {
-	want := map[string]int{} // ends, by request
+	want := map[string]int{} // number of ends by request
 	calls := 0
 	for _, e := range log {
 		if _, halted := e.Body.(parley.SessionHalted); halted {
-			break // and with it the connection
+			break // the halt closes the connection
 		}
 		if _, deleted := e.Body.(parley.SessionDeleted); deleted {
 			break
@@ -140,7 +139,7 @@ func endsOnce(t fataler, log []parley.Event) {
 		}
 		delete(ends, id)
 	}
-	delete(ends, "") // a halt that is about no message
+	delete(ends, "") // a halt that ends no request
 	if calls != 0 || len(ends) > 0 || len(open) > 0 && !running {
 		t.Fatalf("%d calls too few, ends of %v, open cards %v in\n%s", calls, ends, open, dialecttest.Lines(log))
 	}
@@ -157,8 +156,8 @@ func said(list []frame) map[string]string {
 	return texts
 }
 
-// The chunks of a message, joined, are its texts, those of different turns set
-// apart; whether its pieces are still there or not.
+// TestChunksAreTheText: the joined chunks of a message are its texts, with
+// those of different turns separated. This also holds for a log without chunks.
 func TestChunksAreTheText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := dialecttest.AnyLog(t)
@@ -181,7 +180,7 @@ func TestChunksAreTheText(t *testing.T) {
 		frames := show(log)
 		texts, trimmed := said(frames), said(show(dialecttest.Trimmed(log)))
 		for id, got := range texts {
-			if !strings.HasPrefix(want[id], got) && !strings.HasPrefix(got, want[id]) { // some of it may be open
+			if !strings.HasPrefix(want[id], got) && !strings.HasPrefix(got, want[id]) { // an output may be open
 				t.Fatalf("%s: %q is shown of %q in\n%s", id, got, want[id], dialecttest.Lines(log))
 			}
 		}
@@ -198,14 +197,14 @@ func TestChunksAreTheText(t *testing.T) {
 	})
 }
 
-// Who follows from a message on is shown all that the others are shown of it, and
-// so is who asks by HTTP.
+// TestWhoFollowsFromAMessageIsShownAllOfIt: a client that follows from a message, as the HTTP routes do, gets the same
+// frames about it as a client that follows from the beginning.
 func TestWhoFollowsFromAMessageIsShownAllOfIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := dialecttest.AnyLog(t)
 		if i := slices.IndexFunc(log,
 			func(e parley.Event) bool { _, ok := e.Body.(parley.SessionHalted); return ok }); i >= 0 {
-			log = log[:i+1] // and the connection
+			log = log[:i+1] // the halt closes the connection
 		}
 		all := show(log)
 		for i, e := range log {
@@ -229,8 +228,8 @@ func TestWhoFollowsFromAMessageIsShownAllOfIt(t *testing.T) {
 	})
 }
 
-// What a sub-agent wants of a person is shown under the message it works for, and
-// nothing else of it is.
+// TestCardsOfSubAgentsAreShown: a sub-agent's cards are shown with the request that it works for, and nothing else of
+// the sub-agent is.
 func TestCardsOfSubAgentsAreShown(t *testing.T) {
 	const child = parley.SessionID("550e8400-e29b-41d4-a716-446655440001")
 	in := func(seq parley.Seq, run parley.RunID, session parley.SessionID, body parley.EventBody) parley.Event {
@@ -265,8 +264,8 @@ func TestCardsOfSubAgentsAreShown(t *testing.T) {
 	}
 }
 
-// Text goes through all of it byte for byte: from a client's message into a
-// command, and from the log to clients.
+// TestNaughtyStrings: text is unchanged from a client's message into a command
+// and from the log to clients.
 func TestNaughtyStrings(t *testing.T) {
 	for _, s := range dialecttest.NaughtyStrings(t) {
 		d := Decode(place, dialect.Encode(map[string]string{"type": "message", "content": s}))

@@ -15,28 +15,28 @@ import (
 	"parley/transport"
 )
 
-// A Guard lets people in, also for an answer that takes its time.
+// A Guard admits connections and requests.
 type Guard interface {
 	dialect.Guard
-	// Ask lets in a request about an agent. Its visit ends with the answer.
+	// Ask admits a request about an agent. Its visit ends with the answer.
 	Ask(r *http.Request, agent string) (port.Visit, error)
 }
 
-// Handler serves what the debug console protocol has under /api/v1/agents/{id}.
+// Handler serves the debug console protocol under /api/v1/agents/{id}.
 type Handler struct {
 	Door   port.Door
 	Agents port.ProjectAgents
 	Guard  Guard
-	// Remotes knows which agents cannot be reached; nil: none runs elsewhere.
+	// Remotes knows which remote agents cannot be reached; nil: there are no remote agents.
 	Remotes port.Remotes
 	Conns   *dialect.Conns
 	Log     *slog.Logger
 
-	Within time.Duration // of POST …/message; default a minute
-	Left   time.Duration // a run waits for a person after its socket is gone; default a minute
+	Within time.Duration // how long POST …/message waits for the answer; default: a minute
+	Left   time.Duration // how long a run waits for a person after its socket has closed; default: a minute
 }
 
-// Routes lists what is served.
+// Routes returns the routes to serve.
 func (h *Handler) Routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"GET /api/v1/agents/{id}/ws":       h.socket,
@@ -46,11 +46,10 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 	}
 }
 
-// sessionHeader names the session, so that a client can go on with it, or look at
-// its log.
+// sessionHeader names the session, so that a client can continue it or read its log.
 const sessionHeader = "Parley-Session"
 
-// socket checks everything before the upgrade.
+// socket makes all checks before the upgrade.
 func (h *Handler) socket(w http.ResponseWriter, r *http.Request) {
 	agent := r.PathValue("id")
 	visit, err := h.Guard.Enter(r, agent)
@@ -71,9 +70,8 @@ func (h *Handler) socket(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// admit asks for the permission before it looks for the agent, so that who lacks
-// it does not learn which there are. The project is the one that the address names,
-// or the first.
+// admit checks the permission before it looks up the agent, so that a principal without the permission does not learn
+// which agents exist. It returns the project that the address names, or the first.
 func (h *Handler) admit(r *http.Request, who port.Principal) (project string, err error) {
 	ctx, agent := r.Context(), r.PathValue("id")
 	ask := port.Resource{Kind: port.OneAgent, Tenant: who.Tenant, Agent: agent}
@@ -101,7 +99,7 @@ func (h *Handler) admit(r *http.Request, who port.Principal) (project string, er
 	return in.Root, nil
 }
 
-// notFound says in the document's words that there is no such agent.
+// notFound replaces a "not found" error by the document's words.
 func notFound(err error) error {
 	if parley.CodeOf(err) == parley.CodeNotFound && err != nil {
 		return parley.Errorf(parley.CodeNotFound, "agent not found")
@@ -124,7 +122,7 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit por
 	dialect.Apart(func() {
 		facts, err = h.Door.Follow(ctx, visit.Who, port.Scope{Session: parley.TenantSession}, port.Live)
 		if err == nil {
-			err = h.running(ctx, visit.Who, to.Project, to.Agent) // if it was stopped before we follow that
+			err = h.running(ctx, visit.Who, to.Project, to.Agent) // it may have been stopped before we follow facts
 		}
 	})
 	if facts != nil {
@@ -149,7 +147,7 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit por
 type conn struct {
 	dialect.Conn
 	to   Place
-	view View // of the goroutine that shows
+	view View // used only by the writing goroutine
 }
 
 func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
@@ -171,7 +169,7 @@ func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 	}
 }
 
-// Show encodes for this connection alone: nobody else follows its session.
+// Show encodes for this connection only: no other connection follows its session.
 func (c *conn) Show(_ context.Context, i *port.Item) (out [][]byte, bye *dialect.Goodbye) {
 	var frames []dialect.Frame
 	c.view, frames = Project(c.view, i.Event)

@@ -22,25 +22,25 @@ import (
 	"parley/port"
 )
 
-// A door to one session, whose log a test writes, and to the tenant's.
+// door is a door to one session, whose log a test writes, and to the tenant's session.
 type door struct {
 	port.Door
-	refusal error // of commands
-	answers bool  // every input is answered at once
-	denied  error // of May
+	refusal error // error for commands
+	answers bool  // complete every run at once
+	denied  error // error of May
 	stopped []string
-	facts   chan []*port.Item // of the tenant
-	items   chan []*port.Item // of the session
-	drain   chan struct{}     // closed: the server stops
-	asked   chan struct{}     // closed: something was submitted
+	facts   chan []*port.Item // events of the tenant's session
+	items   chan []*port.Item // events of the session
+	drain   chan struct{}     // closed when the server stops
+	asked   chan struct{}     // closed when a command was submitted
 	once    sync.Once
 
-	mu        sync.Mutex // guards the following
+	mu        sync.Mutex // guards the fields below
 	commands  []parley.Command
 	contexts  []string
-	run       parley.RunID // of the session
+	run       parley.RunID // open run of the session
 	head      parley.Seq
-	cancelled func() // a run was
+	cancelled func() // called when a run is cancelled
 }
 
 func newDoor() *door {
@@ -58,7 +58,7 @@ func (d *door) Session(_ context.Context, _ port.Principal, id parley.SessionID)
 	return port.Summary{ID: id, Run: d.run, Head: d.head}, nil
 }
 
-// starts and ends say what Session is to know of the run.
+// starts and ends set the open run that Session reports.
 func (d *door) starts() { d.mu.Lock(); defer d.mu.Unlock(); d.run = 2 }
 func (d *door) ends()   { d.mu.Lock(); defer d.mu.Unlock(); d.run = 0 }
 
@@ -75,7 +75,7 @@ func (d *door) SetContext(_ context.Context, who port.Principal, agent, text, vi
 	return d.refusal
 }
 
-// Submit has the session answer what it is asked, unless a test writes the log.
+// Submit starts a run for an input and, if answers is set, completes it. A cancel ends the run.
 func (d *door) Submit(_ context.Context, _ port.Principal, c parley.Command) (port.Receipt, error) {
 	defer d.once.Do(func() { close(d.asked) })
 	d.mu.Lock()
@@ -108,7 +108,7 @@ func (d *door) last() parley.Command {
 	return d.commands[len(d.commands)-1]
 }
 
-// items are events of a session from a seq on, all of run 2.
+// items returns events of a session from seq on, all of run 2.
 func items(session parley.SessionID, seq parley.Seq, bodies ...parley.EventBody) (list []*port.Item) {
 	for _, b := range bodies {
 		list = append(list,
@@ -119,7 +119,7 @@ func items(session parley.SessionID, seq parley.Seq, bodies ...parley.EventBody)
 	return list
 }
 
-// say writes on in the log.
+// say appends events to the log.
 func (d *door) say(bodies ...parley.EventBody) { d.items <- items(d.last().Session, 3, bodies...) }
 
 func (d *door) Follow(_ context.Context, _ port.Principal, scope port.Scope, _ port.Cursor) (port.Follower,
@@ -164,7 +164,7 @@ func (a agents) Of(string) port.Agents { return a }
 
 func (agents) List(parley.TenantID) []parley.Agent { return nil }
 
-// A guard lets everybody in, as ann, until it is told to end their visits.
+// guard admits every request as ann, until a test ends the visits.
 type guard struct {
 	expired chan struct{}
 	left    sync.WaitGroup
@@ -196,7 +196,7 @@ func (g *guard) Who(*http.Request) (port.Principal, error) {
 	return port.Principal{ID: "ann", Tenant: "acme"}, nil
 }
 
-// A server of the dialect, before a door.
+// server is a server of the dialect with a test door.
 type server struct {
 	t *testing.T
 	*httptest.Server
@@ -259,7 +259,7 @@ func (s *server) answers(status int, body string, res *http.Response) {
 
 const hello = `{"content":"Hello"}`
 
-// What is refused is refused in the document's words, whichever way it comes.
+// TestRefusals: every route refuses with the document's words.
 func TestRefusals(t *testing.T) {
 	blocked := `{"error":"message blocked: potential prompt injection","reason":"pattern:jailbreak_dan"}`
 	for _, c := range []struct {
@@ -329,7 +329,7 @@ func TestContexts(t *testing.T) {
 	}
 }
 
-// ask posts and has the log go on once the message is in it.
+// ask posts a message, and calls then once it is submitted.
 func (s *server) ask(route string, then func()) *http.Response {
 	got := make(chan *http.Response)
 	go func() { got <- s.post(route, hello) }()
@@ -393,7 +393,8 @@ func TestWhatAMessageIsAnswered(t *testing.T) {
 	}
 }
 
-// Nobody waits for ever: the run goes on, and where is said.
+// TestAMessageIsNotWaitedForWithoutEnd: POST …/message returns after a timeout, with the address of the log. The run
+// continues.
 func TestAMessageIsNotWaitedForWithoutEnd(t *testing.T) {
 	s := newServer(t)
 	s.h.Within = 10 * time.Millisecond
@@ -406,7 +407,7 @@ func TestAMessageIsNotWaitedForWithoutEnd(t *testing.T) {
 	}
 }
 
-// A key makes a repeated message the same command, in the same session.
+// TestKeysMakeOneCommand: with the same key, a repeated message is the same command in the same session.
 func TestKeysMakeOneCommand(t *testing.T) {
 	s := newServer(t)
 	s.refusal = parley.Errorf(parley.CodeUnavailable, "not now")
@@ -484,8 +485,8 @@ func TestStreams(t *testing.T) {
 		`session_halt {"type":"session_halt","request_id":"R","reason":"canary token detected"}`, `done {}`)
 }
 
-// A stream that ends before the answer does has no done: when the server stops,
-// and when the visitor is no longer who they were.
+// TestAStreamThatIsCutIsNotDone: a stream that ends before the answer has no
+// done event, whether the server stops or the visit ends.
 func TestAStreamThatIsCutIsNotDone(t *testing.T) {
 	s := newServer(t)
 	s.streams(s.ask("stream", func() { close(s.drain) }), `error {"type":"error","request_id":"R","message":"The server is stopping; come back in a moment."}`)
@@ -503,7 +504,7 @@ func (s *server) dial() (*websocket.Conn, *http.Response) {
 	return c, res
 }
 
-// closes reads up to the end of a socket.
+// closes reads until the socket is closed, and checks the close code.
 func closes(t *testing.T, c *websocket.Conn, code websocket.StatusCode, reason string) (frames []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -521,7 +522,7 @@ func closes(t *testing.T, c *websocket.Conn, code websocket.StatusCode, reason s
 	}
 }
 
-// All checks are before the upgrade.
+// TestChecksBeforeTheUpgrade: all checks come before the upgrade.
 func TestChecksBeforeTheUpgrade(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*server)
@@ -572,7 +573,8 @@ func TestAStoppedAgentClosesItsSockets(t *testing.T) {
 	}
 }
 
-// A server that stops says so to sockets on which nothing was said yet, too.
+// TestADrainingServerClosesSilentSockets: a server that stops closes all sockets with a reason, also those without any
+// message.
 func TestADrainingServerClosesSilentSockets(t *testing.T) {
 	s := newServer(t)
 	c, _ := s.dial()
@@ -580,7 +582,7 @@ func TestADrainingServerClosesSilentSockets(t *testing.T) {
 	closes(t, c, websocket.StatusGoingAway, "The server is stopping; come back in a moment.")
 }
 
-// An agent that was stopped between the checks and the first look is noticed.
+// TestAnAgentThatStopsMeanwhile: an agent that is stopped between the checks and the start of the watch is noticed.
 func TestAnAgentThatStopsMeanwhile(t *testing.T) {
 	s := newServer(t)
 	s.h.Door = &late{door: s.door}
@@ -588,7 +590,7 @@ func TestAnAgentThatStopsMeanwhile(t *testing.T) {
 	closes(t, c, websocket.StatusGoingAway, "agent is not running")
 }
 
-// late is a door that says the second time that the agent is stopped.
+// late is a door that reports the agent as stopped from the second call on.
 type late struct {
 	*door
 	mu    sync.Mutex
@@ -611,8 +613,8 @@ func TestATokenThatEndsClosesTheSocket(t *testing.T) {
 	closes(t, c, websocket.StatusPolicyViolation, "The token has expired.")
 }
 
-// What is ignored, refused, and answered on a socket; a refusal names the message
-// it refuses, and no two have one name.
+// TestASocketTakesAnything: messages are ignored, refused or answered. A refusal names the message that it refuses, and
+// all names are different.
 func TestASocketTakesAnything(t *testing.T) {
 	s := newServer(t)
 	c, _ := s.dial()

@@ -1,5 +1,5 @@
-// Package debugconsole speaks the debug console protocol (Agent Debug Console):
-// GET /api/v1/agents/{id}/ws, and beside it POST …/message, …/stream, …/context.
+// Package debugconsole speaks the debug console protocol (Agent Debug Console): GET /api/v1/agents/{id}/ws and POST
+// …/message, …/stream, …/context.
 //
 //	client                         server
 //	message ---------------------> chunk, chunk … done
@@ -7,8 +7,8 @@
 //	                               error | session_halt, and then the end
 //
 // A socket is a conversation of its own with one agent. Every message gets a
-// request_id, which all frames about it carry, and has exactly one end: a chunk
-// that is done, an error, or a session_halt.
+// request_id, which all frames about it carry. It has exactly one end: a chunk
+// with done, an error, or a session_halt.
 package debugconsole
 
 import (
@@ -16,8 +16,8 @@ import (
 	"parley/dialect"
 )
 
-// head is what all frames begin with. The id is that of the message they are
-// about, and empty only where there is none.
+// head is the beginning of all frames. RequestID names the message that the
+// frame is about, and is empty if there is none.
 type head struct {
 	Type      string `json:"type"`
 	RequestID string `json:"request_id"`
@@ -25,10 +25,10 @@ type head struct {
 
 func (h head) about() head { return h }
 
-// A frame is what a client is sent.
+// frame is a message to a client.
 type frame interface{ about() head }
 
-// The document's frames. Every field is always there.
+// The document's frames. Every field is always present.
 type (
 	chunk struct {
 		head
@@ -55,19 +55,18 @@ type (
 	}
 )
 
-// Trouble that does not end a message. The document has nothing like it, and
-// clients skip types they do not know.
+// problem is a problem that does not end a message. It is not in the document;
+// clients skip types that they do not know.
 type problem struct {
 	head
 	Message  string `json:"message"`
-	Problem  string `json:"problem,omitempty"`  // what happened, without what is done about it
-	Retrying bool   `json:"retrying,omitempty"` // the model is asked again
+	Problem  string `json:"problem,omitempty"`  // the cause without the consequence
+	Retrying bool   `json:"retrying,omitempty"` // the model will be called again
 }
 
-// What waits for a person. The document has nothing like it, and clients skip
-// types they do not know. Answered by approval_response {id, decision, scope, note},
-// question_response {id, answers} and tool_call_resolution {id, resolution, note}.
-// agent is who asks, where that is a sub-agent.
+// Cards. They are not in the document; clients skip types that they do not know. Clients answer with approval_response
+// {id, decision, scope, note}, question_response {id, answers} or tool_call_resolution {id, resolution, note}. agent is
+// the sub-agent that asks.
 type (
 	approvalRequest struct {
 		head
@@ -91,7 +90,7 @@ type (
 	}
 )
 
-// isEnd reports whether nothing follows a frame about its message.
+// isEnd reports whether a frame is the last one about its message.
 func isEnd(f frame) bool {
 	switch f := f.(type) {
 	case chunk:
@@ -102,7 +101,7 @@ func isEnd(f frame) bool {
 	return false
 }
 
-// Messages are those of the socket.
+// Messages describes the messages of the socket.
 func Messages() dialect.Messages {
 	taken := dialect.CardAnswers()
 	taken["message"] = struct {

@@ -9,8 +9,8 @@ import (
 	"parley"
 )
 
-// AnyLog draws a log such as a session may have: what people, models and tools
-// do in any order, with crashes and long silences in between.
+// AnyLog draws a possible log of a session: people, models and tools act in any
+// order, with crashes and long pauses in between.
 func AnyLog(t *rapid.T) []parley.Event {
 	w := &world{now: Begin}
 	s := w.session(t, Session)
@@ -26,15 +26,14 @@ func AnyLog(t *rapid.T) []parley.Event {
 	return w.log
 }
 
-// anyFork opens a session as a fork. Its source had read from somewhere that agents do not trust.
+// anyFork opens a session as a fork. Its source session has read from a source that agents do not trust.
 var anyFork = parley.ForkSession{Source: "7d1e8b0c-2f61-4f0e-9a35-6f1f0a9f5f10", At: 9, Agent: "coder",
 	Messages: []parley.ForkedMessage{{Role: parley.RoleUser, Text: "Look around."},
 		{Role: parley.RoleAssistant, Calls: []parley.ForkedCall{{ID: 5, Name: "list_files", Arguments: "{}"}}},
 		{Role: parley.RoleTool, Call: 5, Text: "notes.txt"}},
 	Sources: []parley.Source{parley.SourceNetwork}}
 
-// AnyTree draws the logs of a session and of the sub-agents below it, as one, in
-// order of position.
+// AnyTree draws the logs of a session and of the sub-agents below it as one log, in order of position.
 func AnyTree(t *rapid.T) []parley.Event {
 	w := &world{now: Begin, children: true}
 	top := w.session(t, Session)
@@ -54,12 +53,12 @@ func AnyTree(t *rapid.T) []parley.Event {
 	return w.log
 }
 
-// A world is what sessions share.
+// world is the shared state of the sessions.
 type world struct {
 	now      time.Time
 	log      []parley.Event
 	sessions []*session
-	children bool // have logs of their own
+	children bool // sub-agents have logs of their own
 }
 
 func (w *world) session(t *rapid.T, id parley.SessionID) *session {
@@ -75,8 +74,7 @@ type move struct {
 
 func (m move) GoString() string { return m.name }
 
-// moves, the likelier ones more than once: a session has to get somewhere before
-// it is worth disturbing.
+// moves has likely moves several times: without much progress, there is nothing to interrupt.
 var moves = []move{
 	{"work", (*session).work}, {"work", (*session).work}, {"work", (*session).work}, {"work", (*session).work},
 	{"work", (*session).work}, {"work", (*session).work}, {"work", (*session).work}, {"work", (*session).work},
@@ -95,10 +93,10 @@ var moves = []move{
 	{"hook", (*session).hook},
 }
 
-// autonomy is that of every agent here.
+// autonomy is the setting of every agent in these logs.
 var autonomy = parley.Autonomy{Enabled: true, MaxConsecutive: 3, CooldownMS: 15000, MaxFollowUps: 3, Evaluator: "judge"}
 
-// moment lets time pass until a follow-up is due, if one waits.
+// moment advances the clock to the next follow-up, if one is set.
 func (s *session) moment() {
 	for _, t := range s.state.Timers {
 		if t.At.After(s.now) {
@@ -109,29 +107,29 @@ func (s *session) moment() {
 	s.now = s.now.Add(time.Second)
 }
 
-// forget takes back a follow-up that waits, if one does.
+// forget cancels a follow-up, if one is set.
 func (s *session) forget() {
 	if n := len(s.state.Timers); n > 0 {
 		s.command(parley.CancelTimer{Timer: s.state.Timers[s.pick("timer", n)].ID})
 	}
 }
 
-// hook gives the session a webhook, another, or none.
+// hook sets, changes or removes the webhook of the session.
 func (s *session) hook() {
 	hooks := []parley.Hook{{}, {Target: "a.example:443", Finished: true}, {Target: "b.example:443", Needed: true},
 		{Target: "c.example:443", Finished: true, Needed: true}}
 	s.command(parley.SetWebhook{Hook: hooks[s.pick("hook", 4)]})
 }
 
-// A session without an engine: the draws are its workers.
+// session is a session without an engine: draws take the place of its workers.
 type session struct {
 	*world
 	t      *rapid.T
 	id     parley.SessionID
 	state  parley.State
 	inputs int
-	late   parley.Report   // of a tool that may have been stopped since
-	ended  *parley.Outcome // of the first run
+	late   parley.Report   // report of a tool that may have been stopped since
+	ended  *parley.Outcome // outcome of the first run
 }
 
 func (s *session) command(do parley.CommandBody) {
@@ -147,7 +145,7 @@ func (s *session) decide(in parley.In) {
 	s.now = s.now.Add(7 * time.Millisecond)
 	events, err := parley.Decide(s.state, in)
 	if err != nil {
-		return // a refusal leaves no trace
+		return // a refused command appends nothing
 	}
 	for _, e := range events {
 		e.Position = parley.Position(len(s.log) + 1)
@@ -190,14 +188,14 @@ func (s *session) input() {
 	s.command(in)
 }
 
-// plan decides about the plan that waits, if one does.
+// plan decides on a plan, if one waits.
 func (s *session) plan() {
 	decisions := []parley.PlanDecision{parley.ApprovePlan, parley.RejectPlan, parley.EditPlan}
 	s.command(parley.DecidePlan{Decision: decisions[s.pick("decided", 3)], Text: s.text(),
 		Agent: parley.AgentRef{Name: "coder"}, Fresh: s.pick("fresh", 2) > 0})
 }
 
-// work does one thing that the session waits for.
+// work reports one of the steps that the session waits for.
 func (s *session) work() {
 	steps := parley.Next(s.state, s.now)
 	if len(steps) == 0 {
@@ -265,7 +263,7 @@ func (s *session) work() {
 	}
 }
 
-// runChild starts a child, or hears that it has ended.
+// runChild starts a child, or reports that it has ended.
 func (s *session) runChild(step parley.RunChild) {
 	if c := s.find(step.Child); c != nil {
 		if c.ended != nil {
@@ -288,11 +286,11 @@ func (s *session) runChild(step parley.RunChild) {
 		Agent: parley.AgentRef{Name: spawned.Agent}})
 }
 
-// stopChild reports whether nothing of a child is alive.
+// stopChild cancels a child, and reports whether nothing of it runs any more.
 func (s *session) stopChild(step parley.StopChild) bool {
 	c := s.find(step.Child)
 	if c == nil {
-		return true // it never began
+		return true // it never started
 	}
 	c.command(parley.CancelRun{Request: parley.ChildRequest})
 	return c.state.Run == nil && len(c.state.Children) == 0
@@ -340,7 +338,7 @@ func (s *session) said() parley.ReportBody {
 	return parley.ModelPiece{Kind: parley.Text, Text: s.text()}
 }
 
-// reported is what an agent elsewhere says.
+// reported draws a report of a remote agent.
 func (s *session) reported() parley.ReportBody {
 	name := []string{"search", "send"}[s.pick("tool", 2)]
 	key := []string{"1", "2"}[s.pick("key", 2)]
@@ -415,7 +413,7 @@ func (s *session) asked() parley.CallAsked {
 	return parley.CallAsked{Name: name, Arguments: "{}", Verdict: v, Expires: s.now.Add(24 * time.Hour)}
 }
 
-// answer does one thing that a person is asked for.
+// answer answers one open card.
 func (s *session) answer() {
 	if s.state.Run == nil {
 		return
@@ -444,20 +442,20 @@ func (s *session) answer() {
 	}
 }
 
-// revoke takes back what was allowed for the rest of the session.
+// revoke revokes a grant.
 func (s *session) revoke() {
 	if n := len(s.state.Always); n > 0 {
 		s.command(parley.RevokeGrant{Grant: s.state.Always[s.pick("grant", n)].ID})
 	}
 }
 
-// switchServers switches a tool server off, or all of them on.
+// switchServers switches some tool servers off, and the others on.
 func (s *session) switchServers() {
 	off := []string{"files", "notes"}[:s.pick("off", 3)]
 	s.command(parley.ChooseToolServers{Off: off})
 }
 
-// explain asks what an approval is about.
+// explain asks for explanations of the open approvals.
 func (s *session) explain() {
 	if s.state.Run == nil {
 		return
@@ -467,7 +465,7 @@ func (s *session) explain() {
 	}
 }
 
-// cancel stops the run, or a waiting input, and a tool that did not hear of it.
+// cancel cancels the run or a waiting input. Then a stopped tool may still report its result.
 func (s *session) cancel() {
 	do := parley.CancelRun{}
 	if n := len(s.state.Queue); n > 0 {

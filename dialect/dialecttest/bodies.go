@@ -16,27 +16,27 @@ import (
 	"parley/server"
 )
 
-// A Body is the body of a POST that a route accepts.
+// A Body is the body of a POST request that a route accepts.
 type Body struct {
 	Path   string
 	JSON   string
-	Nobody string // a header that has the guard answer "Who are you?"
+	Nobody string // a header that makes the guard refuse with "Who are you?"
 }
 
-// Bodies proves how a route takes the bodies of requests, on the server that
-// limits how long a client may take to send them.
+// Bodies tests how a route reads request bodies, on the real server with its
+// timeout for bodies.
 func Bodies(t *testing.T, routes func() map[string]http.HandlerFunc, b Body) {
 	half := len(b.JSON) / 2
 	begun := b.head("") + b.JSON[:half]
 	t.Run("a slow client has time", func(t *testing.T) {
 		Serve(t, routes, func(t *testing.T, c *Client) {
 			c.Send(begun)
-			time.Sleep(8 * time.Second) // longer than a body may lie unread
+			time.Sleep(8 * time.Second) // longer than a body may stay unread
 			c.Send(b.JSON[half:])
 			if status, body := c.Answer(); status >= 300 {
 				t.Errorf("a slow body is answered %d %s", status, body)
 			}
-			time.Sleep(time.Minute) // longer than any deadline of a body
+			time.Sleep(time.Minute) // longer than any deadline for a body
 			c.Send(b.head("") + b.JSON)
 			if status, body := c.Answer(); status >= 300 {
 				t.Errorf("the next body is answered %d %s", status, body)
@@ -65,13 +65,13 @@ func Bodies(t *testing.T, routes func() map[string]http.HandlerFunc, b Body) {
 	})
 }
 
-// head is the head of a request with the body.
+// head returns the head of a request with the body.
 func (b Body) head(header string) string {
 	return "POST " + b.Path + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + header +
 		"Content-Length: " + strconv.Itoa(len(b.JSON)) + "\r\n\r\n"
 }
 
-// A Client is one connection to a server with the clock of synctest.
+// A Client is one connection to a server that uses the clock of synctest.
 type Client struct {
 	t     *testing.T
 	conn  net.Conn
@@ -79,7 +79,7 @@ type Client struct {
 	start time.Time
 }
 
-// Serve serves routes to a client, inside a bubble with a fake clock.
+// Serve serves routes to a client, in a synctest bubble with a fake clock.
 func Serve(t *testing.T, routes func() map[string]http.HandlerFunc, test func(*testing.T, *Client)) {
 	synctest.Test(t, func(t *testing.T) {
 		handlers := map[string]http.Handler{}
@@ -105,7 +105,7 @@ func Serve(t *testing.T, routes func() map[string]http.HandlerFunc, test func(*t
 	})
 }
 
-// Send sends some of a request.
+// Send sends a part of a request.
 func (c *Client) Send(text string) {
 	c.t.Helper()
 	if _, err := io.WriteString(c.conn, text); err != nil {
@@ -127,7 +127,8 @@ func (c *Client) Answer() (status int, body string) {
 	return res.StatusCode, string(raw)
 }
 
-// Ends waits for the server to end the connection, within so long of its begin.
+// Ends waits for the server to end the connection, and fails if it is open for
+// longer than within.
 func (c *Client) Ends(within time.Duration) {
 	c.t.Helper()
 	_, err := c.r.ReadByte()
@@ -136,7 +137,7 @@ func (c *Client) Ends(within time.Duration) {
 	}
 }
 
-// A pipe is a listener for one connection in memory.
+// pipe is a listener for one in-memory connection.
 type pipe struct {
 	conns chan net.Conn
 	done  chan struct{}

@@ -11,18 +11,17 @@ import (
 	"parley"
 )
 
-// cards says what is wrong with what a dialect shows of sub-agents in a tree: of
-// their events anything but cards and words about those; cards that are not open, or not shown, while the
-// run they work for goes on; or that are not closed when it ends.
+// cards checks the frames of sub-agents in a tree. They must be only cards and text about cards. While the run
+// continues, exactly the open cards must be shown, and all must be closed when the run ends.
 func (d Dialect[V]) cards(log []parley.Event) error {
 	for name, view := range d.Views {
 		all, err := d.show(view, log)
 		if err != nil {
 			return err
 		}
-		shown := map[string]string{} // open ones, by id, and who asks
-		told := map[string]bool{}    // in words
-		var tree *below              // the open ones, as the log has it
+		shown := map[string]string{} // shown cards: id to agent
+		told := map[string]bool{}    // cards with a notice in words
+		var tree *below              // open cards according to the log
 		for i, frames := range all {
 			e := log[i]
 			own := e.Session == log[0].Session
@@ -33,7 +32,7 @@ func (d Dialect[V]) cards(log []parley.Event) error {
 					shown[f.id()] = f.agent()
 				case f.closes():
 					delete(shown, f.id())
-				case f.Card != "" && !own: // words about the card of the frame before
+				case f.Card != "" && !own: // a notice about the card of the frame before
 					if told[f.Card] || shown[f.Card] == "" {
 						return fmt.Errorf("view %q tells of %s again, or before it is shown", name, f.Card)
 					}
@@ -62,15 +61,15 @@ func (d Dialect[V]) cards(log []parley.Event) error {
 	return nil
 }
 
-// explains reports whether a frame is what was asked for about a card.
+// explains reports whether a frame is the explanation of an approval.
 func (d Dialect[V]) explains(e parley.Event, f cardFrame) bool {
 	_, ok := e.Body.(parley.ApprovalExplained)
-	return ok && (f.Type == "approval_explained" || d.OneAtATime && f.Type == "message") // the item's: see aFrame
+	return ok && (f.Type == "approval_explained" || d.OneAtATime && f.Type == "message") // see aFrame
 }
 
-// below is what those are about who work for the run of a session.
+// below has the open cards of the sub-agents of a run.
 type below struct {
-	open    map[string]string // cards, and who asks
+	open    map[string]string // open cards: id to agent
 	agents  map[parley.SessionID]string
 	parents map[parley.SessionID]parley.SessionID
 }
@@ -91,7 +90,7 @@ func (b *below) after(e parley.Event) {
 		b.gone(body.Child)
 	}
 	if agent == "" {
-		return // the top: its own cards are proved elsewhere
+		return // the session at the top: other tests check its own cards
 	}
 	switch row := e.Row().(type) {
 	case parley.CardOpened:
@@ -111,7 +110,7 @@ func (b *below) close(session parley.SessionID) {
 	}
 }
 
-// gone: nobody waits for a sub-agent any more, nor for those who work for it.
+// gone removes a sub-agent that has returned, and all sub-agents below it.
 func (b *below) gone(session parley.SessionID) {
 	delete(b.agents, session)
 	b.close(session)
@@ -123,7 +122,7 @@ func (b *below) gone(session parley.SessionID) {
 	}
 }
 
-// A cardFrame is a frame of any dialect, as far as it is about cards.
+// cardFrame has the fields about cards of a frame of any dialect.
 type cardFrame struct {
 	Type, ID       string
 	Agent, AgentID string
@@ -136,7 +135,7 @@ type cardFrame struct {
 
 func aFrame(text string) (f cardFrame) {
 	if json.Unmarshal([]byte(text), &f) != nil {
-		return cardFrame{Type: text} // a close
+		return cardFrame{Type: text} // the frame is a close
 	}
 	if p := f.Payload; p != nil {
 		p.Type = cmp.Or(p.Type, f.Type)

@@ -13,8 +13,9 @@ import (
 	"parley/dialect"
 )
 
-// Document is the text of a document, by its number. If it is not on this
-// machine, the test is skipped. PARLEY_SEEDS is the folder of the documents.
+// Document returns the text of the document with this number. If the document
+// is not on this machine, the test is skipped. PARLEY_SEEDS is the folder of
+// the documents.
 func Document(t testing.TB, number string) string {
 	t.Helper()
 	seeds := cmp.Or(os.Getenv("PARLEY_SEEDS"), filepath.Join("..", "..", "..", "shared", "seeds"))
@@ -29,7 +30,7 @@ func Document(t testing.TB, number string) string {
 	return string(raw)
 }
 
-// Examples are the blocks of JSON in a document.
+// Examples returns the blocks of JSON in a document.
 func Examples(document string) (blocks []string) {
 	for _, block := range strings.Split(document, "```json\n")[1:] {
 		block, _, _ = strings.Cut(block, "```")
@@ -38,7 +39,7 @@ func Examples(document string) (blocks []string) {
 	return blocks
 }
 
-// Transcripts is the text of all transcripts in testdata.
+// Transcripts returns the text of all transcripts in testdata.
 func Transcripts(t testing.TB) string {
 	t.Helper()
 	var all strings.Builder
@@ -52,8 +53,9 @@ func Transcripts(t testing.TB) string {
 	return all.String()
 }
 
-// NaughtyStrings are strings that programs get wrong. If they are not on this
-// machine, the test is skipped. PARLEY_CORPORA is the folder of such data.
+// NaughtyStrings returns strings that programs often handle wrongly. If the
+// data is not on this machine, the test is skipped. PARLEY_CORPORA is the
+// folder of such data.
 func NaughtyStrings(t testing.TB) (list []string) {
 	t.Helper()
 	data := cmp.Or(os.Getenv("PARLEY_CORPORA"), filepath.Join("..", "..", "..", "shared", "data"))
@@ -68,7 +70,7 @@ func NaughtyStrings(t testing.TB) (list []string) {
 	return list
 }
 
-// AnyMessage draws what a client may send: any bytes, or an AnyObject.
+// AnyMessage draws a message of a client: any bytes, or an AnyObject.
 func AnyMessage(t *rapid.T, keys, values []string) []byte {
 	if rapid.Bool().Draw(t, "any") {
 		return rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")
@@ -76,8 +78,8 @@ func AnyMessage(t *rapid.T, keys, values []string) []byte {
 	return []byte(AnyObject(t, 1, 8, keys, values))
 }
 
-// AnyObject draws text that comes near a JSON object with between least and most of
-// the keys, any of which may be there twice. values are JSON, or nearly.
+// AnyObject draws text that is nearly a JSON object, with between least and most of the keys. Keys may repeat. values
+// are JSON, or nearly.
 func AnyObject(t *rapid.T, least, most int, keys, values []string) string {
 	values = append(values, `null`, `1`, `{}`, `[["a"]]`, `"\ud800"`, `"\u0000"`, ``)
 	value := rapid.OneOf(

@@ -9,12 +9,12 @@ import (
 	"parley"
 )
 
-// Decoded is what a client's message means: a command, or a refusal.
+// Decoded is a decoded message of a client: a command or a refusal.
 type Decoded struct {
 	Command parley.Command
 	Refusal string
-	Request string // what an answer to the message names
-	Shape   string // the spelling it is in, where a dialect has several
+	Request string // request name for answers to the message
+	Shape   string // the message's spelling, in dialects with several
 }
 
 func (d Decoded) check() error {
@@ -27,8 +27,9 @@ func (d Decoded) check() error {
 	return nil
 }
 
-// String is a line of a commands section: an object with what is not empty, in
-// a fixed order. The session is shown if it is not Session.
+// String returns a line of a commands section: an object with the fields that
+// are not empty, in a fixed order. The session is included if it is not
+// Session.
 func (d Decoded) String() string {
 	var o object
 	if d.Refusal != "" {
@@ -45,7 +46,7 @@ func (d Decoded) String() string {
 	return "{" + strings.Join(o, ",") + "}"
 }
 
-// An object is JSON in the making, with its keys in order.
+// object is a JSON object under construction, with its keys in order.
 type object []string
 
 func (o *object) add(key string, v any) {

@@ -1,37 +1,35 @@
-// Package dialecttest proves dialects by transcripts: files that show a log and
-// what a client is shown of it, or what a client sends and what that means. They
-// need no Go to write, and read as documentation that cannot go stale.
+// Package dialecttest tests dialects with transcripts: files that show a log and the frames of a client, or the
+// messages of a client and their meaning. Writing them needs no Go, and they are documentation that stays correct.
 //
 // # Transcripts
 //
-// A transcript is a txtar file in the testdata of a dialect. The comment at its
-// top says which clause of a document or of the design it proves, and which
-// mistake of the original it keeps from coming back. Sections follow, any number
-// of them:
+// A transcript is a txtar file in the testdata of a dialect. The comment at its top says which clause of a document or
+// of the design it tests, and which mistake of the original server it keeps from coming back. Any number of sections
+// follow:
 //
 //	-- log --               events, one per line
-//	-- frames --            what who follows that log is shown, byte for byte, one
-//	                        frame per line; "close CODE REASON" ends a connection
-//	-- frames NAME --       the same through another of the dialect's views
-//	-- frames after=7 --    the same to who connects when the log ends at seq 7;
-//	                        with from=3, and starts at another place it may, seq 3
+//	-- frames --            the frames for a client that follows that log, byte for byte,
+//	                        one per line; "close CODE REASON" ends a connection
+//	-- frames NAME --       the same in another of the dialect's views
+//	-- frames after=7 --    the frames for a client that connects when the log ends at
+//	                        seq 7; with from=3, it starts at seq 3, another start that
+//	                        the dialect allows
 //
-//	-- in --                what a client sends, one message per line
-//	-- commands --          what each of them means
+//	-- in --                messages of a client, one per line
+//	-- commands --          the meaning of each message
 //
-// Every frames section is about the log above it. Empty lines, and lines that
-// begin with #, are for the reader; those of in are repeated in commands.
+// Every frames section belongs to the log above it. Empty lines and lines that begin with # are for the reader; those
+// of in are repeated in commands.
 //
-// A line of a log is a line of the native log, of which only what matters has
-// to be written. The rest is filled in:
+// A line of a log is a line of the native log that has only the fields that matter. Missing fields have these values:
 //
 //	seq            1, or one more than in the line above
 //	session        Session
 //	root           the session of the first line
-//	position       seq; from where another session comes, one more than above
+//	position       seq; after a line of another session, one more than above
 //	at             Begin and 10 ms for every seq
 //	run            the open run, in events that belong to one
-//	by             nobody
+//	by             empty
 //	body           {}
 //
 // so that this is a log:
@@ -40,23 +38,20 @@
 //	{"type":"InputReceived","body":{"content":"Hello","request":"r1","agent":{"name":"coder"},"busy":"queue"}}
 //	{"type":"RunStarted","body":{"input":2,"request":"r1","agent":{"name":"coder"}}}
 //
-// A log that begins with seq 1 must pass the checker, so that no transcript can
-// show what cannot happen. One may begin later, as a follower's cursor may. The
-// logs of sub-agents may stand between the lines of the session they work for;
-// where a section counts seqs, it counts positions then.
+// A log that begins with seq 1 must pass the checker, so that no transcript shows an impossible log. A log may begin
+// later, as a follower's cursor may. The log of a session may contain lines of its sub-agents; then sections count
+// positions instead of seqs.
 //
-// With -update the expected sections are written anew, and added where they are
-// missing:
+// With -update, the expected sections are rewritten, and added where they are missing:
 //
 //	go test ./dialect/threadchat -update
 //
-// # What is proved besides
+// # Other checks
 //
-// Every type of event is shown in some transcript of a dialect or is listed as
-// ignored, with a reason; never both. Whoever connects in the middle of a log is
-// shown what the others are shown from there on. Project is pure. The last two
-// hold for random logs as well, and for random trees in dialects that show cards of
-// sub-agents: each of them is shown, closed once, and nothing else of theirs is.
+// Every event type is either shown in some transcript of a dialect or listed as ignored, with a reason; never both. A
+// client that connects in the middle of a log gets the same frames as the other clients from there on. Project is pure.
+// The last two also hold for random logs and, in dialects that show the cards of sub-agents, for random trees: each
+// card is shown, closed once, and nothing else of sub-agents is shown.
 package dialecttest
 
 import (
@@ -76,37 +71,39 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what transcripts expect")
 
-// A Dialect is what the harness has to know of one.
+// A Dialect describes a dialect for the tests.
 type Dialect[V any] struct {
 	Name    string
 	Project dialect.Project[V]
-	// Views are those of fresh connections, by the name a frames section gives;
-	// the one it gets by default has none.
+	// Views are the initial views of connections, by the name in a frames
+	// section. The default view has an empty name.
 	Views map[string]V
-	// Starts lists where a connection may start that is made when the log holds
-	// just these events, as indexes of events; first where it usually does. Nil:
-	// behind them all.
+	// Starts returns the events, as indexes, at which a connection may start when the log has just these events. The
+	// usual start comes first. Nil: a connection starts after all of them.
 	Starts func(log []parley.Event) []int
-	// Ignored gives the reason for every type of event that is never shown.
+	// Ignored has the reason for every event type that is never shown.
 	Ignored map[string]string
-	// Trees: Project takes the logs of a session and of those below it as one.
+	// Trees is set if Project takes the logs of a session and of those below it
+	// as one log.
 	Trees bool
-	// OneAtATime: approvals are asked for one after the other, and said to be
-	// closed by the connection, to who has not decided them.
+	// OneAtATime is set if the dialect requests one approval after the other.
+	// Its connections tell clients that an approval is closed, except the
+	// client that decided it.
 	OneAtATime bool
-	// Decode reads what a client sends. Nil: the dialect takes no messages.
+	// Decode decodes a message of a client. Nil: the dialect has no messages
+	// from clients.
 	Decode func(message []byte) Decoded
 }
 
-// FromRuns is for dialects whose clients see runs whole: a connection starts at
-// the beginning of the run that is open, else at the head, or else, if it is
-// owed an older run, at the beginning of that.
+// FromRuns is the Starts of dialects whose clients get whole runs. A connection
+// starts at the beginning of the open run, or else at the head. If the client
+// is owed an older run, it starts at the beginning of that run.
 func FromRuns(log []parley.Event) []int {
 	usual := len(log)
 	var runs []int
 	for i, e := range log {
 		if e.Session != log[0].Session {
-			continue // of a sub-agent
+			continue // an event of a sub-agent
 		}
 		switch e.Body.(type) {
 		case parley.RunStarted:
@@ -118,7 +115,7 @@ func FromRuns(log []parley.Event) []int {
 	return append([]int{usual}, runs...)
 }
 
-// Run proves a dialect by the transcripts in testdata.
+// Run tests a dialect with the transcripts in testdata.
 func Run[V any](t *testing.T, d Dialect[V]) {
 	for _, name := range glob(t) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
@@ -160,8 +157,7 @@ func Run[V any](t *testing.T, d Dialect[V]) {
 	})
 }
 
-// Logs are all logs of the transcripts in testdata, for tests of other things
-// that ought to hold for them.
+// Logs returns all logs of the transcripts in testdata, for other tests.
 func Logs(t testing.TB) (logs [][]parley.Event) {
 	t.Helper()
 	for _, name := range glob(t) {
@@ -179,7 +175,7 @@ func Logs(t testing.TB) (logs [][]parley.Event) {
 	return logs
 }
 
-// Sessions are those of the logs that are of one session.
+// Sessions returns the logs that have only one session.
 func Sessions(t testing.TB) [][]parley.Event {
 	t.Helper()
 	return slices.DeleteFunc(Logs(t), func(log []parley.Event) bool { return len(apart(log)) > 1 })
@@ -210,7 +206,7 @@ func save(t testing.TB, name string, a *txtar.Archive) {
 	}
 }
 
-// report reports every error that was joined.
+// report reports every one of joined errors.
 func report(t testing.TB, err error) {
 	t.Helper()
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {

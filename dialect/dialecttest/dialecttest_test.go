@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A toy is a dialect that shows runs, and is there to be broken.
+// toy is a dialect that shows runs. Tests break it on purpose.
 type toy = Dialect[int]
 
 type frame struct {
@@ -91,7 +91,7 @@ a title
 {"command":"RenameSession","Title":"a title","id":"1"}
 `
 
-// judge is all that Run finds about one transcript.
+// judge returns all errors that Run finds in one transcript.
 func judge(d toy, text string) error {
 	a := txtar.Parse([]byte(text))
 	played, err := d.play(a)
@@ -249,8 +249,8 @@ func fails(t *testing.T, err error, want string) {
 	}
 }
 
-// What -update writes is what passes, whatever stood there before: something
-// stale, or nothing.
+// TestUpdate: the output of -update passes, whether the expected sections were
+// stale or missing.
 func TestUpdate(t *testing.T) {
 	good := txtar.Parse([]byte(toyTranscript))
 	section := func(name string) txtar.File {
@@ -313,7 +313,8 @@ func TestWhatLogLinesLeaveOut(t *testing.T) {
 	}
 }
 
-// elsewhere is what no conversation has, or nothing leads to yet.
+// elsewhere has the events that no conversation has, or that random logs cannot
+// contain yet.
 var elsewhere = map[string]bool{
 	"AgentStarted": true, "AgentStopped": true, "AgentChanged": true, "SettingsChanged": true, "ToolsAccepted": true,
 	"MissionSet": true, "MissionCleared": true, "OverrideSet": true, "AgentPrompted": true, "PromptSettled": true,
@@ -321,7 +322,8 @@ var elsewhere = map[string]bool{
 	"ModelFellBack": true,
 }
 
-// Random logs are legal, and between them show everything that can happen.
+// TestAnyLog: random logs are legal, and together they contain every possible
+// event.
 func TestAnyLog(t *testing.T) {
 	missing := slices.DeleteFunc(parley.EventTypes(), func(name string) bool { return elsewhere[name] })
 	gen := rapid.Custom(AnyLog)
@@ -339,7 +341,8 @@ func TestAnyLog(t *testing.T) {
 	}
 }
 
-// Random trees are legal, and between them show what matters about sub-agents.
+// TestAnyTree: random trees are legal, and together they contain all relevant
+// cases of sub-agents.
 func TestAnyTree(t *testing.T) {
 	seen := map[string]int{}
 	gen := rapid.Custom(AnyTree)

@@ -13,9 +13,8 @@ import (
 	"parley/port"
 )
 
-// A LogDoor is a door to a log of a transcript, of which only the first events have
-// happened. Whatever is submitted has the rest happen. Followers end where the log
-// does, as they do when a server stops.
+// A LogDoor is a door to the log of a transcript, of which only the first Happened events have happened. Any command
+// makes the rest happen. Followers fail at the end of the log, as they do when a server stops.
 type LogDoor struct {
 	port.Door
 	Log      []parley.Event
@@ -54,7 +53,7 @@ func (d *LogDoor) Session(_ context.Context, _ port.Principal, id parley.Session
 	return m, err
 }
 
-// Cards lists those that are open.
+// Cards returns the open cards.
 func (d *LogDoor) Cards(context.Context, port.Principal, port.CardQuery) (list []port.CardInfo, err error) {
 	without := func(closed func(port.CardInfo) bool) {
 		var kept []port.CardInfo
@@ -95,7 +94,7 @@ func (d *LogDoor) Submit(_ context.Context, _ port.Principal, c parley.Command) 
 	_, closes := c.Do.(parley.SubmitInput)
 	for _, e := range d.Log[d.Happened:] {
 		_, ok := dialect.Closes(e)
-		if e.Session == c.Session && (r.First == 0 || ok && !closes) { // an answer closes a card
+		if e.Session == c.Session && (r.First == 0 || ok && !closes) { // an answer closes the card
 			r.First, closes = e.Seq, closes || ok
 		}
 	}
@@ -128,7 +127,7 @@ func (f *logFollower) Next(context.Context) (items []*port.Item, err error) {
 	return items, nil
 }
 
-// Take is of port.Waker.
+// Take implements port.Waker.
 func (f *logFollower) Take(context.Context, func()) (items []*port.Item, err error) {
 	items, f.items = f.items, nil
 	return items, nil
@@ -136,7 +135,7 @@ func (f *logFollower) Take(context.Context, func()) (items []*port.Item, err err
 
 func (f *logFollower) Close() {}
 
-// Agents are the names of the agents of every project.
+// Agents has the names of the agents of every project.
 type Agents []string
 
 func (a Agents) Of(string) port.Agents { return a }
@@ -155,7 +154,7 @@ func (a Agents) List(parley.TenantID) (list []parley.Agent) {
 	return list
 }
 
-// A Guard lets in everybody as one principal, but requests with the header X-Nobody.
+// A Guard admits all requests as one principal, except those with the header X-Nobody.
 type Guard struct{ Principal port.Principal }
 
 func (g Guard) Who(r *http.Request) (port.Principal, error) {
@@ -173,15 +172,14 @@ func (g Guard) Enter(r *http.Request, _ string) (v port.Visit, err error) {
 
 func (g Guard) Ask(r *http.Request, agent string) (port.Visit, error) { return g.Enter(r, agent) }
 
-// An Answer is the answer to a request: a stream, or something else, which is then
-// all of Data.
+// An Answer is the answer to a request. If it is not a stream, its body is all of Data.
 type Answer struct {
 	Status    int
 	IDs, Data []string
 	Whole     bool // it was not cut off
 }
 
-// Ask sends a request with a body of JSON to some routes.
+// Ask sends a request with a JSON body to the routes.
 func Ask(routes map[string]http.HandlerFunc, method, path, body string) (a Answer) {
 	mux := http.NewServeMux()
 	for pattern, h := range routes {
@@ -215,7 +213,7 @@ func Ask(routes map[string]http.HandlerFunc, method, path, body string) (a Answe
 	return a
 }
 
-// A recorder takes deadlines, as connections do.
+// recorder accepts deadlines, as connections do.
 type recorder struct{ *httptest.ResponseRecorder }
 
 func (recorder) SetWriteDeadline(time.Time) error { return nil }

@@ -14,13 +14,13 @@ import (
 	"parley/strictjson"
 )
 
-// Session is the session of logs that name none.
+// Session is the session of log lines without one.
 const Session = parley.SessionID("550e8400-e29b-41d4-a716-446655440000")
 
-// Begin is when logs begin.
+// Begin is the time at which logs begin.
 var Begin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// A logLine is an event as written: what is nil is to be filled in.
+// logLine is a line of a log. Nil fields get their defaults.
 type logLine struct {
 	Session  *parley.SessionID   `json:"session"`
 	Seq      *parley.Seq         `json:"seq"`
@@ -33,7 +33,7 @@ type logLine struct {
 	Body     json.RawMessage     `json:"body"`
 }
 
-// readLog reads a log and has it checked.
+// readLog reads and checks a log.
 func readLog(text string) ([]parley.Event, error) {
 	var r reader
 	for line := range strings.Lines(text) {
@@ -49,8 +49,8 @@ func readLog(text string) ([]parley.Event, error) {
 
 type reader struct {
 	log  []parley.Event
-	seqs map[parley.SessionID]parley.Seq   // of the last lines
-	runs map[parley.SessionID]parley.RunID // that are open
+	seqs map[parley.SessionID]parley.Seq   // last seq of each session
+	runs map[parley.SessionID]parley.RunID // open run of each session
 }
 
 func (r *reader) line(raw []byte) error {
@@ -94,7 +94,7 @@ func (r *reader) line(raw []byte) error {
 	return err
 }
 
-// outsideRuns reports whether events of a type belong to no run.
+// outsideRuns reports whether events of a type do not belong to a run.
 func outsideRuns(name string) bool {
 	switch name {
 	case "InputReceived", "InputWithdrawn", "LateResultNoted",
@@ -106,7 +106,7 @@ func outsideRuns(name string) bool {
 	return strings.HasPrefix(name, "Session") || name == "SettingsChanged" || name == "ToolsAccepted"
 }
 
-// withBody reads the body as a log does, but knows no mercy for misspelt keys.
+// withBody decodes the body as a log does, but refuses unknown keys.
 func withBody(e parley.Event, name string, body json.RawMessage) (parley.Event, error) {
 	raw, err := json.Marshal(map[string]any{"session": e.Session, "seq": e.Seq, "position": e.Position, "root": e.Root,
 		"at": e.At, "run": e.Run, "by": e.By, "type": name, "body": body})
@@ -126,8 +126,8 @@ func or[T any](given *T, otherwise T) T {
 	return otherwise
 }
 
-// legal says what is wrong with a log; with the rest of one, what can be seen
-// of that without its beginning.
+// legal checks a log. If the log begins later than seq 1, it checks only what
+// is possible without the beginning.
 func legal(log []parley.Event) error {
 	if len(log) == 0 {
 		return errors.New("the log is empty")
@@ -152,7 +152,7 @@ func legal(log []parley.Event) error {
 	return p.err()
 }
 
-// apart are the logs of the sessions of a tree, in the order in which they begin.
+// apart splits a tree into the logs of its sessions, in order of their first events.
 func apart(tree []parley.Event) (logs [][]parley.Event) {
 	at := map[parley.SessionID]int{}
 	for _, e := range tree {
@@ -166,8 +166,8 @@ func apart(tree []parley.Event) (logs [][]parley.Event) {
 	return logs
 }
 
-// Trimmed is a log without the pieces of outputs that are finished in it, as a
-// store leaves it after a while.
+// Trimmed returns a log without the chunks of finished outputs, as a store
+// leaves it after a while.
 func Trimmed(log []parley.Event) []parley.Event {
 	type output struct {
 		session parley.SessionID
@@ -185,7 +185,7 @@ func Trimmed(log []parley.Event) []parley.Event {
 	})
 }
 
-// Lines are the lines of a log as it is stored.
+// Lines returns the lines of a log as it is stored.
 func Lines(log []parley.Event) string {
 	var b strings.Builder
 	for _, e := range log {
@@ -198,7 +198,7 @@ func Lines(log []parley.Event) string {
 	return b.String()
 }
 
-// forReader reports whether a line of a section means nothing.
+// forReader reports whether a line of a section is only for the reader.
 func forReader(line string) bool {
 	line = strings.TrimSpace(line)
 	return line == "" || line[0] == '#'

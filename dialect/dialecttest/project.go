@@ -17,7 +17,7 @@ func (d Dialect[V]) starts(log []parley.Event) []int {
 	return d.Starts(log)
 }
 
-// show is what is shown of each event of a log, up to the end of the connection.
+// show returns the frames of each event of a log, up to the end of the connection.
 func (d Dialect[V]) show(view V, log []parley.Event) (shown [][]string, err error) {
 	for _, e := range log {
 		var frames []dialect.Frame
@@ -33,8 +33,8 @@ func (d Dialect[V]) show(view V, log []parley.Event) (shown [][]string, err erro
 	return shown, nil
 }
 
-// pure looks at every step again when later ones were made: a view that shares
-// memory with its successors shows something else then.
+// pure projects every event a second time after all later ones: a view that
+// shares memory with its successors gives other frames then.
 func (d Dialect[V]) pure(view V, log []parley.Event, shown [][]string) error {
 	views := make([]V, len(shown))
 	for i := range shown {
@@ -51,7 +51,7 @@ func (d Dialect[V]) pure(view V, log []parley.Event, shown [][]string) error {
 	return nil
 }
 
-// render writes frames as they stand in a transcript.
+// render returns frames as they are written in a transcript.
 func render(frames []dialect.Frame) (texts []string, closed bool, err error) {
 	for _, f := range frames {
 		switch {
@@ -72,8 +72,8 @@ func render(frames []dialect.Frame) (texts []string, closed bool, err error) {
 	return texts, closed, nil
 }
 
-// consistent says whether Project is pure and whether, in all views, who connects
-// when the log has one of these lengths is shown what the others are shown.
+// consistent checks, in all views, that Project is pure. It also checks that a client that connects when the log has
+// one of the lengths heads gets the same frames as other clients.
 func (d Dialect[V]) consistent(log []parley.Event, heads ...int) error {
 	for name, view := range d.Views {
 		all, err := d.show(view, log)
@@ -86,7 +86,7 @@ func (d Dialect[V]) consistent(log []parley.Event, heads ...int) error {
 		checked := map[int]bool{}
 		for _, head := range heads {
 			if head >= len(all) {
-				continue // nothing more comes, or the connection would be over
+				continue // no events follow, or the connection has ended
 			}
 			for _, start := range d.starts(log[:head]) {
 				if checked[start] {
@@ -102,7 +102,7 @@ func (d Dialect[V]) consistent(log []parley.Event, heads ...int) error {
 	return nil
 }
 
-// everywhere is every length that a log has had.
+// everywhere returns every length that a log has had.
 func everywhere(log []parley.Event) []int {
 	heads := make([]int, len(log))
 	for i := range heads {
@@ -124,8 +124,8 @@ func (d Dialect[V]) sameFrom(view V, log []parley.Event, all [][]string, start i
 	return nil
 }
 
-// complete says which types of events have no place: neither shown nor ignored,
-// or both.
+// complete checks that every event type is either shown or ignored, and not
+// both.
 func (d Dialect[V]) complete(logs [][]parley.Event) error {
 	var p problems
 	shown := map[string]bool{}

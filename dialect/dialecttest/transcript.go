@@ -14,11 +14,10 @@ import (
 	"parley"
 )
 
-// sources is what the comment of a transcript has to name one of.
+// sources matches the word that the comment of a transcript must contain.
 var sources = regexp.MustCompile(`(?i)\b(document|design)\b`)
 
-// play makes of a transcript what it should be: the same, with the expected
-// sections as they turn out.
+// play returns the transcript with the actual results in its expected sections.
 func (d Dialect[V]) play(a *txtar.Archive) (*txtar.Archive, error) {
 	p := &player[V]{d: d, played: &txtar.Archive{Comment: a.Comment}}
 	if !sources.Match(a.Comment) {
@@ -28,7 +27,7 @@ func (d Dialect[V]) play(a *txtar.Archive) (*txtar.Archive, error) {
 	for _, f := range a.Files {
 		if err := p.section(f); err != nil {
 			p.wrong.add(fmt.Errorf("%s: %w", f.Name, err))
-			p.played.Files = append(p.played.Files, f) // as it was
+			p.played.Files = append(p.played.Files, f) // unchanged
 		}
 	}
 	p.addMissing()
@@ -43,16 +42,16 @@ type player[V any] struct {
 	played *txtar.Archive
 	wrong  problems
 
-	log    []parley.Event // that frames are of
-	in     string         // that commands are of
-	awaits string         // the section that has to come next
+	log    []parley.Event // log of the next frames section
+	in     string         // messages of the next commands section
+	awaits string         // section that must come next
 }
 
 func (p *player[V]) add(name, data string) {
 	p.played.Files = append(p.played.Files, txtar.File{Name: name, Data: []byte(data)})
 }
 
-// addMissing adds the section that was to come next and did not.
+// addMissing adds the section that should have come next, if it is missing.
 func (p *player[V]) addMissing() {
 	switch p.awaits {
 	case "frames":
@@ -102,7 +101,7 @@ func (p *player[V]) section(f txtar.File) (err error) {
 	return err
 }
 
-// frames is what a connection is shown of the log.
+// frames returns the frames that a connection gets for the log.
 func (p *player[V]) frames(options string) (string, error) {
 	if p.log == nil {
 		return "", errors.New("no log stands before it")
@@ -142,8 +141,8 @@ func (p *player[V]) frames(options string) (string, error) {
 	return b.String(), err
 }
 
-// index is the place of a seq in the log, or of a position in one of several
-// sessions; -1 right before it.
+// index returns the index of a seq in the log, or of a position if the log has
+// several sessions; -1 stands for the place before the first event.
 func (p *player[V]) index(seq string) (int, error) {
 	n, err := strconv.Atoi(seq)
 	i := n - int(p.log[0].Seq)
@@ -156,7 +155,7 @@ func (p *player[V]) index(seq string) (int, error) {
 	return i, nil
 }
 
-// commands is what the messages of a client mean.
+// commands returns the decoded messages of a client.
 func (p *player[V]) commands() string {
 	var b strings.Builder
 	for line := range strings.Lines(p.in) {
@@ -170,7 +169,7 @@ func (p *player[V]) commands() string {
 	return b.String()
 }
 
-// compare says where a transcript expects something else than what came.
+// compare reports where a transcript differs from the actual results.
 func compare(expected, played *txtar.Archive) error {
 	if len(expected.Files) != len(played.Files) {
 		return errors.New("a log has no frames or an in no commands after it; -update adds them")
