@@ -9,13 +9,13 @@ import (
 	"parley/port"
 )
 
-// One answer of a client: an object or, in short, a string.
+// given is one answer of a client: an object or, in short, a string.
 type given struct {
 	Index    *int     `json:"question_index"`
 	Selected []string `json:"selected"`
 	Custom   *string  `json:"custom_text"`
 
-	short bool // it was a string, which is in Selected
+	short bool // the answer was a string, which is in Selected
 }
 
 func (g *given) UnmarshalJSON(raw []byte) error {
@@ -31,7 +31,7 @@ func (g *given) UnmarshalJSON(raw []byte) error {
 
 var unknownQuestion = parley.Errorf(parley.CodeNotFound, "Unknown question_id")
 
-// answer answers a card: a question, an approval, or a call of unknown fate.
+// answer answers a card: a question, an approval, or a call of unknown outcome.
 func (h *Handler) answer(r request) (any, error) {
 	if err := h.may(r, parley.ActMessage, port.OwnSessions); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (h *Handler) answer(r request) (any, error) {
 	return map[string]string{"status": "ok"}, nil
 }
 
-// eventAt is the event that a card is named after.
+// eventAt returns the event that the id of a card names.
 func (h *Handler) eventAt(r request, session parley.SessionID, seq parley.Seq) (e parley.Event, err error) {
 	m, err := h.Door.Session(r.Context(), r.who, session)
 	if parley.CodeOf(err) == parley.CodeNotFound && err != nil || err == nil && seq > m.Head {
@@ -77,7 +77,7 @@ func (h *Handler) eventAt(r request, session parley.SessionID, seq parley.Seq) (
 	return e, err
 }
 
-// answerTo is the command that answers what an event has asked.
+// answerTo returns the command that answers the card of an event.
 func answerTo(e parley.Event, answers []given) (parley.CommandBody, error) {
 	switch b := e.Body.(type) {
 	case parley.ApprovalRequested:
@@ -101,7 +101,7 @@ func answerTo(e parley.Event, answers []given) (parley.CommandBody, error) {
 	return nil, unknownQuestion
 }
 
-// choice reads the one answer to a card that has one question and takes a note.
+// choice reads the answer to a card with one question and an optional note.
 func choice(answers []given, labels ...string) (label, note string, err error) {
 	if len(answers) != 1 || answers[0].Index != nil && *answers[0].Index != 0 {
 		return "", "", dialect.Invalid("answers must be one, with question_index 0")
@@ -116,7 +116,7 @@ func choice(answers []given, labels ...string) (label, note string, err error) {
 	return a.Selected[0], note, nil
 }
 
-// answersTo puts answers in the order of their questions.
+// answersTo returns the answers in the order of their questions.
 func answersTo(questions []parley.Question, answers []given) ([][]string, error) {
 	list := make([][]string, len(questions))
 	for i, a := range answers {
@@ -132,7 +132,7 @@ func answersTo(questions []parley.Question, answers []given) ([][]string, error)
 		offered := func(label string) bool {
 			return slices.ContainsFunc(q.Options, func(o parley.Option) bool { return o.Label == label })
 		}
-		if a.short && !offered(a.Selected[0]) { // the person's own words
+		if a.short && !offered(a.Selected[0]) { // text of the person's own
 			a.Selected, a.Custom = nil, &a.Selected[0]
 		}
 		for _, label := range a.Selected {

@@ -9,7 +9,7 @@ import (
 	"parley/dialect"
 )
 
-// inCall is about tool calls, and what they ask of people.
+// inCall shows events about tool calls and cards.
 func (p *projection) inCall() {
 	switch b := p.e.Body.(type) {
 	case parley.ToolCallRequested:
@@ -74,7 +74,7 @@ func (v View) withoutCall(id parley.CallID) View {
 
 const (
 	maxSummary = 200     // characters
-	maxLine    = 4 << 10 // bytes after which a line is shown though it has not ended
+	maxLine    = 4 << 10 // bytes after which an incomplete line is shown
 )
 
 func (p *projection) update(c call, status, result string, failed bool) {
@@ -110,7 +110,7 @@ func (p *projection) callEnded(b parley.ToolCallFinished) {
 	}
 	p.update(c, callStatuses[b.Outcome], dialect.Result(b), b.Outcome != parley.CallSucceeded)
 	switch {
-	case b.Outcome == parley.CallUnknown: // only a person can make the run go on
+	case b.Outcome == parley.CallUnknown: // only a person can resolve it
 		p.ask(parley.Ref(p.e.Session, parley.Seq(b.Call)), askUser{Questions: []question{{
 			Question: strings.TrimSpace(b.Name + ": " + b.Result), Header: "Unknown",
 			Options: options(runAgain, markAsDone, abandonRun)}}})
@@ -119,9 +119,9 @@ func (p *projection) callEnded(b parley.ToolCallFinished) {
 	}
 }
 
-// progress shows what a tool prints, line by line. What has not ended yet waits
-// for its end; of more lines than an event has messages, the last one has the
-// rest.
+// progress shows the output of a tool line by line. An incomplete line waits
+// for its end. If an event has more lines than it may have messages, the last
+// message has all the remaining lines.
 func (p *projection) progress(b parley.ToolOutputAppended) {
 	c := p.v.call(b.Call)
 	rest := c.line(b.Stream)
@@ -157,11 +157,12 @@ func questionOf(q parley.Question) question {
 	return shown
 }
 
-// ask shows a card, and keeps it for who connects while it is open.
+// ask shows a card, and keeps its message for clients that connect while it is
+// open.
 func (p *projection) ask(id string, a askUser) {
 	a.Question = id
 	p.show(message{ID: "ask-user-" + id, Kind: "ask_user", AgentID: p.v.agent, Data: a})
-	shown := p.frames[len(p.frames)-1].Body.(message) // what show has made of it
+	shown := p.frames[len(p.frames)-1].Body.(message) // with the fields that show sets
 	p.v.cards = append(slices.Clip(p.v.cards), card{id, shown})
 }
 
@@ -170,7 +171,7 @@ func (p *projection) close(id, how string) {
 	p.resolved(how, card{id: id})
 }
 
-// resolved has all clients dismiss cards.
+// resolved makes all clients dismiss cards.
 func (p *projection) resolved(how string, cards ...card) {
 	if len(cards) == 0 {
 		return

@@ -13,15 +13,16 @@ import (
 	"parley/port"
 )
 
-// started is the answer to a message: a run answers it at once, or it waits for
-// the next turn of the one that is going on.
+// started is the answer to a message: either a run answers it at once, or it
+// waits for the next turn of the open run.
 type started struct {
 	Status  string           `json:"status"` // started, queued
 	Session parley.SessionID `json:"session_id"`
 	Run     string           `json:"run_id,omitempty"`
 }
 
-// chat serves POST /api/chat. A body with a threadId is for the thread chat.
+// chat serves POST /api/chat. A body with a threadId is for the thread chat
+// dialect.
 func (h *Handler) chat(w http.ResponseWriter, r *http.Request) {
 	who, stay, err := h.Guard.Begin(r, "")
 	var q request
@@ -70,8 +71,8 @@ func (h *Handler) say(r request) (a started, err error) {
 	if err := h.may(r, parley.ActMessage, port.OwnSessions); err != nil {
 		return a, err
 	}
-	// Asked here, because a session that is not there is looked for elsewhere,
-	// and an agent is not.
+	// Check the agent here: if Submit answers "not found", the next session is
+	// tried, but a missing agent must fail.
 	do.Project = r.only.Root
 	if do.Agent.Name != "" {
 		root := r.project.Root
@@ -98,7 +99,7 @@ func (h *Handler) say(r request) (a started, err error) {
 	return a, nil
 }
 
-// decodeChat reads a message and the name of its session.
+// decodeChat decodes a message and the name of its session.
 func decodeChat(o dialect.Object) (do parley.SubmitInput, session string, err error) {
 	do = parley.SubmitInput{Busy: parley.Steer, Open: true}
 	fields := dialect.Fields{{"message", &do.Content}, {"agent_id", &do.Agent.Name}, {"session_id", &session},
@@ -127,7 +128,7 @@ func decodeChat(o dialect.Object) (do parley.SubmitInput, session string, err er
 
 var address = regexp.MustCompile(`(?s)^\s*@([A-Za-z0-9_-]+)\s+(\S.*)$`)
 
-// addressed reads a message to another agent: @agent and something to say.
+// addressed splits a message to another agent: @agent and the text.
 func addressed(content string) (agent, rest string, ok bool) {
 	m := address.FindStringSubmatch(content)
 	if m == nil {

@@ -5,7 +5,7 @@ import (
 	"parley/dialect"
 )
 
-// What a run was told, said and did.
+// runContext is the content of a run: inputs, answers and tool results.
 type runContext struct {
 	Run      run            `json:"run"`
 	Summary  contextSummary `json:"summary"`
@@ -30,11 +30,10 @@ type contextEntry struct {
 	Observation bool   `json:"is_observation"`
 }
 
-// maxContext bounds what is answered: bytes of content, of the first messages.
+// maxContext is the maximum number of bytes of content in an answer. Later messages are left out.
 const maxContext = 8 << 20
 
-// runContext tells what a run is made of. Its messages are those that its events
-// say are its own; when they were sent does not matter.
+// runContext returns the content of a run. A message belongs to the run that its events name, whenever it was sent.
 func (h *Handler) runContext(r request) (any, error) {
 	i, err := h.runNamed(r)
 	if err != nil {
@@ -72,19 +71,19 @@ func (h *Handler) runContext(r request) (any, error) {
 	return answer, nil
 }
 
-// contextOf gathers what is of one run.
+// contextOf collects the content of one run.
 type contextOf struct {
 	run     parley.RunID
 	agent   string
 	raw     bool
 	size    int
-	inputs  map[parley.InputID]contextEntry // that no run has adopted yet
+	inputs  map[parley.InputID]contextEntry // inputs that no run has adopted yet
 	summary contextSummary
 	entries []contextEntry
 }
 
 func (c *contextOf) add(e parley.Event) {
-	if b, ok := e.Body.(parley.InputReceived); ok { // of the run that adopts it
+	if b, ok := e.Body.(parley.InputReceived); ok { // the run that adopts the input counts it
 		from := "user"
 		if b.Synthetic {
 			from, b.Content = "system", unaskedText(b)
@@ -111,7 +110,7 @@ func (c *contextOf) add(e parley.Event) {
 			Observation: true})
 	case parley.ProblemReported:
 		if b.Retry != nil {
-			return // of the call, and nothing that was said
+			return // about the call of the model, not a message
 		}
 		c.count(&c.summary.System, contextEntry{From: "system", To: c.agent, Content: b.Message,
 			Timestamp: e.At.Unix()})

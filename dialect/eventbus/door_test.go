@@ -16,26 +16,26 @@ import (
 	"parley/port"
 )
 
-// A door to some logs, as far as they have come at the moment: what has a
-// position up to head. Whoever follows is given what was there, and no more.
+// door is a door to some logs up to the position head. Followers get the events
+// up to head and no more.
 type door struct {
 	port.Door
 	events  []parley.Event // of all sessions, by position
 	head    parley.Position
-	refusal error // of who reads a session by itself
-	waits   bool  // followers do, when they have read what there is
+	refusal error // error for reading a session by itself
+	waits   bool  // followers wait when they have read everything
 	runs    []port.RunInfo
-	root    string // of the first project; empty: /p
+	root    string // root of the first project; empty: /p
 
 	files    port.Files // of acme
 	missions []port.MissionInfo
-	choice   parley.IdleChoice // for coder
+	choice   parley.IdleChoice // override of coder
 
-	mu       sync.Mutex // guards the following
-	open     int        // followers
-	follows  int        // how many there ever were
+	mu       sync.Mutex // guards the fields below
+	open     int        // open followers
+	follows  int        // number of followers ever opened
 	commands []parley.Command
-	answers  map[parley.SessionID]error // to commands; absent: they are taken
+	answers  map[parley.SessionID]error // errors for commands; absent: the command is accepted
 }
 
 const epoch = "k3v1"
@@ -64,7 +64,7 @@ func (d *door) Session(_ context.Context, _ port.Principal, id parley.SessionID)
 	return port.SummaryOf(s), nil
 }
 
-// Cards are found as a store finds them: by what each event does to rows.
+// Cards finds cards as a store does: by the rows of events.
 func (d *door) Cards(_ context.Context, _ port.Principal, q port.CardQuery) (list []port.CardInfo, _ error) {
 	drop := func(of parley.SessionID, which func(port.CardInfo) bool) {
 		list = slices.DeleteFunc(list, func(c port.CardInfo) bool { return c.Session == of && which(c) })
@@ -133,7 +133,7 @@ type follower struct {
 	items []*port.Item
 }
 
-// Next gives what there is in pieces, as it may come, and then ends.
+// Next returns the events in several parts, as they may arrive, and then fails.
 func (f *follower) Next(ctx context.Context) ([]*port.Item, error) {
 	if len(f.items) == 0 && f.door.waits {
 		<-ctx.Done()
@@ -166,7 +166,7 @@ func (d *door) Runs(_ context.Context, _ port.Principal, q port.RunQuery) (list 
 	return list, nil
 }
 
-// May permits everything but to clumsy people.
+// May permits everything except to the user clumsy.
 func (d *door) May(_ context.Context, who port.Principal, action parley.Action, _ port.Resource) error {
 	if who.ID == "clumsy" {
 		return parley.Errorf(parley.CodeForbidden, "You may not do this: it needs %s.", action)
@@ -181,7 +181,7 @@ func (d *door) Submit(_ context.Context, _ port.Principal, c parley.Command) (po
 	return port.Receipt{Session: c.Session, First: 2, Last: 5}, d.answers[c.Session]
 }
 
-// guard lets everybody in who is not nobody.
+// guard admits every request except those of the user nobody.
 type guard struct{}
 
 func (guard) Who(r *http.Request) (port.Principal, error) {
@@ -203,7 +203,7 @@ func (g guard) Enter(r *http.Request, _ string) (port.Visit, error) {
 		err
 }
 
-// agents knows two.
+// agents has two agents.
 type agents struct{}
 
 func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
@@ -222,7 +222,8 @@ func handler(d *door) *Handler {
 		Log: slog.New(slog.DiscardHandler)}
 }
 
-// serve starts a server. When the test ends, no follower may be left.
+// serve starts a server. At the end of the test, it checks that all followers
+// were closed.
 func serve(t *testing.T, h *Handler) *httptest.Server {
 	t.Helper()
 	srv := httptest.NewServer(mux(h))
@@ -325,7 +326,7 @@ func (d *door) shows(who port.Principal) error {
 	return nil
 }
 
-// Project knows two.
+// Project finds two projects.
 func (d *door) Project(tenant parley.TenantID, name string) (port.Project, error) {
 	if tenant != ann.Tenant && name == "" {
 		return port.Project{}, nil

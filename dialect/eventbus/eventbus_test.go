@@ -22,10 +22,10 @@ func TestTranscripts(t *testing.T) {
 	dialecttest.Run(t, dialecttest.Dialect[View]{
 		Name:    "eventbus",
 		Project: Project,
-		// Who delegated to a sub-agent is looked up in another log.
+		// The agent that delegated to a sub-agent is in another log.
 		Views: map[string]View{"": {root: "/p", parent: parent{agent: "coder"}}},
-		// What came before somebody connected is read, and not shown: where
-		// that starts is proved by TestWhoComesAnywhereSeesWhatOthersSee.
+		// Earlier events are read but not shown.
+		// TestWhoComesAnywhereSeesWhatOthersSee tests other starts.
 		Starts:  func([]parley.Event) []int { return []int{0} },
 		Ignored: Ignored,
 		Decode: func(message []byte) dialecttest.Decoded {
@@ -47,8 +47,8 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// TestEveryRowOfTheDocumentIsShown: the kind/phase table of the document, row by
-// row, is in some transcript; and so is every field its first table names.
+// TestEveryRowOfTheDocumentIsShown: every row of the document's kind/phase table is in some transcript, and so is every
+// field of its first table.
 func TestEveryRowOfTheDocumentIsShown(t *testing.T) {
 	document := dialecttest.Document(t, "004")
 	shown := map[string]bool{}
@@ -66,7 +66,7 @@ func TestEveryRowOfTheDocumentIsShown(t *testing.T) {
 			}
 		}
 	}
-	// Not of the log: it is made when a client comes.
+	// Resync is not in logs: it is sent when a client connects.
 	shown["run/resync"] = true
 	row := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| `(\\w+)` \\| ([^|]+) \\|")
 	rows := row.FindAllStringSubmatch(document, -1)
@@ -93,8 +93,9 @@ func TestEveryRowOfTheDocumentIsShown(t *testing.T) {
 	}
 }
 
-// TestEveryRouteOfTheDocumentIsServed: its list of requests, but for
-// what is the server's own, and the fields of its one message, in its order.
+// TestEveryRouteOfTheDocumentIsServed: all routes of the document are served,
+// except the server's own. The message has the document's fields in the same
+// order.
 func TestEveryRouteOfTheDocumentIsServed(t *testing.T) {
 	document := dialecttest.Document(t, "004")
 	later := map[string]string{"GET /api/health": "the server's own"}
@@ -131,8 +132,8 @@ func TestEveryRouteOfTheDocumentIsServed(t *testing.T) {
 	}
 }
 
-// TestTheWireIsTheDocuments: the keys of UiSseMessage, in its order, and the
-// frames of the original that the reference keeps.
+// TestTheWireIsTheDocuments: messages have the keys of UiSseMessage in its
+// order, and are like the frames of the original server in the reference.
 func TestTheWireIsTheDocuments(t *testing.T) {
 	empty := ""
 	full := dialect.Encode(message{"i", 1, 1, 2, "k", "p", &empty, "a", "s", "", "r", map[string]int{}})

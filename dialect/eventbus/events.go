@@ -15,12 +15,11 @@ import (
 	"parley/transport"
 )
 
-// maxBehind is how many events a client may have missed before it is told to
-// fetch what there is instead.
+// maxBehind is how many events a client may have missed. A client that missed
+// more must fetch the current state instead.
 const maxBehind = 10_000
 
-// events serves GET /api/events: server-sent events, or a socket if one is asked
-// for.
+// events serves GET /api/events, as server-sent events or, after an upgrade, over a socket.
 func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	visit, ok := dialect.EnterReader(w, r, h.Guard, h.Door)
 	if !ok {
@@ -33,7 +32,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		like := wishOf(r, only) // and no more of the request for as long as the socket lasts
+		like := wishOf(r, only) // so that the socket does not keep the whole request in memory
 		h.Conns.Accept(w, r, visit, h.Log, func(ctx context.Context, socket *transport.Socket) {
 			h.socket(ctx, socket, visit, like)
 		})
@@ -56,12 +55,12 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// A wish is what a client asks to follow.
+// wish is what a client wants to follow.
 type wish struct {
-	session string       // empty: everything
-	project port.Project // zero: of all
-	kinds   []string     // none: all
-	last    string       // the id of the last message it has
+	session string       // empty: all sessions
+	project port.Project // zero: all projects
+	kinds   []string     // none: all kinds
+	last    string       // id of the client's last message
 }
 
 func wishOf(r *http.Request, project port.Project) wish {
@@ -73,15 +72,15 @@ func wishOf(r *http.Request, project port.Project) wish {
 	return w
 }
 
-// A beginning is where a client begins, and what it is shown before it does.
+// beginning is a client's start in the log, with the messages to show first.
 type beginning struct {
 	*watcher
 	follower port.Follower
 	first    []sent
-	at       int64 // the seq it resumes after until it has another
+	at       int64 // seq to resume after until the next message
 }
 
-// begin places a client behind the last message it has, or else at the end.
+// begin starts a client after its last message, or else at the head.
 func (h *Handler) begin(ctx context.Context, who port.Principal, like wish) (*beginning, error) {
 	w := &watcher{door: h.Door, who: who, log: h.Log, root: h.firstRoot(who.Tenant), views: map[parley.SessionID]View{},
 		look: cmp.Or(h.look, lookBack), kinds: like.kinds, project: like.project.Root}
@@ -114,9 +113,9 @@ func (h *Handler) begin(ctx context.Context, who port.Principal, like wish) (*be
 	return b, nil
 }
 
-// scope is what a client follows: everything it may read or, narrowed, the tree
-// of a session, or a sub-agent's alone. One that is not there for it may be
-// opened later; until then it is shown nothing.
+// scope returns what a client follows: everything it may read, or the tree of a
+// session, or a single sub-agent's session. A session that the client cannot
+// see may be opened later; until then nothing is shown.
 func (h *Handler) scope(ctx context.Context, w *watcher, like wish) (port.Scope, error) {
 	whole := port.Scope{Readable: true, Project: like.project}
 	if like.session == "" {
@@ -145,16 +144,16 @@ func (h *Handler) scope(ctx context.Context, w *watcher, like wish) (port.Scope,
 	return port.Scope{Root: m.Root}, nil
 }
 
-// A place is where a client goes on.
+// place is where a client continues.
 type place struct {
-	from    int64 // the position to follow after
-	seq     int64 // of the last message it has
+	from    int64 // position to follow after
+	seq     int64 // seq of the client's last message
 	resumes bool
-	trouble *resync // why it does not resume where it wants to
+	trouble *resync // reason why the client cannot resume where it wants
 }
 
-// placeOf finds the message a client has last in a log that ends at head. Its id
-// is epoch-seq; who is not told epochs, as over a socket, gives the seq alone.
+// placeOf finds the place of a client's last message in a log that ends at head. The id is epoch-seq. Clients that do
+// not know the epoch, for example on a socket, send only the seq.
 func placeOf(last string, head port.Cursor) place {
 	live := place{from: head.After, seq: head.After*perEvent + perEvent - 1}
 	if last == "" {
@@ -176,7 +175,7 @@ func placeOf(last string, head port.Cursor) place {
 		behind := head.After - position
 		live.trouble = &resync{Reason: "broadcast_lag", Lagged: &behind}
 	default:
-		// The event is read again: it may have more messages.
+		// Read the event again: it may have more messages.
 		return place{from: max(position-1, 0), seq: seq, resumes: true}
 	}
 	return live
@@ -186,8 +185,8 @@ func (b *beginning) cursor(seq int64) string {
 	return b.door.Epoch() + "-" + strconv.FormatInt(seq, 10)
 }
 
-// first sends what there is to be shown at once. It comes from earlier in the
-// log, but a client that has it goes on from where it is now.
+// first sends the open cards. Their messages are older, but they get the id of
+// the client's place, so that the client resumes there.
 func (h *Handler) first(s *transport.Stream, b *beginning) error {
 	if len(b.first) == 0 {
 		return s.Mark(b.cursor(b.at))
@@ -199,7 +198,7 @@ func (h *Handler) first(s *transport.Stream, b *beginning) error {
 	return s.Send(out...)
 }
 
-// stream sends messages until the client goes or the server stops.
+// stream sends messages until the client leaves or the server stops.
 func (h *Handler) stream(ctx context.Context, s *transport.Stream, b *beginning) {
 	err := dialect.Stream(ctx, s, b.follower, func(i *port.Item) (out []transport.Message, _ bool) {
 		for _, m := range b.show(ctx, i) {
@@ -212,8 +211,7 @@ func (h *Handler) stream(ctx context.Context, s *transport.Stream, b *beginning)
 	}
 }
 
-// socket serves the same messages over a socket. What a client sends there means
-// nothing.
+// socket sends the same messages over a socket. Messages of the client are ignored.
 func (h *Handler) socket(ctx context.Context, socket *transport.Socket, visit port.Visit, like wish) {
 	var b *beginning
 	var err error
@@ -226,7 +224,7 @@ func (h *Handler) socket(ctx context.Context, socket *transport.Socket, visit po
 	}
 	for _, m := range b.first {
 		if socket.Write(ctx, m.data) != nil {
-			break // reading finds it too
+			break // the reading goroutine will see the error too
 		}
 	}
 	b.first = nil

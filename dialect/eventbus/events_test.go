@@ -19,8 +19,8 @@ import (
 	"parley/port"
 )
 
-// golden are two logs of transcripts as what one tenant did: the exchange, with
-// a card that is open in a second session when it ends.
+// golden returns two logs of transcripts as the events of one tenant: the
+// exchange, and a second session with an open card.
 func golden(t *testing.T) *door {
 	t.Helper()
 	d := &door{}
@@ -29,11 +29,11 @@ func golden(t *testing.T) *door {
 		if log[0].Seq != 1 || !child || log[0].Session != dialecttest.Session {
 			continue
 		}
-		switch { // by what only they have
+		switch { // recognized by events that only they have
 		case has[parley.OutputAppended](log) && has[parley.ContextMeasured](log):
 			d.events = append(log, d.events...)
 		case has[parley.QuestionAsked](log):
-			for _, e := range log[:8] { // asked, and not answered
+			for _, e := range log[:8] { // without the answer
 				e.Session, e.Root, e.Position = otherSession, otherSession, e.Position+100
 				d.events = append(d.events, e)
 			}
@@ -55,7 +55,7 @@ func has[B parley.EventBody](log []parley.Event) bool {
 	return false
 }
 
-// wire is what a stream of messages looks like.
+// wire returns messages as they are in a stream.
 func wire(list []sent) string {
 	var b strings.Builder
 	for _, m := range list {
@@ -89,9 +89,8 @@ func get(t *testing.T, srv *httptest.Server, path string, headers ...string) (in
 	return res.StatusCode, string(body)
 }
 
-// TestStream: only id and data lines; a message's id is epoch-seq; who has one is
-// sent what comes after it, by header or address, and who has none is told where
-// it is, and what waits.
+// TestStream: a stream has only id and data lines, and ids are epoch-seq. A client that sends an id, by header or
+// address, gets the later messages. A client without an id gets its place and the open cards.
 func TestStream(t *testing.T) {
 	d := golden(t)
 	messages := all(t, d.events)
@@ -112,7 +111,7 @@ func TestStream(t *testing.T) {
 			open = m
 		}
 	}
-	// The card is an old message, but who has it is at the end.
+	// The card is an old message, but its id is the current place.
 	if _, got := get(t, srv, "/api/events"); got != fmt.Sprintf("id: %s-%d\ndata: %s\n\n", epoch, end, open.data) {
 		t.Errorf("who comes now is shown %s", got)
 	}
@@ -122,11 +121,11 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestNarrowed: session_id is a session and what is below it.
+// TestNarrowed: session_id stands for a session and those below it.
 func TestNarrowed(t *testing.T) {
 	d := golden(t)
 	child := d.events[:21]
-	for i := range child { // the exchange is a sub-agent's
+	for i := range child { // make the exchange a sub-agent's session
 		child[i].Session, child[i].Root = childSession, otherSession
 	}
 	srv := serve(t, handler(d))
@@ -135,7 +134,7 @@ func TestNarrowed(t *testing.T) {
 		string(otherSession):                  d.events,
 		strings.ToUpper(string(otherSession)): d.events,
 		string(childSession):                  child,
-		string(dialecttest.Session):           nil, // is not there
+		string(dialecttest.Session):           nil, // does not exist
 		"some name":                           nil,
 	} {
 		if _, got := get(t, srv, "/api/events?last_event_id=0&session_id="+strings.ReplaceAll(session, " ",
@@ -148,8 +147,8 @@ func TestNarrowed(t *testing.T) {
 	}
 }
 
-// TestAClientSeesTheNameItGave: who follows a session by its name is sent that name as session_id, from wherever it
-// goes on. Who follows everything is sent the id, and the name beside it.
+// TestAClientSeesTheNameItGave: a client that follows a session by its name gets that name as session_id, wherever it
+// resumes. A client that follows everything gets the id and the name.
 func TestAClientSeesTheNameItGave(t *testing.T) {
 	d := golden(t)
 	ids, err := sessionsOf(ann, "s-one")
@@ -164,7 +163,7 @@ func TestAClientSeesTheNameItGave(t *testing.T) {
 	opened.Name = "s-one"
 	named[0].Body = opened
 	h := handler(d)
-	h.look = 1 // nothing is found near by
+	h.look = 1 // force reading far back
 	srv := serve(t, h)
 	mine, both := all(t, named), all(t, d.events)
 	id := `"session_id":"` + string(ids[0]) + `"`
@@ -178,7 +177,7 @@ func TestAClientSeesTheNameItGave(t *testing.T) {
 		}
 		_, got = get(t, srv, fmt.Sprintf("/api/events?session_id=s-one&last_event_id=%d", m.seq))
 		want := strings.ReplaceAll(wire(mine[n+1:]), id+`,"session_name":"s-one"`, `"session_id":"s-one"`)
-		want = strings.ReplaceAll(want, id, `"session_id":"s-one"`) // of what waits
+		want = strings.ReplaceAll(want, id, `"session_id":"s-one"`) // in queues
 		if got != fmt.Sprintf("id: %s-%d\n\n", epoch, m.seq)+want {
 			t.Fatalf("after %d of s-one: %s", m.seq, got)
 		}
@@ -189,11 +188,11 @@ func TestAClientSeesTheNameItGave(t *testing.T) {
 	}
 }
 
-// TestResync: a place that is not of this log, or too far back, is never answered
-// with silence, nor with what does not belong to it.
+// TestResync: a cursor of another log, or one that is too old, is always answered with a resync and never with wrong
+// messages.
 func TestResync(t *testing.T) {
 	d := golden(t)
-	d.head += 20_000 // a lot happened that this client may not read
+	d.head += 20_000 // events that this client may not read
 	behind := int64(d.head) - maxBehind
 	srv := serve(t, handler(d))
 	end := int64(d.head)*perEvent + perEvent - 1
@@ -225,14 +224,14 @@ func TestResync(t *testing.T) {
 			strings.Count(got, "resync") != 2 {
 			t.Errorf("after %s: %s", last, got)
 		}
-		// What waits is not lost with the rest; it comes first, since it is older.
+		// Open cards are still shown. They come first, because they are older.
 		if len(lines) != 2 || !strings.Contains(lines[0], `"kind":"ask_user"`) {
 			t.Errorf("after %s: %s", last, got)
 		}
 	}
 }
 
-// TestSocket: the same messages.
+// TestSocket: a socket gets the same messages.
 func TestSocket(t *testing.T) {
 	d := golden(t)
 	messages := all(t, d.events)
@@ -261,8 +260,8 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// TestAnUnreadableSessionIsNotShared: who cannot read a session back is shown what
-// can be made of an event, and nobody else is given that.
+// TestAnUnreadableSessionIsNotShared: if a client cannot read a session back, it gets a partial message, which is not
+// shared with other clients.
 func TestAnUnreadableSessionIsNotShared(t *testing.T) {
 	d := golden(t)
 	d.refusal = parley.Errorf(parley.CodeCorrupt, "no")
@@ -277,7 +276,7 @@ func TestAnUnreadableSessionIsNotShared(t *testing.T) {
 	}
 }
 
-// TestWhatIsSharedIsMadeOnce for all who follow.
+// TestWhatIsSharedIsMadeOnce: a message is encoded once for all followers.
 func TestWhatIsSharedIsMadeOnce(t *testing.T) {
 	d := golden(t)
 	item := &port.Item{Event: d.events[16]}
@@ -306,7 +305,7 @@ func TestNotLetIn(t *testing.T) {
 	}
 }
 
-// TestKeepAlive: comments, while nothing happens.
+// TestKeepAlive: an idle stream gets comments.
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

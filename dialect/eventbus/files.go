@@ -6,13 +6,13 @@ import (
 	"parley/port"
 )
 
-// A node of the tree.
+// node is a file or folder of the tree.
 type node struct {
 	Type      string           `json:"type"` // dir, file
-	Path      string           `json:"path"` // absolute at the top, and from there below
+	Path      string           `json:"path"` // absolute for the root, relative below
 	Modified  int64            `json:"last_modified,omitempty"`
 	Children  map[string]*node `json:"children,omitempty"`
-	Truncated bool             `json:"truncated,omitempty"` // there is more in it
+	Truncated bool             `json:"truncated,omitempty"` // the folder has more entries
 }
 
 type entry struct {
@@ -21,13 +21,13 @@ type entry struct {
 	Path  string `json:"path"`
 }
 
-// readFile shows a text.
+// readFile returns the text of a file.
 func (h *Handler) readFile(r request) (any, error) {
 	content, err := h.Door.ShowFile(r.Context(), r.who, r.project.Root, r.URL.Query().Get("path"))
 	return map[string]string{"content": content}, err
 }
 
-// listFiles shows what is in a folder, folders first.
+// listFiles lists a folder, folders first.
 func (h *Handler) listFiles(r request) (any, error) {
 	found, err := h.Door.ShowFolder(r.Context(), r.who, r.project.Root, r.URL.Query().Get("path"))
 	list := make([]entry, len(found))
@@ -37,7 +37,7 @@ func (h *Handler) listFiles(r request) (any, error) {
 	return list, err
 }
 
-// tree shows all files of the project.
+// tree returns the tree of the project's files.
 func (h *Handler) tree(r request) (any, error) {
 	found, err := h.Door.ShowTree(r.Context(), r.who, r.project.Root)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"parley/workspace"
 )
 
-// folder makes a project with everything in it that must not get out.
+// folder makes a project with files that must not be shown.
 func folder(t *testing.T) *Handler {
 	t.Helper()
 	outside, root := t.TempDir(), filepath.Join(t.TempDir(), "project")
@@ -54,7 +54,7 @@ func folder(t *testing.T) *Handler {
 	return over(t, root, "var/data")
 }
 
-// over is a handler over a project with hidden places.
+// over returns a handler for a project with hidden places.
 func over(t *testing.T, root string, hidden ...string) *Handler {
 	t.Helper()
 	var rules workspace.Rules
@@ -70,8 +70,8 @@ func over(t *testing.T, root string, hidden ...string) *Handler {
 
 func rootOf(h *Handler) string { return h.Door.(*door).root }
 
-// TestFilesStayInTheProject: whatever path is asked for, nothing outside of the
-// project is shown, nor what is kept in it and not for showing.
+// TestFilesStayInTheProject: no path shows a file outside of the project, or a
+// hidden file.
 func TestFilesStayInTheProject(t *testing.T) {
 	h := folder(t)
 	wants(t, h, "GET", "/api/file?path=main.go", "", 200, `{"content":"package main\n"}`)
@@ -133,7 +133,7 @@ func TestTree(t *testing.T) {
 		n.Children["src"].Children["file.ts"].Children != nil {
 		t.Errorf("%s", body)
 	}
-	// Links are named and not gone through: one leads round.
+	// Links are listed and not followed: one is a loop.
 	if r := n.Children["round"]; r.Type != "dir" || !r.Truncated || r.Children != nil {
 		t.Errorf("%+v", r)
 	}
@@ -142,7 +142,7 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// TestATreeHasAnEnd: in depth and in number.
+// TestATreeHasAnEnd: the depth and size of a tree are limited.
 func TestATreeHasAnEnd(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "project")
 	if err := os.MkdirAll(filepath.Join(root, strings.Repeat("d/", 30)), 0o700); err != nil {
@@ -153,7 +153,7 @@ func TestATreeHasAnEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range parley.MaxShownEntries + 10 {
-		if err := os.Link(one, filepath.Join(root, fmt.Sprintf("f%05d", i))); err != nil { // quicker than a file
+		if err := os.Link(one, filepath.Join(root, fmt.Sprintf("f%05d", i))); err != nil { // faster than a new file
 			t.Fatal(err)
 		}
 	}

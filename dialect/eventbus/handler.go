@@ -18,34 +18,32 @@ import (
 type Handler struct {
 	Door   port.Door
 	Agents port.ProjectAgents
-	// Server is what the server was started with, without secrets, under names
-	// with dots; nil: nothing is told of it.
+	// Server returns the configuration that the server was started with, under
+	// names with dots and without secrets; nil: nothing is shown.
 	Server func(parley.TenantID) map[string]json.RawMessage
 	Guard  Guard
 	Conns  *dialect.Conns
-	Models dialect.Models // nil: no model is listed
+	Models dialect.Models // nil: no models are listed
 	Log    *slog.Logger
 
-	// NoPrompts says why idle agents are not prompted on this server; empty:
-	// they are.
+	// NoPrompts is the reason why this server does not prompt idle agents;
+	// empty: it does.
 	NoPrompts string
 
-	// ThreadChat answers a POST /api/chat whose body has a threadId, and ends its
-	// visit.
+	// ThreadChat answers a POST /api/chat with a threadId, and ends its visit.
 	ThreadChat func(http.ResponseWriter, *http.Request, port.Visit, dialect.Object)
 
 	look parley.Seq // for tests; zero: lookBack
 }
 
-// A Guard also lets in requests of which only the body says how long the answer
-// takes.
+// A Guard also admits requests whose body tells whether the answer takes long.
 type Guard interface {
 	dialect.Guard
-	// Begin lets in a request. stay makes a visit of it.
+	// Begin admits a request. stay turns it into a visit, for a long answer.
 	Begin(r *http.Request, agent string) (who port.Principal, stay func() (port.Visit, error), err error)
 }
 
-// Routes lists what is served, for the mux and for whoever documents it.
+// Routes returns the routes to serve and to document.
 func (h *Handler) Routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"GET /api/events":             h.events,
@@ -77,17 +75,16 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 	}
 }
 
-// A request with what every handler needs of it.
+// request is a request with the data that every handler needs.
 type request struct {
 	*http.Request
 	who  port.Principal
-	body dialect.Object // empty without one
-	// project is the one that the request names, or else the tenant's first; only is
-	// the former, and zero where none is named.
+	body dialect.Object // empty if there is no body
+	// project is the project that the request names, or else the tenant's first. only is the named project, or zero.
 	project, only port.Project
 }
 
-// field is a string in the body or, without one, in the address.
+// field returns a string from the body or, without a body, from the query.
 func (r request) field(name string) (string, error) {
 	if r.body == nil {
 		return r.URL.Query().Get(name), nil
@@ -99,7 +96,7 @@ func (r request) field(name string) (string, error) {
 	return s, nil
 }
 
-// need is a field that must be there.
+// need returns a field that must not be empty.
 func (r request) need(name string) (string, error) {
 	s, err := r.field(name)
 	if err == nil && strings.TrimSpace(s) == "" {
@@ -108,8 +105,7 @@ func (r request) need(name string) (string, error) {
 	return s, err
 }
 
-// asks makes a handler of a function from a request to an answer. A project that
-// is named must be there, whatever is asked.
+// asks returns a handler that writes the answer of f. If the request names a project, it must exist.
 func (h *Handler) asks(f func(request) (answer any, err error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		q, err := h.ask(w, r, 2*parley.MaxContent)
@@ -133,7 +129,7 @@ func (h *Handler) ask(w http.ResponseWriter, r *http.Request, most int64) (q req
 	return h.read(w, r, who, most)
 }
 
-// read reads a request that was let in.
+// read reads an admitted request.
 func (h *Handler) read(w http.ResponseWriter, r *http.Request, who port.Principal, most int64) (q request,
 	err error) {
 	q.Request, q.who = r, who
@@ -142,7 +138,7 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request, who port.Principa
 			return q, err
 		}
 		if r.Method == http.MethodDelete && !q.body.Has("project_root") {
-			q.body = nil // it says it in the address, if at all
+			q.body = nil // DELETE may name the project in the query
 		}
 	}
 	root, err := q.field("project_root")
@@ -152,8 +148,8 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request, who port.Principa
 	return q, err
 }
 
-// project is the one at a root, or without one the tenant's first; only is zero
-// without one.
+// project returns the project at a root, or the tenant's first. only is zero if
+// root is empty.
 func (h *Handler) project(tenant parley.TenantID, root string) (project, only port.Project, err error) {
 	if root != "" {
 		root = filepath.Clean(root)
@@ -168,9 +164,9 @@ func (h *Handler) project(tenant parley.TenantID, root string) (project, only po
 	return project, only, nil
 }
 
-// firstRoot is that of a tenant's first project; empty: it has none.
+// firstRoot returns the root of a tenant's first project, or "" if it has none.
 func (h *Handler) firstRoot(tenant parley.TenantID) string {
-	p, _ := h.Door.Project(tenant, "") // it cannot fail without a name
+	p, _ := h.Door.Project(tenant, "") // cannot fail for an empty name
 	return p.Root
 }
 
@@ -183,7 +179,7 @@ func (h *Handler) may(r request, action parley.Action, kind port.ResourceKind) e
 	return h.Door.May(r.Context(), r.who, action, port.Resource{Kind: kind, Tenant: r.who.Tenant})
 }
 
-// sessionsOf are the sessions a client may mean by a session_id.
+// sessionsOf returns the sessions that a client may mean by a session_id.
 func sessionsOf(who port.Principal, name string) ([]parley.SessionID, error) {
 	ids, err := dialect.SessionsNamed(who, "eventbus", name)
 	if err != nil {
@@ -192,8 +188,8 @@ func sessionsOf(who port.Principal, name string) ([]parley.SessionID, error) {
 	return ids, nil
 }
 
-// labelOf is what a client that gave a session_id is told as session_id; empty: the id of the session. What looks like
-// an id is no name to it: the client is to learn which session it really has.
+// labelOf returns the session_id for messages to a client that named a session; "" stands for the id of the session. A
+// name that looks like an id is not used, because the client must learn which session it really has.
 func labelOf(name string) string {
 	if name = strings.TrimSpace(name); parley.SessionID(strings.ToLower(name)).Valid() {
 		return ""
@@ -201,7 +197,7 @@ func labelOf(name string) string {
 	return name
 }
 
-// find is the first of some sessions that is there for a principal.
+// find returns the first session that exists for a principal.
 func (h *Handler) find(ctx context.Context, who port.Principal, ids []parley.SessionID) (m port.Summary,
 	err error) {
 	for _, id := range ids {
@@ -213,7 +209,7 @@ func (h *Handler) find(ctx context.Context, who port.Principal, ids []parley.Ses
 	return m, err
 }
 
-// belongs refuses a session of another project than the request names.
+// belongs refuses a session of another project than the one the request names.
 func (r request) belongs(m port.Summary) error {
 	if keys := r.only.Keys(); keys != nil && !slices.Contains(keys, m.Project) {
 		return dialect.Invalid("session_id: this session belongs to another project")
@@ -221,13 +217,13 @@ func (r request) belongs(m port.Summary) error {
 	return nil
 }
 
-// submit hands a command to the first of some sessions that takes it.
+// submit submits a command to the first session that accepts it.
 func (h *Handler) submit(r request, ids []parley.SessionID, do parley.CommandBody) (port.Receipt, error) {
 	c := parley.Command{ID: parley.CommandID(r.Header.Get("Idempotency-Key")), Via: parley.ViaHTTP, Do: do}
 	return dialect.SubmitFirst(r.Context(), h.Door, r.who, ids, c)
 }
 
-// named are the sessions a request means.
+// named returns the sessions that a request may mean.
 func (r request) named() ([]parley.SessionID, error) {
 	name, err := r.need("session_id")
 	if err != nil {
@@ -236,7 +232,7 @@ func (r request) named() ([]parley.SessionID, error) {
 	return sessionsOf(r.who, name)
 }
 
-// clear takes a conversation out of sight.
+// clear deletes a conversation.
 func (h *Handler) clear(r request) (any, error) {
 	ids, err := r.named()
 	if err != nil {
@@ -246,7 +242,7 @@ func (h *Handler) clear(r request) (any, error) {
 	return map[string]bool{"ok": true}, err
 }
 
-// plan submits what a person says about a plan that waits.
+// plan returns a handler that submits a decision about the proposed plan.
 func (h *Handler) plan(decision parley.PlanDecision, answer map[string]any) func(request) (any, error) {
 	return func(r request) (any, error) {
 		ids, err := r.named()
@@ -268,8 +264,7 @@ func (h *Handler) plan(decision parley.PlanDecision, answer map[string]any) func
 		if err := h.may(r, parley.ActMessage, port.OwnSessions); err != nil {
 			return nil, err
 		}
-		// Looked up first: a session that has no plan is not to be taken for one
-		// that is not there.
+		// Find the session first: a session without a plan must not be confused with a missing session.
 		m, err := h.find(r.Context(), r.who, ids)
 		if err == nil && do.Agent.Name != "" {
 			if _, err := h.Agents.Of(m.Project).Agent(r.who.Tenant, do.Agent.Name); err != nil {

@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	usualRuns  = 30     // on a page of history
-	mostRuns   = 200    // whatever is asked for
-	mostEvents = 20_000 // on a page, unless its last run alone has more
-	mostBelow  = 256    // sessions of sub-agents on a page
+	usualRuns  = 30     // runs on a page of history
+	mostRuns   = 200    // maximum for limit
+	mostEvents = 20_000 // events on a page, unless its last run alone has more
+	mostBelow  = 256    // sub-agents' sessions on a page
 )
 
-// A page of history is what the bus has shown of some runs.
+// page has the messages of some runs.
 type page struct {
 	Messages []json.RawMessage `json:"messages"` // oldest first
-	// what happens after the newest page: the last_event_id to follow with
+	// Cursor is the last_event_id to follow with after the newest page.
 	Cursor  string  `json:"cursor"`
-	Earlier *string `json:"earlier"`       // the before of the page before this one; null: there is none
-	Cut     bool    `json:"cut,omitempty"` // sub-agents were left out: there is too much of them
+	Earlier *string `json:"earlier"`       // the value of before for the previous page; null: this is the first
+	Cut     bool    `json:"cut,omitempty"` // sub-agents were left out because there is too much of them
 }
 
-// history answers with what was shown of a session, and of what it delegated,
-// before now: the messages of the bus, but of an output that has ended only the
-// end. Pages begin where no run is open, so that each can be read by itself.
+// history returns the past messages of a session and its sub-agents: the
+// messages of the bus, but of a finished output only the end. Pages start where
+// no run is open, so that each can be read by itself.
 func (h *Handler) history(r request) (any, error) {
 	ids, err := r.named()
 	if err != nil {
@@ -42,9 +42,8 @@ func (h *Handler) history(r request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Runs that begin while this is read are on no page: pages end where the bus
-	// begins. So what there was is asked for first, then where the end is, and
-	// then what there is up to it.
+	// Runs that start during this request are on no page: pages end where following starts. So read the session first,
+	// then the head, and then the session up to the head.
 	was, err := h.find(r.Context(), r.who, ids)
 	if err == nil {
 		err = r.belongs(was)
@@ -87,8 +86,8 @@ func (h *Handler) history(r request) (any, error) {
 	return p, nil
 }
 
-// errBefore: an earlier is the run that the page after it begins with, and where
-// the bus began for the newest: a sub-agent may have gone on since.
+// errBefore refuses an invalid before. Its value has the first run of the page after it. It also has the position where
+// following started for the newest page, because a sub-agent may have continued since.
 var errBefore = dialect.Invalid("before must be what an answer had as earlier")
 
 func pageAsked(r request) (limit int, before parley.RunID, upto parley.Position, err error) {
@@ -109,8 +108,9 @@ func pageAsked(r request) (limit int, before parley.RunID, upto parley.Position,
 	return limit, before, upto, nil
 }
 
-// bounds are the first and the last seq of a page of a session, and the run it
-// begins with if there is a page before it: one that had begun by then.
+// bounds returns the first and last seq of a page. earlier is the first run of
+// the page if there is a previous page. Runs that started after then are
+// ignored.
 func (w *watcher) bounds(ctx context.Context, m port.Summary, then parley.Seq, limit int, before parley.RunID) (first,
 	last parley.Seq, earlier parley.RunID, err error) {
 	first, last = 1, m.Head
@@ -146,8 +146,7 @@ func (w *watcher) bounds(ctx context.Context, m port.Summary, then parley.Seq, l
 	return first, last, earlier, err
 }
 
-// startOf is where a run begins to be of interest: with its input, if nothing was
-// going on when that came.
+// startOf returns the seq where a run starts on a page: that of its input if no other run was open when the input came.
 func (w *watcher) startOf(ctx context.Context, id parley.SessionID, run parley.RunID) (parley.Seq, error) {
 	start := parley.Seq(run)
 	var input parley.Seq
@@ -156,13 +155,13 @@ func (w *watcher) startOf(ctx context.Context, id parley.SessionID, run parley.R
 			input = parley.Seq(b.Input)
 		}
 	})
-	if err != nil || input == 0 || start-input > w.look { // further away, others ran in between
+	if err != nil || input == 0 || start-input > w.look { // too far back: other runs came in between
 		return start, err
 	}
 	alone := true
 	err = dialect.ReadLog(ctx, w.door, w.who, id, input, start-1, func(e parley.Event) {
 		switch e.Body.(type) {
-		case parley.FilesChanged, parley.ChangesUndone: // of runs before
+		case parley.FilesChanged, parley.ChangesUndone: // events of earlier runs
 			alone = false
 		}
 		alone = alone && e.Run == 0
@@ -173,19 +172,19 @@ func (w *watcher) startOf(ctx context.Context, id parley.SessionID, run parley.R
 	return start, err
 }
 
-// past gathers events of a session and of those below it.
+// past collects the events of a session and of those below it.
 type past struct {
 	*watcher
 	upto   parley.Position
 	events []parley.Event
-	below  int        // sessions of sub-agents
-	count  parley.Seq // of their events
+	below  int        // number of sub-agents' sessions
+	count  parley.Seq // number of their events
 	cut    bool
 }
 
 func (p *past) read(ctx context.Context, id parley.SessionID, first, last parley.Seq, deep bool) error {
 	var children []parley.SessionID
-	pieces := map[parley.OutputID]int{} // where those of an open output begin in events
+	pieces := map[parley.OutputID]int{} // index of the first chunk of each open output in events
 	err := dialect.ReadLog(ctx, p.door, p.who, id, first, last, func(e parley.Event) {
 		if e.Position > p.upto {
 			return
@@ -196,7 +195,7 @@ func (p *past) read(ctx context.Context, id parley.SessionID, first, last parley
 				pieces[b.Output] = len(p.events)
 			}
 		case parley.OutputFinished:
-			// Its end has all of it.
+			// The end of the output has the whole text.
 			if at, begun := pieces[b.Output]; begun {
 				rest := slices.DeleteFunc(p.events[at:], func(e parley.Event) bool {
 					piece, is := e.Body.(parley.OutputAppended)
@@ -216,7 +215,7 @@ func (p *past) read(ctx context.Context, id parley.SessionID, first, last parley
 		}
 		m, missing := p.door.Session(ctx, p.who, child)
 		if missing != nil {
-			continue // it was deleted
+			continue // the session was deleted
 		}
 		if p.below++; p.below > mostBelow || p.count+m.Head > mostEvents {
 			p.cut = true
@@ -228,7 +227,7 @@ func (p *past) read(ctx context.Context, id parley.SessionID, first, last parley
 	return err
 }
 
-// messages are what the bus has shown of what was gathered.
+// messages returns the messages of the collected events.
 func (p *past) messages(ctx context.Context) []json.RawMessage {
 	slices.SortStableFunc(p.events, func(a, b parley.Event) int { return cmp.Compare(a.Position, b.Position) })
 	out := []json.RawMessage{}

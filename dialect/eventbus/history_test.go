@@ -16,8 +16,7 @@ import (
 	"parley/port"
 )
 
-// A ran door knows the runs of its logs, as a store does. Something happens as soon
-// as somebody has asked for its head.
+// ran is a door that knows the runs of its logs, as a store does. When its head was read, more events happen.
 type ran struct {
 	*door
 	then parley.Position
@@ -41,7 +40,7 @@ func (d *ran) Runs(_ context.Context, _ port.Principal, q port.RunQuery) (list [
 	return list[:min(len(list), q.Limit)], nil
 }
 
-// settled leaves the pieces of outputs that have ended out of some logs.
+// settled returns logs without the chunks of finished outputs.
 func settled(events []parley.Event) (rest []parley.Event) {
 	type output struct {
 		session parley.SessionID
@@ -77,11 +76,9 @@ func pageOf(t fataler, h *Handler, before *string, limit int) (p page) {
 	return p
 }
 
-// TestHistoryAndTheBusAreOne: the pages up to any moment, and what the bus shows
-// from there, are what somebody was shown who was there all along, without the
-// pieces of what has ended and without sub-agents that were deleted meanwhile;
-// nothing is missing and nothing comes twice. A sub-agent is on the page of the
-// run that asked for it, also if it ends later.
+// TestHistoryAndTheBusAreOne: the pages up to some moment and the messages of the bus from there are the messages of a
+// client that was always connected. Only the chunks of finished outputs and deleted sub-agents are missing. No message
+// is missing and none comes twice. A sub-agent is on the page of the run that started it, also if it ends later.
 func TestHistoryAndTheBusAreOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := dialecttest.AnyTree(t)
@@ -140,7 +137,7 @@ func TestHistoryAndTheBusAreOne(t *testing.T) {
 	})
 }
 
-// deleted are the sessions that were, and those that only they know of.
+// deleted returns the sessions that were deleted, and those below them.
 func deleted(events []parley.Event) map[parley.SessionID]bool {
 	gone, parent := map[parley.SessionID]bool{}, map[parley.SessionID]parley.SessionID{}
 	for _, e := range events {
@@ -163,7 +160,7 @@ func deleted(events []parley.Event) map[parley.SessionID]bool {
 	return gone
 }
 
-// openAfter is the run of the session that is open at the end of a page.
+// openAfter returns the run of the session that is open at the end of a page.
 func openAfter(t fataler, p page, events []parley.Event) parley.RunID {
 	var last parley.Position
 	for _, m := range p.Messages {
@@ -216,7 +213,7 @@ func TestHistoryRefuses(t *testing.T) {
 	wants(t, h, "GET", here, "", 401, ``, "X-User: nobody")
 }
 
-// TestKindsNarrow what is followed, and the cards that are shown first.
+// TestKindsNarrow: kinds limits the messages and the cards that are shown first.
 func TestKindsNarrow(t *testing.T) {
 	d := golden(t)
 	d.head = 0
@@ -237,8 +234,7 @@ func TestKindsNarrow(t *testing.T) {
 	}
 }
 
-// TestHistoryHasAnEnd: a sub-agent that did too much for one answer is left out,
-// and the answer says so.
+// TestHistoryHasAnEnd: a sub-agent with too many events is left out, and the answer says so.
 func TestHistoryHasAnEnd(t *testing.T) {
 	top, below := dialecttest.Session, childSession
 	events := []parley.Event{
@@ -257,7 +253,7 @@ func TestHistoryHasAnEnd(t *testing.T) {
 		heads[events[i].Session]++
 		events[i].Seq, events[i].Position = heads[events[i].Session], parley.Position(i+1)
 	}
-	for extra, cut := range map[int]bool{0: true, 1: false} { // its events are one too many, or not
+	for extra, cut := range map[int]bool{0: true, 1: false} { // with one event too many, or exactly the maximum
 		d := &ran{&door{events: events[:len(events)-extra], head: events[len(events)-1].Position},
 			events[len(events)-1].Position}
 		h := handler(d.door)

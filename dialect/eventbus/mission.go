@@ -9,14 +9,14 @@ import (
 	"parley/port"
 )
 
-// A mission as clients of this document know it. created_at is in seconds.
+// mission is a mission as this document defines it. CreatedAt is in seconds.
 type mission struct {
 	Text      string         `json:"text"`
 	CreatedAt int64          `json:"created_at"`
 	Active    bool           `json:"active"`
 	Agents    []missionAgent `json:"agents"`
 	EndedAt   *int64         `json:"ended_at,omitempty"`
-	// Note says why nobody is prompted though it is active.
+	// Note is the reason why agents are not prompted although the mission is active.
 	Note string `json:"note,omitempty"`
 }
 
@@ -26,9 +26,9 @@ type missionAgent struct {
 	Interval *int64  `json:"idle_interval_secs"`
 }
 
-// An override as clients know it: null is what was not chosen.
+// override is an override as this document defines it. Null means not chosen.
 type override struct {
-	OK       bool    `json:"ok,omitempty"` // of an answer to a change
+	OK       bool    `json:"ok,omitempty"` // in answers to a change
 	AgentID  string  `json:"agent_id"`
 	Prompt   *string `json:"idle_prompt"`
 	Interval *int64  `json:"idle_interval_secs"`
@@ -52,7 +52,7 @@ func (h *Handler) getMission(r request) (any, error) {
 	list, err := h.Door.Missions(r.Context(), r.who, r.project.Root, 1)
 	if err != nil || len(list) == 0 || !list[0].Ended.IsZero() {
 		none := map[string]any{"active": false}
-		if h.NoPrompts != "" { // who is about to set one is told before
+		if h.NoPrompts != "" { // tell clients before they set a mission
 			none["note"] = h.NoPrompts
 		}
 		return none, err
@@ -104,8 +104,7 @@ func (h *Handler) clearMission(r request) (any, error) {
 	return h.changed(r, parley.ClearMission{Project: r.project.Root})
 }
 
-// changed submits a change of missions. Who sets one is told if nothing will come
-// of it.
+// changed submits a change of missions. When a mission is set, the answer has a note if agents will not be prompted.
 func (h *Handler) changed(r request, do parley.CommandBody) (any, error) {
 	_, err := h.submit(r, []parley.SessionID{parley.TenantSession}, do)
 	answer := map[string]any{"ok": true}
@@ -139,7 +138,7 @@ func (h *Handler) setOverride(r request) (any, error) {
 	return override{true, do.Agent, do.Prompt, do.Seconds}, nil
 }
 
-// agentID is the agent that must be named, by something that can be a name.
+// agentID returns the agent_id, which must be a valid agent name.
 func (r request) agentID() (string, error) {
 	agent, err := r.need("agent_id")
 	if err == nil && !parley.ValidAgentName(agent) {

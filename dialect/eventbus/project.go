@@ -12,34 +12,33 @@ import (
 	"parley/dialect"
 )
 
-// A View is what has to be known of a session to show its next event. All of it
-// follows from the log since the input that started the last run, and from who
-// the parent is: see watcher.view.
+// A View is the state of a session that is needed to project its next event. It
+// can be derived from the log since the input that started the last run, and
+// from the parent: see watcher.view.
 type View struct {
-	root    string // project_root of every message, but for facts of the tenant that name another
-	name    string // that its client gave the session
-	agent   string // of the open run, else of the last, else the session's
+	root    string // project_root of every message, unless a fact of the tenant names another
+	name    string // the client's name for the session
+	agent   string // of the open run, else of the last run, else of the session
 	parent  parent
 	run     parley.RunID
-	trigger parley.InputID // of the run
-	started time.Time      // the run
+	trigger parley.InputID // input of the run
+	started time.Time      // start of the run
 	status  status
-	tokens  *int      // the model was last given
-	queue   []waiting // received, and neither adopted nor withdrawn
-	calls   []call    // that have not ended
-	cards   []card    // that are open
-	shown   int       // bytes of the open output
-	answer  []string  // the texts of this turn, and of those it goes on with
-	cut     bool      // the last turn was
-	task    *task     // that the run came to
-	plan    *plan     // that it proposes
-	partial bool      // not all of it could be read
-	retry   *retry    // the model did not answer yet
+	tokens  *int      // last size of the context
+	queue   []waiting // received inputs that are neither adopted nor withdrawn
+	calls   []call    // open calls
+	cards   []card    // open cards
+	shown   int       // bytes of the open output that were shown
+	answer  []string  // texts of this turn, and of cut turns that it continues
+	cut     bool      // the last turn was cut off
+	task    *task     // the task that the run has finalized
+	plan    *plan     // the plan of the run
+	partial bool      // a part of the log could not be read
+	retry   *retry    // set while calls of the model are being retried
 }
 
-// A parent is who asked for the session of a sub-agent. The run is empty if people
-// talk to it. The log of the session names the run alone: the agent is empty where
-// it was not looked up.
+// parent is the agent and run that started the session of a sub-agent. run is empty for a session of a person. The
+// session's log names only the run, so agent is empty unless it was looked up.
 type parent struct{ run, agent string }
 
 type waiting struct {
@@ -51,13 +50,13 @@ type call struct {
 	id   parley.CallID
 	name string
 	args string
-	// When it began to run: zero before.
+	// started is the start of the tool; zero: it has not started.
 	started time.Time
-	// Of its output, lines that have not ended.
+	// out and err are the incomplete last lines of its output.
 	out, err string
 }
 
-// line is the line of a stream that has not ended.
+// line returns the incomplete line of a stream.
 func (c *call) line(stream parley.Stream) *string {
 	if stream == parley.Stderr {
 		return &c.err
@@ -65,14 +64,13 @@ func (c *call) line(stream parley.Stream) *string {
 	return &c.out
 }
 
-// A card is a message that asks something of a person, until they answer.
+// card is the message of an open card.
 type card struct {
 	id string
 	m  message
 }
 
-// NewView is the view of a session of the project at root of which nothing
-// happened yet.
+// NewView returns the view of a session without events, in the project at root.
 func NewView(root string) View { return View{root: root} }
 
 func (v View) descent() descent {
@@ -89,7 +87,7 @@ func orNull(s string) *string {
 	return &s
 }
 
-// peer is who the agent talks with.
+// peer returns the partner of the agent: its parent or the user.
 func (v View) peer() string {
 	if v.parent.run != "" {
 		return "parent"
@@ -97,7 +95,7 @@ func (v View) peer() string {
 	return "user"
 }
 
-// Ignored are the types of events no client of this dialect is shown.
+// Ignored are the event types that this dialect does not show.
 var Ignored = dialect.Ignoring(dialect.Bookkeeping, map[string]string{
 	"RunStarted":           "its input was shown, and its first turn says what it does",
 	"ExplanationRequested": "the explanation is shown",
@@ -106,14 +104,14 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, map[string]string{
 	"TimerFired":           "what it says is announced",
 })
 
-// A projection makes the messages of one event.
+// projection builds the messages of one event.
 type projection struct {
 	v      View
 	e      parley.Event
 	frames []dialect.Frame
 }
 
-// Project says what a client is shown of an event.
+// Project returns the messages that show an event to a client.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	p := &projection{v: v, e: e}
 	p.settleRetry()
@@ -164,7 +162,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	return p.v, p.frames
 }
 
-// inRun is about runs, and what models and tools do in them.
+// inRun shows events of runs, models and tools.
 func (p *projection) inRun() {
 	switch b := p.e.Body.(type) {
 	case parley.RunStarted:
@@ -210,8 +208,8 @@ func (p *projection) inRun() {
 	}
 }
 
-// show adds a message. Every session is of a project; what is of no session
-// has no session.
+// show adds a message. Every session belongs to a project. Facts of the tenant
+// have no session.
 func (p *projection) show(m message) {
 	m.Seq = p.seq()
 	m.Rev, m.TsMs, m.ProjectRoot = m.Seq, p.e.At.UnixMilli(), p.v.root
@@ -227,25 +225,24 @@ func (p *projection) show(m message) {
 		m.SessionID, m.SessionName = p.e.Session, p.v.name
 	}
 	if len(p.frames) == perEvent {
-		// a mistake here; TestNoEventIsTooManyMessages
+		// a mistake in this package; see TestNoEventIsTooManyMessages
 		panic(fmt.Sprintf("%T is more than %d messages", p.e.Body, perEvent))
 	}
 	p.frames = append(p.frames, dialect.Frame{Body: m, Own: p.v.partial})
 }
 
-// seq is that of the next message.
+// seq returns the seq of the next message.
 func (p *projection) seq() int64 { return int64(p.e.Position)*perEvent + int64(len(p.frames)) }
 
-// named is an id with the seq of the next message in it.
+// named returns an id that contains the seq of the next message.
 func (p *projection) named(format string) string { return fmt.Sprintf(format, p.seq()) }
 
-// byAgent is an id of the next message, as most are.
+// byAgent returns an id for the next message, with the kind, the agent and the seq.
 func (p *projection) byAgent(kind string) string {
 	return fmt.Sprintf("%s-%s-%d", kind, p.v.agent, p.seq())
 }
 
-// delegates is who delegates: the agent, in the run that the event is of unless that
-// has ended before.
+// delegates returns the agent and its run. The run is empty if it has already ended.
 func (p *projection) delegates() descent {
 	by := descent{Parent: orNull(p.v.agent)}
 	if p.e.Run != 0 {
@@ -254,7 +251,7 @@ func (p *projection) delegates() descent {
 	return by
 }
 
-// escape keeps a name from being taken for a verb of a format.
+// escape escapes a name for use in a format string.
 func escape(name string) string { return strings.ReplaceAll(name, "%", "%%") }
 
 func text(format string, args ...any) *string {
@@ -266,7 +263,7 @@ func (p *projection) sync(agent string) {
 	p.show(message{ID: p.named("run-sync-%d"), Kind: "run", Phase: "sync", Text: text("State updated"), AgentID: agent})
 }
 
-// says shows what somebody said, if a person would see anything in it.
+// says shows a text, unless it is blank.
 func (p *projection) says(from, to, role, content string) {
 	p.saying(content, said{From: from, To: to, Role: role})
 }
@@ -279,7 +276,7 @@ func (p *projection) saying(content string, data said) {
 
 const maxPreview = 100
 
-// unaskedText stands for what nobody said.
+// unaskedText returns the text that is shown for an autonomous message.
 func unaskedText(b parley.InputReceived) string {
 	if b.Mission != 0 {
 		return idleTriggered
@@ -287,8 +284,8 @@ func unaskedText(b parley.InputReceived) string {
 	return followUpDue
 }
 
-// idlePrompt shows that an idle agent is prompted. The document has no end of it:
-// the run does, which follows at once.
+// idlePrompt shows that an idle agent is prompted. The document has no end for this status: the run follows
+// immediately.
 func (p *projection) idlePrompt(b parley.InputReceived) {
 	p.show(message{ID: fmt.Sprintf("idle-trigger-%s-%d", b.Agent.Name, p.seq()), Kind: "activity", Phase: "doing",
 		Text:    text(idleTriggered),
@@ -298,11 +295,10 @@ func (p *projection) idlePrompt(b parley.InputReceived) {
 
 const idleTriggered = "Idle prompt triggered"
 
-// followUpDue stands for what a timer says: that is between it and the agent.
+// followUpDue is shown instead of the message of a timer, which is only for the agent.
 const followUpDue = "A follow-up is due."
 
-// input is about what people say: it is shown at once, and waits while the agent
-// is busy with something else.
+// input shows inputs. They are shown at once, and wait while the agent is busy.
 func (p *projection) input() {
 	switch b := p.e.Body.(type) {
 	case parley.InputReceived:
@@ -315,7 +311,7 @@ func (p *projection) input() {
 				p.e.At.Unix()}})
 		if b.Mission != 0 {
 			p.idlePrompt(b)
-		} else if b.Synthetic { // nobody said it
+		} else if b.Synthetic { // an autonomous message
 			p.says("system", p.v.peer(), "assistant", b.Content)
 		} else {
 			p.saying(b.Content, said{From: p.v.peer(), To: b.Agent.Name, Role: "user",
@@ -325,7 +321,7 @@ func (p *projection) input() {
 			p.showQueue(b.Agent.Name, "")
 		}
 	case parley.InputAdopted:
-		// What started a run at once has never waited.
+		// An input that started a run at once was never in the queue.
 		if w := p.takeOut(b.Input); b.Input != p.v.trigger || parley.RunID(b.Input)+1 != p.v.run {
 			p.showQueue(w.AgentID, "")
 		}
@@ -345,9 +341,8 @@ func (p *projection) takeOut(id parley.InputID) waiting {
 	return w
 }
 
-// showQueue shows what waits for an agent. What the run was started for does not
-// wait any more, adopted or not. What was withdrawn is named: a client cannot
-// tell it from what was adopted.
+// showQueue shows the inputs that wait for an agent. The run's own input is left out, adopted or not. withdrawn names
+// an input that was withdrawn: otherwise clients could not tell it from an adopted one.
 func (p *projection) showQueue(agent, withdrawn string) {
 	items := []queued{}
 	for _, w := range p.v.queue {
@@ -371,8 +366,7 @@ func (p *projection) token(kind parley.OutputKind, phase, text string) {
 	p.show(m)
 }
 
-// said ends an output. Its pieces were shown, or are gone from the log: then what
-// was not shown is.
+// said ends an output. If its chunks were deleted from the log, it shows the remaining text.
 func (p *projection) said(b parley.OutputFinished) {
 	rest := b.Text[min(p.v.shown, len(b.Text)):]
 	p.v.shown = 0
@@ -388,14 +382,14 @@ func (p *projection) said(b parley.OutputFinished) {
 	}
 }
 
-// turned shows the answer, if this was the turn that gave it. What a turn said
-// before it called tools was shown as it came.
+// turned shows the answer if the turn gave it. Text before tool calls was
+// already shown.
 func (p *projection) turned(b parley.TurnFinished) {
 	switch b.Stop {
 	case parley.StopEnd, parley.StopLength, parley.StopRefusal:
 		p.says(p.v.agent, p.v.peer(), "assistant", strings.Join(p.v.answer, ""))
 	case parley.StopCut:
-		p.v.cut = true // the next one goes on where it broke off
+		p.v.cut = true // the next turn continues the text
 		return
 	}
 	p.v.answer = nil
@@ -415,7 +409,7 @@ func (p *projection) finished(b parley.RunFinished) {
 		}
 		p.says("system", p.v.peer(), "assistant", why)
 	}
-	p.resolved(string(b.Outcome), p.v.cards...) // calls of unknown fate that nobody resolved
+	p.resolved(string(b.Outcome), p.v.cards...) // calls of unknown outcome that are not resolved
 	out := outcome{Type: "none", Run: b.Outcome, Message: b.Message}
 	switch {
 	case p.v.task != nil:
@@ -450,7 +444,7 @@ func (p *projection) planned(b parley.PlanChanged) {
 }
 
 func (p *projection) changed(b parley.FilesChanged) {
-	if len(b.Files) == 0 { // of a run that was ended from outside and changed none
+	if len(b.Files) == 0 { // the run was ended from outside and changed no files
 		return
 	}
 	run := cmp.Or(b.After, p.e.Run)
@@ -484,7 +478,7 @@ func (p *projection) context(usage contextUsage) {
 		Data: usage})
 }
 
-// taskOf reads what a run came to from the arguments of finalize_task.
+// taskOf returns the task in the arguments of finalize_task.
 func taskOf(arguments string) *task {
 	t := task{Stories: []string{}, Acceptance: []string{}}
 	var given struct {

@@ -23,7 +23,7 @@ import (
 	"parley/port"
 )
 
-// wants fails unless an answer has a status and begins with some words.
+// wants checks the status and the beginning of an answer.
 func wants(t *testing.T, h *Handler, method, path, body string, status int, begins string, headers ...string) {
 	t.Helper()
 	got, answer := ask(h, method, path, body, headers...)
@@ -38,7 +38,7 @@ func TestChat(t *testing.T) {
 	d := golden(t)
 	h := handler(d)
 	here := `"session_id":"` + string(dialecttest.Session) + `"`
-	// What the door was given says whether a run has started.
+	// The log of the door decides whether a run has started.
 	wants(t, h, "POST", "/api/chat", `{"message":"hello",`+here+`}`, 200, `{"status":"started",`+here+`,"run_id":"run-`+
 		string(dialecttest.Session)+`-3"}`)
 	wants(t, h, "POST", "/api/chat", `{"message":"hello","session_id":"new"}`, 200, `{"status":"queued","session_id":"`)
@@ -95,14 +95,14 @@ func TestChat(t *testing.T) {
 	if len(d.commands) != before {
 		t.Errorf("what was refused led to %+v", d.commands[before:])
 	}
-	// Four pictures of a megabyte are taken.
+	// Four images of a megabyte are accepted.
 	picture := base64.StdEncoding.EncodeToString(append([]byte("GIF89a"), make([]byte, dialect.MaxImageBytes/4-6)...))
 	wants(t, h, "POST", "/api/chat", `{"message":"x","images":["`+strings.Join(slices.Repeat([]string{picture}, 4),
 		`","`)+`"]}`, 200, `{"status"`)
 }
 
-// TestNamesOfSessions: an id that one cannot use is a name, and a name that leads
-// nowhere any more leads on. The same key opens the same session.
+// TestNamesOfSessions: an id that cannot be used becomes a name, and the name of a deleted session leads to another
+// one. The same key opens the same session.
 func TestNamesOfSessions(t *testing.T) {
 	gone := parley.Errorf(parley.CodeNotFound, "There is no such session.")
 	ids, err := sessionsOf(ann, string(otherSession))
@@ -157,7 +157,7 @@ func TestAnswers(t *testing.T) {
 	for _, c := range []struct {
 		to      parley.Event
 		answers string
-		want    any // a command, or words of a refusal
+		want    any // a command, or a part of a refusal
 	}{
 		{approval, `[{"question_index":0,"selected":["Allow once"],"custom_text":null}]`,
 			parley.DecideApproval{Card: 7, Decision: parley.AllowOnce, Digest: "d"}},
@@ -289,8 +289,8 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// runsOfATree: one run has delegated to two, one of which has delegated again;
-// the other has ended.
+// runsOfATree returns a run that has delegated to two others. One of them has
+// delegated again; the other has ended.
 func runsOfATree() []port.RunInfo {
 	at := func(s int) time.Time { return dialecttest.Begin.Add(time.Duration(s) * time.Second) }
 	below := func(of parley.SessionID, run parley.RunID) *parley.Origin {
@@ -339,7 +339,7 @@ func TestRuns(t *testing.T) {
 		`{"error":"There is no such session."}`)
 	wants(t, h, "GET", "/api/agent-runs?project_root=/q", "", 400, `{"error":"project_root: `)
 
-	// The tree is stopped from the top; what has ended is not.
+	// The tree is cancelled from the top; ended runs are skipped.
 	wants(t, h, "POST", "/api/agent-cancel", `{"run_id":"`+top+`"}`, 200,
 		`{"cancelled_run_ids":["`+top+`","run-`+string(otherSession)+
 			`-3","run-44444444-4444-4444-8444-000000000003-3"]}`)
@@ -369,7 +369,7 @@ func TestSettings(t *testing.T) {
 		d.commands, d.answers = nil, nil
 		const now = `{"agent":{"approval":"suggest","compact_at":0.8,"max_delegation_depth":2,"max_iters":50,"tool_permission_mode":"ask"},"models":[{"id":"demo"}],"routing":{"default_models":[]},"server":{"port":8080}}`
 		wants(t, h, "GET", path, "", 200, now)
-		wants(t, h, "POST", path, now, 200, now) // sent back as it is
+		wants(t, h, "POST", path, now, 200, now) // sent back unchanged
 		wants(t, h, "POST", path, `{"models":[ {"id" : "demo"} ]}`, 200, now)
 		for body, says := range map[string]string{
 			`{"agent":{"max_iters":20},"server":{"port":1}}`:                   "server.port cannot be changed while the server runs.",
@@ -404,8 +404,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestDetailsAreCutBetweenCharacters: the original cut bytes, and fell over
-// (docs/dialects/eventbus.md, bug 13).
+// TestDetailsAreCutBetweenCharacters: details are cut between characters. The
+// original server cut bytes and crashed (docs/dialects/eventbus.md, bug 13).
 func TestDetailsAreCutBetweenCharacters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tool := rapid.SampledFrom([]string{"read_file", "write_file", "edit_file", "apply_patch", "list_files",
@@ -436,8 +436,7 @@ func TestRunNames(t *testing.T) {
 	}
 }
 
-// TestContextIsOfTheRun: an input belongs to the run that adopts it, whenever it
-// came.
+// TestContextIsOfTheRun: an input belongs to the run that adopts it, whenever it was received.
 func TestContextIsOfTheRun(t *testing.T) {
 	var log []parley.Event
 	for _, l := range dialecttest.Logs(t) {
@@ -468,7 +467,7 @@ func TestContextIsOfTheRun(t *testing.T) {
 	}
 }
 
-// TestAProjectIsItsTenants: where it is, others are not told, and cannot find out.
+// TestAProjectIsItsTenants: other tenants are not told the path of a project and cannot find it out.
 func TestAProjectIsItsTenants(t *testing.T) {
 	d := golden(t)
 	d.runs = runsOfATree()
@@ -503,8 +502,8 @@ func TestAProjectIsItsTenants(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoFaultIsNotLogged: an agent that somebody has stopped is none, and
-// whoever talks to it all the same must not fill the log with errors.
+// TestWhatIsNoFaultIsNotLogged: messages to a stopped agent are not logged as
+// errors.
 func TestWhatIsNoFaultIsNotLogged(t *testing.T) {
 	for code, want := range map[parley.Code]bool{parley.CodeStopped: false, parley.CodeUnavailable: true} {
 		d := golden(t)
@@ -520,7 +519,8 @@ func TestWhatIsNoFaultIsNotLogged(t *testing.T) {
 	}
 }
 
-// TestModels are listed for who may read, with the default of the tenant.
+// TestModels: principals with read access get the list of models, with the
+// tenant's default.
 func TestModels(t *testing.T) {
 	h := handler(golden(t))
 	wants(t, h, "GET", "/api/models", "", 200, `[]`)

@@ -2,20 +2,20 @@ package eventbus
 
 import "parley"
 
-// A retry is the one line about a model that did not answer. All its messages
-// share an id, so that a client can replace the line; each is a sentence of its
-// own for clients that do not.
+// retry is one line about a model that did not answer. All its messages share
+// an id, so that clients can replace the line. Each message is also complete by
+// itself, for clients that do not replace lines.
 type retry struct {
 	id string
 	parley.Retry
 }
 
-// What became of a retry, in data of its messages.
+// The state of a retry, in the data of its messages.
 const (
 	retrying = "retrying"
 	answered = "answered"
 	gaveUp   = "gave_up"
-	ended    = "ended" // with its run, or with another model
+	ended    = "ended" // ended with its run, or another model is used
 )
 
 func (p *projection) problem(b parley.ProblemReported) {
@@ -35,9 +35,8 @@ func (p *projection) problem(b parley.ProblemReported) {
 	p.v.retry = nil
 }
 
-// settleRetry says how a retry went, when that is known. A turn that was cut by a
-// crash settles nothing: the next turn asks the model again. One that failed is
-// settled by the end of its run.
+// settleRetry reports the end of a retry when it is known. A turn that was cut by a crash does not end it: the next
+// turn calls the model again. A failed turn does not end it either: the end of its run does.
 func (p *projection) settleRetry() {
 	r := p.v.retry
 	if r == nil || p.e.Run != p.v.run {

@@ -9,7 +9,7 @@ import (
 	"parley/port"
 )
 
-// A run as this dialect tells of it.
+// run is a run as this dialect defines it.
 type run struct {
 	ID       string           `json:"run_id"`
 	RepoPath string           `json:"repo_path"`
@@ -23,7 +23,7 @@ type run struct {
 	Ended    *int64           `json:"ended_at"`
 }
 
-// runOf shows a run; sessions that name no project are of the first.
+// runOf converts a run. Sessions without a project belong to the first.
 func runOf(first string, i port.RunInfo) run {
 	r := run{ID: runName(i.Session, i.Run), RepoPath: cmp.Or(i.Project, first), Session: i.Session, Agent: i.Agent,
 		Kind:    "main",
@@ -60,7 +60,7 @@ func runOf(first string, i port.RunInfo) run {
 
 const (
 	maxRuns = 200  // in a list
-	maxTree = 1000 // runs that one cancel stops
+	maxTree = 1000 // runs that one request may cancel
 )
 
 // listRuns lists runs, newest first.
@@ -75,7 +75,7 @@ func (h *Handler) listRuns(r request) (any, error) {
 		isID := parley.SessionID(strings.ToLower(strings.TrimSpace(name))).Valid()
 		switch {
 		case err != nil && parley.CodeOf(err) == parley.CodeNotFound && !isID:
-			return []run{}, h.may(r, parley.ActRead, port.OwnSessions) // a name that was not used yet
+			return []run{}, h.may(r, parley.ActRead, port.OwnSessions) // a name that has no session yet
 		case err != nil:
 			return nil, err
 		}
@@ -101,7 +101,7 @@ func (h *Handler) runsOf(who port.Principal, list []port.RunInfo) []run {
 
 var unknownRun = parley.Errorf(parley.CodeNotFound, "Unknown run_id")
 
-// runNamed is the run a request is about, if the principal may see it.
+// runNamed returns the run that a request names, if the principal may read it.
 func (h *Handler) runNamed(r request) (i port.RunInfo, err error) {
 	name, err := r.need("run_id")
 	if err != nil {
@@ -121,7 +121,7 @@ func (h *Handler) runNamed(r request) (i port.RunInfo, err error) {
 	return list[0], nil
 }
 
-// listChildren lists what a run has delegated, oldest first.
+// listChildren lists the runs that a run has delegated to, oldest first.
 func (h *Handler) listChildren(r request) (any, error) {
 	i, err := h.runNamed(r)
 	if err != nil {
@@ -138,8 +138,8 @@ func (h *Handler) children(r request, of port.RunInfo, open bool) ([]port.RunInf
 	return list, err
 }
 
-// cancel stops a run and everything it has delegated. What has ended is not
-// stopped, and an unknown run is none at all: the answer says which were.
+// cancel cancels a run and all runs below it. Ended and unknown runs are not an
+// error: the answer lists the cancelled runs.
 func (h *Handler) cancel(r request) (any, error) {
 	if err := h.may(r, parley.ActMessage, port.OwnSessions); err != nil {
 		return nil, err
@@ -155,8 +155,7 @@ func (h *Handler) cancel(r request) (any, error) {
 	case err != nil:
 		return nil, err
 	}
-	// From the top, so that nothing new is delegated meanwhile; the list grows as
-	// it is gone through.
+	// Start at the top, so that no run delegates meanwhile. The loop appends to open.
 	open := []port.RunInfo{top}
 	for n := 0; n < len(open) && n < maxTree; n++ {
 		below, err := h.children(r, open[n], true)
@@ -166,7 +165,7 @@ func (h *Handler) cancel(r request) (any, error) {
 		open = append(open, below...)
 		_, err = h.submit(r, []parley.SessionID{open[n].Session}, parley.CancelRun{Run: open[n].Run})
 		switch {
-		case err == nil, parley.CodeOf(err) == parley.CodeNotFound && n > 0: // it was stopped with its parent
+		case err == nil, parley.CodeOf(err) == parley.CodeNotFound && n > 0: // it was cancelled with its parent
 			stopped.Cancelled = append(stopped.Cancelled, runName(open[n].Session, open[n].Run))
 		case parley.CodeOf(err) == parley.CodeNotFound: // it has just ended
 			return stopped, nil

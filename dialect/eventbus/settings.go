@@ -12,14 +12,14 @@ import (
 	"parley/port"
 )
 
-// A setting is one of the tenant's under the name this document's clients know.
-// Names have dots where the wire has objects in objects.
+// setting is a setting of the tenant, under the name that this document uses.
+// Dots in names stand for nested objects on the wire.
 type setting struct {
 	wire, name string
 	show       func(parley.Settings) any
-	// take is the tenant's value of what a client sends; nil: as it is.
+	// take converts a client's value to the tenant's value; nil: no conversion.
 	take func(json.RawMessage) (any, bool)
-	must string // what take takes
+	must string // description of the values that take accepts
 }
 
 var settings = []setting{
@@ -59,8 +59,8 @@ var settings = []setting{
 		}},
 }
 
-// current is what holds for a tenant, without secrets: its settings, and what the
-// server was started with.
+// current returns the effective configuration of a tenant, without secrets: its settings and the server's
+// configuration.
 func (h *Handler) current(r request) (map[string]json.RawMessage, error) {
 	chosen, err := h.Door.Settings(r.Context(), r.who)
 	if err != nil {
@@ -76,15 +76,15 @@ func (h *Handler) current(r request) (map[string]json.RawMessage, error) {
 	return values, nil
 }
 
-// getSettings shows the configuration that holds.
+// getSettings returns the effective configuration.
 func (h *Handler) getSettings(r request) (any, error) {
 	values, err := h.current(r)
 	return nested(values), err
 }
 
-// changeSettings merges: what is not named stays as it is, and so does what is
-// sent back unchanged, be it for changing or not. Nothing is changed unless
-// everything can be.
+// changeSettings changes the settings that the body names. A value that is sent
+// back unchanged is accepted, also for settings that cannot be changed. If one
+// setting cannot be changed, none is.
 func (h *Handler) changeSettings(r request) (any, error) {
 	if err := h.may(r, parley.ActSettings, port.WholeTenant); err != nil {
 		return nil, err
@@ -121,8 +121,8 @@ func (h *Handler) changeSettings(r request) (any, error) {
 	return h.getSettings(r)
 }
 
-// toSetting is the tenant's setting that a client means, and its value. null
-// takes one back to what the server was started with.
+// toSetting returns the tenant's setting that a client names, and its value.
+// null resets a setting to the server's configuration.
 func toSetting(wire string, raw json.RawMessage) (string, json.RawMessage, error) {
 	i := slices.IndexFunc(settings, func(s setting) bool { return s.wire == wire })
 	if i < 0 {
@@ -139,7 +139,8 @@ func toSetting(wire string, raw json.RawMessage) (string, json.RawMessage, error
 	return s.name, dialect.Encode(value), nil
 }
 
-// inTheirWords is a refusal that names a setting as the client did.
+// inTheirWords replaces the name of a setting in a refusal by the client's
+// name.
 func inTheirWords(err error, wires map[string]string) error {
 	name, rest, ok := strings.Cut(parley.MessageOf(err), " ")
 	if wire := wires[name]; ok && wire != "" && parley.CodeOf(err) == parley.CodeInvalid {
@@ -148,7 +149,7 @@ func inTheirWords(err error, wires map[string]string) error {
 	return err
 }
 
-// flatten makes names with dots of objects in objects.
+// flatten converts nested objects to names with dots.
 func flatten(o dialect.Object, prefix string, into map[string]json.RawMessage) error {
 	for key, raw := range o {
 		if strings.Contains(key, ".") || key == "" {
@@ -169,7 +170,7 @@ func flatten(o dialect.Object, prefix string, into map[string]json.RawMessage) e
 	return nil
 }
 
-// nested is what flatten was given.
+// nested is the inverse of flatten.
 func nested(values map[string]json.RawMessage) map[string]any {
 	top := map[string]any{}
 	for name, raw := range values {
@@ -188,7 +189,7 @@ func nested(values map[string]json.RawMessage) map[string]any {
 	return top
 }
 
-// equalJSON compares values, not how they are written.
+// equalJSON compares values, not their spelling.
 func equalJSON(a, b json.RawMessage) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return len(a) == len(b)
@@ -200,7 +201,7 @@ func equalJSON(a, b json.RawMessage) bool {
 	return bytes.Equal(dialect.Encode(va), dialect.Encode(vb))
 }
 
-// listModels lists what the configured vendors offer.
+// listModels lists the models of the configured vendors.
 func (h *Handler) listModels(r request) (any, error) {
 	return dialect.ListModels(r.Context(), h.Door, r.who, h.Models)
 }

@@ -9,7 +9,7 @@ import (
 	"parley/dialect"
 )
 
-// What an agent is doing, as the document has it. It is derived from the log.
+// The activities of an agent in the document. They are derived from the log.
 const (
 	modelLoading = "model_loading"
 	isThinking   = "thinking"
@@ -26,16 +26,15 @@ var statusTexts = map[string]string{
 	idle:         "Idle",
 }
 
-// A status that has begun. Its messages share an id.
+// status is an activity in progress. Its messages share an id.
 type status struct {
 	name   string
 	id     string
 	detail string
-	model  string // that is asked
+	model  string // the model that is being called
 }
 
-// become ends the status before and begins another. The same again is said again
-// under the id it has.
+// become ends the previous status and starts another. The same status is sent again under its id.
 func (p *projection) become(name, detail string) {
 	if p.v.status.name != name {
 		p.endStatus()
@@ -55,7 +54,7 @@ func (p *projection) endStatus() {
 	p.v.status = status{}
 }
 
-// rest is the end of all activity.
+// rest ends all activity.
 func (p *projection) rest(detail string) {
 	p.endStatus()
 	p.activity(status{name: idle, detail: detail}, p.named("act-%d"), "done")
@@ -70,14 +69,14 @@ func (p *projection) activity(s status, id, phase string) {
 	p.show(message{ID: id, Kind: "activity", Phase: phase, Text: &text, AgentID: p.v.agent, Data: data})
 }
 
-// doing says in a few words what a call does; empty: nothing is known of it.
+// doing describes a call in a few words, or returns "" if it cannot.
 func doing(tool, arguments string) string {
 	o, err := dialect.ParseObject([]byte(arguments))
 	if err != nil {
 		return ""
 	}
 	of := func(key string) string {
-		s, _ := o.String(key) // what a model got wrong has no detail
+		s, _ := o.String(key) // a missing or wrong argument gives no detail
 		return strings.Join(strings.Fields(s), " ")
 	}
 	about := func(verb, what string) string {

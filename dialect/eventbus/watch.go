@@ -12,36 +12,37 @@ import (
 	"parley/port"
 )
 
-// A watcher makes messages of what one follower of many sessions sees.
+// watcher makes messages for one follower of many sessions.
 type watcher struct {
 	door port.Door
 	who  port.Principal
 	log  *slog.Logger
-	root string // of the tenant's first project
-	// project is the root of the only project that is shown; empty: all are. Facts of the whole tenant are shown in each.
+	root string // root of the tenant's first project
+	// project is the root of the only project that is shown; empty: all projects. Facts of the whole tenant are shown
+	// in every project.
 	project string
-	after   int64 // the seq of the last message the client has
+	after   int64 // seq of the client's last message
 
-	// only says which events are shown; nil: all.
+	// only selects the events that are shown; nil: all.
 	only func(parley.Event) bool
-	// name is what the client calls the sessions of which named reports true; empty: it gives ids.
+	// name is the client's name for the sessions that named selects; empty: the client uses ids.
 	name  string
 	named func(parley.SessionID) bool
-	kinds []string                  // of messages that are shown; none: all
-	views map[parley.SessionID]View // of sessions in which something happened
-	look  parley.Seq                // events in which to look back for a run
+	kinds []string                  // kinds of messages to show; none: all
+	views map[parley.SessionID]View // sessions with recent events
+	look  parley.Seq                // number of events to search back for a run
 }
 
 // maxViews is how many sessions are remembered.
 const maxViews = 4096
 
-// A sent message is ready for the wire.
+// sent is an encoded message.
 type sent struct {
 	seq  int64
 	data []byte
 }
 
-// show is what the client is shown of an event.
+// show returns the messages that show an event to the client.
 func (w *watcher) show(ctx context.Context, i *port.Item) (out []sent) {
 	if w.only != nil && !w.only(i.Event) {
 		return nil
@@ -66,7 +67,7 @@ func (w *watcher) show(ctx context.Context, i *port.Item) (out []sent) {
 	return out
 }
 
-// isNamed reports whether the client knows the session of a message by a name.
+// isNamed reports whether the client knows the message's session by a name.
 func (w *watcher) isNamed(m message) bool { return w.name != "" && w.named(m.SessionID) }
 
 func (w *watcher) wants(kind string) bool {
@@ -75,41 +76,40 @@ func (w *watcher) wants(kind string) bool {
 
 func (w *watcher) keep(id parley.SessionID, v View) {
 	if _, known := w.views[id]; !known && len(w.views) >= maxViews {
-		clear(w.views) // they are read again when something happens in them
+		clear(w.views) // they are read again at their next event
 	}
 	w.views[id] = v
 }
 
-// viewBefore is the view of a session that something happens in.
+// viewBefore returns the view of an event's session before the event.
 func (w *watcher) viewBefore(ctx context.Context, e parley.Event) View {
 	v, known := w.views[e.Session]
 	switch {
 	case known:
 		return v
-	case e.Seq == 1, e.Session == parley.TenantSession: // which has no runs
+	case e.Seq == 1, e.Session == parley.TenantSession: // the tenant's session has no runs
 		v = NewView(w.root)
 		v.parent = w.parentOf(ctx, e)
 		return v
 	}
 	v, err := w.view(ctx, e.Session, e.Root, e.Run, e.Seq-1, math.MaxInt64)
 	if err != nil {
-		// It was deleted, or cannot be read. The others can.
+		// The session was deleted or cannot be read. The other sessions can.
 		w.log.Warn("a session cannot be read back", "session", e.Session, "seq", e.Seq, "error", err)
 		v = View{root: w.root, run: e.Run, partial: true}
 	}
 	return v
 }
 
-// lookBack is usually enough to find a run and the input that started it.
+// lookBack is usually enough to find a run and its input.
 const lookBack = 64
 
-// view reads back the view of a session after the event with this seq, or earlier
-// after this position. run is what may be known of the run at that place.
+// view reads back the view of a session after the event with seq last, or after the last event up to position upto if
+// that is earlier. run is the run of that place if it is known, or 0.
 //
-// It is found without reading the whole log. A run starts with the input that has
-// waited longest, so whatever waits after its start came with that input or
-// later: what was said since, and who performs the last run, is all there is.
-// Only if no run is found near the end, everything is read.
+// It avoids reading the whole log. A run starts with the input that has waited longest, so all inputs that wait later
+// came with that input or after it. The view needs only the log since that input, and the agent of the last run. Only
+// if no run is found near the end, the whole log is read.
 func (w *watcher) view(ctx context.Context, id, root parley.SessionID, run parley.RunID, last parley.Seq,
 	upto parley.Position) (View, error) {
 	from := last - w.look
@@ -117,13 +117,13 @@ func (w *watcher) view(ctx context.Context, id, root parley.SessionID, run parle
 		from = parley.Seq(run) - w.look/4
 	}
 	at := w.root
-	if m, err := w.door.Session(ctx, w.who, id); err == nil { // else reading fails, and says why
+	if m, err := w.door.Session(ctx, w.who, id); err == nil { // otherwise ReadLog fails with the reason
 		at = cmp.Or(m.Project, at)
 	}
 	for {
 		from = max(from, 1)
 		v, sound := NewView(at), from == 1
-		var run parley.RunID // the last that was seen
+		var run parley.RunID // the last run that was seen
 		next := parley.Seq(1)
 		err := dialect.ReadLog(ctx, w.door, w.who, id, from, last, func(e parley.Event) {
 			if e.Position > upto {
@@ -163,8 +163,8 @@ func (w *watcher) opening(ctx context.Context, id parley.SessionID,
 	})
 }
 
-// parentOf is who asked for the session that an event opens. The log of the session
-// names the run; which agent that is of is in the row of the run.
+// parentOf returns the parent of the session that an event opens. The event names the parent's run; the row of that run
+// has the agent.
 func (w *watcher) parentOf(ctx context.Context, e parley.Event) (p parent) {
 	opened, ok := e.Body.(parley.SessionOpened)
 	if !ok || opened.Parent == nil {
@@ -181,13 +181,12 @@ func (w *watcher) parentOf(ctx context.Context, e parley.Event) (p parent) {
 	return p
 }
 
-// mostCards are shown when somebody connects.
+// mostCards is the maximum number of cards that a new client is shown.
 const mostCards = 200
 
-// catchUp is the cards that were open at a position, of the tree or the project that is followed,
-// oldest first. They are found by their rows, so that connecting costs one look
-// however long the runs are that wait; one that was closed since is missing, and
-// that it was is among what comes.
+// catchUp returns the cards of the scope that were open at position upto, oldest first. It finds them by their rows, so
+// that connecting costs one query, however long the waiting runs are. A card that was closed since may be missing; the
+// events that follow include its end.
 func (w *watcher) catchUp(ctx context.Context, in port.Scope, upto parley.Position) (cards []sent, err error) {
 	if !w.wants("ask_user") {
 		return nil, nil
@@ -216,8 +215,7 @@ func (w *watcher) catchUp(ctx context.Context, in port.Scope, upto parley.Positi
 	return cards, nil
 }
 
-// cardOf is the message that showed a card, made of its row, which does not have
-// the name of the session.
+// cardOf rebuilds the message of a card from its row, which does not have the name of the session.
 func (w *watcher) cardOf(c port.CardInfo) (m message, ok bool) {
 	e := parley.Event{Session: c.Session, Seq: c.Seq, Position: c.Position, Root: c.Root, At: c.AskedAt, Run: c.Run}
 	switch c.Kind {
@@ -233,8 +231,8 @@ func (w *watcher) cardOf(c port.CardInfo) (m message, ok bool) {
 	return v.cards[0].m, true
 }
 
-// lostCall is the message about a call of unknown fate. Its row names the call,
-// and not the place where it was lost: that is in the log.
+// lostCall returns the message about a call of unknown outcome. Its row does
+// not say where the outcome was lost, so it reads the log.
 func (w *watcher) lostCall(ctx context.Context, c port.CardInfo, upto parley.Position) (m message, ok bool) {
 	session, err := w.door.Session(ctx, w.who, c.Session)
 	if err == nil {
@@ -244,7 +242,7 @@ func (w *watcher) lostCall(ctx context.Context, c port.CardInfo, upto parley.Pos
 			if i := slices.IndexFunc(v.cards, func(o card) bool { return o.id == id }); i >= 0 {
 				return v.cards[i].m, true
 			}
-			return m, false // not lost yet, or not any more
+			return m, false // not lost yet, or already resolved
 		}
 	}
 	w.log.Warn("an open run cannot be read", "session", c.Session, "run", c.Run, "error", err)

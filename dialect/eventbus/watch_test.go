@@ -23,7 +23,7 @@ type fataler interface {
 	Fatalf(string, ...any)
 }
 
-// all is what everybody is shown of some logs, in the order of positions.
+// all returns the messages of some logs in order of position, as every client gets them.
 func all(t fataler, events []parley.Event) (list []sent) {
 	t.Helper()
 	views := map[parley.SessionID]View{}
@@ -44,7 +44,7 @@ func all(t fataler, events []parley.Event) (list []sent) {
 	return list
 }
 
-// agentOf is the agent of the run that delegates.
+// agentOf returns the agent of the run that delegates.
 func agentOf(events []parley.Event, o parley.Origin) string {
 	for _, e := range events {
 		if b, ok := e.Body.(parley.RunStarted); ok && e.Session == o.Session && e.Seq == parley.Seq(o.Run) {
@@ -59,8 +59,8 @@ const (
 	otherSession = parley.SessionID("44444444-4444-4444-8444-000000000002")
 )
 
-// anyLogs draws what some sessions do side by side: one, a child of it, and one
-// that has nothing to do with them. Positions have gaps.
+// anyLogs draws the events of several sessions in parallel: one, a child of it,
+// and an unrelated one. Positions have gaps.
 func anyLogs(t *rapid.T) (events []parley.Event) {
 	logs := [][]parley.Event{dialecttest.AnyLog(t)}
 	for _, id := range []parley.SessionID{childSession, otherSession}[:rapid.IntRange(0, 2).Draw(t, "others")] {
@@ -71,7 +71,7 @@ func anyLogs(t *rapid.T) (events []parley.Event) {
 				log[i].Root = dialecttest.Session
 			}
 			if b, ok := log[i].Body.(parley.SessionOpened); ok && id == childSession {
-				b.Parent = &parley.Origin{Session: dialecttest.Session, Run: 1, Call: 6, Depth: 1} // which is no run
+				b.Parent = &parley.Origin{Session: dialecttest.Session, Run: 1, Call: 6, Depth: 1} // no such run
 				log[i].Body = b
 			}
 		}
@@ -91,8 +91,7 @@ func anyLogs(t *rapid.T) (events []parley.Event) {
 	return events
 }
 
-// TestSubagentsNameWhoAskedForThem: by the agent, with its run beside it, wherever a
-// client begins.
+// TestSubagentsNameWhoAskedForThem: messages of sub-agents name the parent's agent and run, wherever a client resumes.
 func TestSubagentsNameWhoAskedForThem(t *testing.T) {
 	top, below := dialecttest.Session, childSession
 	events := []parley.Event{
@@ -123,8 +122,8 @@ func TestSubagentsNameWhoAskedForThem(t *testing.T) {
 	}
 }
 
-// TestSeqsGrow: seq is rev, grows from message to message whatever happens, and
-// names one message. No event is more messages than have room.
+// TestSeqsGrow: seq equals rev and grows with every message. Every message has
+// its own seq, and no event has more messages than fit.
 func TestSeqsGrow(t *testing.T) {
 	grow := func(t fataler, events []parley.Event) {
 		last := int64(-1)
@@ -145,7 +144,7 @@ func TestSeqsGrow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { grow(t, anyLogs(t)) })
 }
 
-// TestNoEventIsTooManyMessages, however much it says at once.
+// TestNoEventIsTooManyMessages: even large events do not have too many messages.
 func TestNoEventIsTooManyMessages(t *testing.T) {
 	v := View{root: "/p", run: 3, status: status{name: working, id: "status-1"},
 		calls: []call{{id: 6, name: "shell", out: "x", err: "y"}}}
@@ -165,9 +164,9 @@ func TestNoEventIsTooManyMessages(t *testing.T) {
 	}
 }
 
-// TestWhoComesAnywhereSeesWhatOthersSee: who resumes after any message is shown
-// what comes after it, byte for byte what others are, and nothing twice; also in
-// the middle of an event's messages, and with any part of a log to be read back.
+// TestWhoComesAnywhereSeesWhatOthersSee: a client that resumes after any message gets all later messages once, byte for
+// byte the same as other clients. It may resume between two messages of one event, and at any distance from the start
+// of the run.
 func TestWhoComesAnywhereSeesWhatOthersSee(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := anyLogs(t)
@@ -186,9 +185,9 @@ func TestWhoComesAnywhereSeesWhatOthersSee(t *testing.T) {
 	})
 }
 
-// TestWhoComesNowSeesWhatIsOpen: who comes without a message is shown the cards
-// that are open, oldest first, and then everything from now on. It does not
-// matter what happens while that is looked up.
+// TestWhoComesNowSeesWhatIsOpen: a client without a cursor gets the open cards,
+// oldest first, and then all new messages. Events that happen while the cards
+// are read do not matter.
 func TestWhoComesNowSeesWhatIsOpen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := anyLogs(t)
@@ -212,8 +211,7 @@ func TestWhoComesNowSeesWhatIsOpen(t *testing.T) {
 				want = append(want, m)
 			}
 		}
-		// A session that has ended everything meanwhile is not looked at any more:
-		// that its cards are gone is among what comes.
+		// A session that has closed its cards meanwhile is not read: the following events include their end.
 		for _, m := range want {
 			if !slices.ContainsFunc(b.first, func(o sent) bool { return o.seq == m.seq }) &&
 				!slices.ContainsFunc(all(t, events[:more]),
@@ -234,8 +232,8 @@ func TestWhoComesNowSeesWhatIsOpen(t *testing.T) {
 	})
 }
 
-// TestConnectingReadsNoLogs: what waits is found by its rows, so that many who come
-// at once, as after a restart, do not read every run that waits once for each.
+// TestConnectingReadsNoLogs: open cards are found by their rows. So many clients that connect at once, as after a
+// restart, do not each read every waiting run.
 func TestConnectingReadsNoLogs(t *testing.T) {
 	d := golden(t)
 	b := begin(t, d, "", "", 64)
@@ -261,7 +259,7 @@ func clears(m, card sent) bool {
 	return slices.Contains(ids, a.Data.Question)
 }
 
-// late is a door behind which time passes between two questions.
+// late is a door where events happen between two queries.
 type late struct {
 	*door
 	then parley.Position
@@ -283,7 +281,7 @@ func begin(t fataler, d port.Door, session, last string, look int) *beginning {
 	return b
 }
 
-// drain is what the client is shown from then on.
+// drain returns the messages that the client gets from then on.
 func drain(t fataler, b *beginning) (list []sent) {
 	t.Helper()
 	for {

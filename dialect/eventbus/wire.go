@@ -1,15 +1,14 @@
-// Package eventbus speaks the event bus protocol: GET /api/events and the
-// requests around it.
+// Package eventbus speaks the event bus protocol: GET /api/events and its other
+// requests.
 //
 //	client                          server
 //	GET /api/events --------------> id: epoch-seq
 //	                                data: {"id","seq","rev","ts_ms","kind","phase"?,…}   …
 //	POST /api/chat ---------------> {"status":"started"|"queued","session_id","run_id"?}
 //
-// Everybody is shown the same messages under the same seq, of what they may read,
-// and goes on after the last one they have. An event of the log is at most eight
-// messages, so that seq = position * 8 + index needs no counter and no memory:
-// see docs/adr/0016.
+// All clients get the same messages under the same seq, as far as they may read them, and can resume after any message.
+// An event of the log is at most eight messages. So seq = position * 8 + index needs no counter and no memory: see
+// docs/adr/0016.
 package eventbus
 
 import (
@@ -24,27 +23,27 @@ import (
 	"parley"
 )
 
-// perEvent is how many messages an event can be.
+// perEvent is the maximum number of messages for an event.
 const perEvent = 8
 
-// A message is the document's UiSseMessage. What is empty is left out, but for
-// Text, which may be there and empty.
+// message is the document's UiSseMessage. Empty fields are left out, except
+// that Text may be present and empty.
 type message struct {
 	ID          string           `json:"id"`
 	Seq         int64            `json:"seq"`
-	Rev         int64            `json:"rev"` // is seq
+	Rev         int64            `json:"rev"` // same as seq
 	TsMs        int64            `json:"ts_ms"`
 	Kind        string           `json:"kind"`
 	Phase       string           `json:"phase,omitempty"`
 	Text        *string          `json:"text,omitempty"`
 	AgentID     string           `json:"agent_id,omitempty"`
 	SessionID   parley.SessionID `json:"session_id,omitempty"`
-	SessionName string           `json:"session_name,omitempty"` // that its client gave it
+	SessionName string           `json:"session_name,omitempty"` // name that the client gave the session
 	ProjectRoot string           `json:"project_root,omitempty"`
 	Data        any              `json:"data,omitempty"`
 }
 
-// under is the message for a client that knows its session by a name.
+// under returns the message for a client that knows its session by a name.
 func (m message) under(name string) message {
 	m.SessionID, m.SessionName = parley.SessionID(name), ""
 	if q, ok := m.Data.(queue); ok {
@@ -57,33 +56,34 @@ func (m message) under(name string) message {
 	return m
 }
 
-// What data is, by kind and phase.
+// The types of Data, by kind and phase.
 type (
-	// A descent says who delegated what a sub-agent does; parent_id is null elsewhere.
+	// descent names the run that delegated to a sub-agent. For other agents parent_id is null.
 	descent struct {
 		Parent *string `json:"parent_id"`               // the agent
-		Run    *string `json:"parent_run_id,omitempty"` // its run, as /api/agent-runs names it
+		Run    *string `json:"parent_run_id,omitempty"` // its run, as in /api/agent-runs
 	}
 	said struct { // message
 		From string `json:"from"`
 		To   string `json:"to"`
 		Role string `json:"role"` // user, assistant
-		// Of what was received: how a client takes it back, or gets its images.
+		// Input and Images belong to a received input: its id for withdrawing
+		// it, and its number of images.
 		Input  string `json:"input_id,omitempty"`
 		Images int    `json:"images,omitempty"`
-		// Retry is about a model that did not answer: retrying, answered, gave_up, ended.
+		// Retry is the state of a retry: retrying, answered, gave_up or ended.
 		Retry string `json:"retry,omitempty"`
 	}
 	activity struct {
 		Status    string  `json:"status"`
 		Detail    *string `json:"detail"`
 		Lifecycle string  `json:"lifecycle"`       // doing, done
-		Model     string  `json:"model,omitempty"` // that is asked, while it loads
+		Model     string  `json:"model,omitempty"` // the model, while it loads
 		descent
 	}
 	queue struct {
 		Items     []queued `json:"items"`
-		Withdrawn string   `json:"withdrawn,omitempty"` // what is gone from it unread
+		Withdrawn string   `json:"withdrawn,omitempty"` // id of an input that was withdrawn unread
 	}
 	queued struct {
 		ID        string           `json:"id"`
@@ -92,7 +92,7 @@ type (
 		Preview   string           `json:"preview"`
 		Timestamp int64            `json:"timestamp"` // seconds
 	}
-	thinking struct { // token, of a thought
+	thinking struct { // token of a thinking
 		Thinking bool `json:"thinking"`
 	}
 	textSegment struct {
@@ -110,7 +110,7 @@ type (
 		Status  string `json:"status"` // done, failed, denied, cancelled, unknown, blocked
 		Summary string `json:"summary"`
 		IsError bool   `json:"is_error"`
-		// Duration is how long the tool ran, without the time that a person took to allow it.
+		// Duration is how long the tool ran, not counting the time for an approval.
 		Duration *int64 `json:"duration_ms,omitempty"`
 		descent
 	}
@@ -151,7 +151,7 @@ type (
 		Text    string            `json:"plan_text,omitempty"`
 	}
 	changeReport struct { // run change_report
-		Run       string       `json:"run"` // as the native protocol names it
+		Run       string       `json:"run"` // name of the run in the native protocol
 		Files     []fileChange `json:"files"`
 		Truncated int          `json:"truncated_count"`
 	}
@@ -175,12 +175,12 @@ type (
 	runOutcome struct { // run outcome
 		Outcome outcome `json:"outcome"`
 	}
-	// An outcome is what a run came to: a task, a plan that waits to be
-	// approved, or nothing but what was said.
+	// outcome is the result of a run: a task, a proposed plan, or none besides
+	// its messages.
 	outcome struct {
 		Type    string         `json:"type"` // task, plan, none
 		Run     parley.Outcome `json:"run_status"`
-		Message string         `json:"message,omitempty"` // of a run that did not complete
+		Message string         `json:"message,omitempty"` // for a run that was not completed
 		*task
 		*plan
 	}
@@ -206,7 +206,7 @@ type (
 		Preferred string `json:"preferred"`
 		Actual    string `json:"actual"`
 		Reason    string `json:"reason"`
-		// The same two under the names that the original gives them.
+		// The same two values under the names of the original server.
 		PreferredModel string `json:"preferred_model"`
 		ActualModel    string `json:"actual_model"`
 	}
@@ -221,7 +221,7 @@ type (
 	}
 )
 
-// Wire is everything a client is sent, under the names it has in documents.
+// Wire returns all types that clients get, under their names in documents.
 func Wire() map[string]any {
 	return map[string]any{
 		"UiMessage": message{}, "History": page{}, "Started": started{}, "AgentRun": run{},
@@ -239,11 +239,11 @@ func Wire() map[string]any {
 	}
 }
 
-// The answers to an approval, as a client is shown them and as it sends them.
+// The answers to an approval, as clients see and send them.
 const (
 	allowOnce    = "Allow once"
 	allowAlways  = "Always allow exactly this"
-	allowSimilar = "Always allow similar" // its description is the rule; offered where there is one
+	allowSimilar = "Always allow similar" // its description is the rule; offered only if there is a rule
 	deny         = "Deny"
 	denyAndStop  = "Deny and stop the run"
 	explain      = "Explain" // the card stays open
@@ -252,7 +252,7 @@ const (
 var decisions = map[string]parley.Decision{allowOnce: parley.AllowOnce, allowAlways: parley.AllowAlways,
 	allowSimilar: parley.AllowAlways, deny: parley.Deny, denyAndStop: parley.DenyAndStop}
 
-// approvalOptions are the answers to an approval.
+// approvalOptions returns the options of an approval.
 func approvalOptions(b parley.ApprovalRequested) []option {
 	list := options(allowOnce, allowAlways)
 	if b.Similar.Text != "" {
@@ -261,7 +261,7 @@ func approvalOptions(b parley.ApprovalRequested) []option {
 	return append(list, options(deny, denyAndStop, explain)...)
 }
 
-// The answers to what a crash has made uncertain.
+// The answers to a call of unknown outcome.
 const (
 	runAgain   = "Run it again"
 	markAsDone = "It was done"
@@ -278,12 +278,12 @@ func options(labels ...string) (list []option) {
 	return list
 }
 
-// runName is how a run is called here.
+// runName returns the name of a run in this dialect.
 func runName(session parley.SessionID, run parley.RunID) string {
 	return fmt.Sprintf("run-%s-%d", session, run)
 }
 
-// parseRun reads what runName wrote.
+// parseRun parses a name made by runName.
 func parseRun(name string) (parley.SessionID, parley.RunID, bool) {
 	rest, _ := strings.CutPrefix(name, "run-")
 	i := strings.LastIndexByte(rest, '-')
@@ -295,8 +295,7 @@ func parseRun(name string) (parley.SessionID, parley.RunID, bool) {
 	return session, run, err == nil && n > 0 && session.Valid() && runName(session, run) == name
 }
 
-// clip keeps the first so many characters, never a part of one, and says if
-// there were more.
+// clip returns the first characters of s, and "..." if there are more.
 func clip(s string, most int) string {
 	n := 0
 	for i := range s {
@@ -308,5 +307,6 @@ func clip(s string, most int) string {
 	return s
 }
 
-// Messages are those of the socket at /api/events. They have kinds, not types.
+// Messages describes the messages of the socket at /api/events. They have kinds
+// instead of types.
 func Messages() dialect.Messages { return dialect.Messages{Sent: map[string]any{"": message{}}} }
