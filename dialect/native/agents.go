@@ -10,9 +10,9 @@ import (
 	"parley/strictjson"
 )
 
-// makeAgent makes an agent of what its file would say, with the instructions
-// under a key of their own. A key that is not known is refused: misspelt, tools
-// would be all of them.
+// makeAgent creates or changes an agent. The body has the fields of an agent's
+// file, with the instructions under a key of their own. Unknown keys are
+// refused: with a misspelt "tools", the agent would get all tools.
 func (h *Handler) makeAgent(r request) (int, any, error) {
 	var do parley.MakeAgent
 	if err := strictjson.DecodeKnown(dialect.Encode(r.body), &do.Agent); err != nil {
@@ -31,15 +31,15 @@ func (h *Handler) deleteAgent(r request) (int, any, error) {
 	return http.StatusOK, map[string]string{"status": "deleted"}, err
 }
 
-// An agentDetail is what is told of one agent that was asked for.
+// agentDetail is the answer for one agent.
 type agentDetail struct {
 	agentInfo
 	Definition parley.Agent `json:"definition"`
 }
 
-// definitionFor is what somebody may read of a definition: what the agent may do
-// and use is for everybody who sees it; what it is told, where it runs and whom it
-// tells, and the ids of users whom it lets in, for who could change that.
+// definitionFor returns the part of a definition that the caller may read. Every reader sees what the agent may do and
+// use. Only principals that may change the agent see its instructions, where it runs, its webhook, and the ids of users
+// in its allow list.
 func (h *Handler) definitionFor(r request, a parley.Agent) parley.Agent {
 	if h.Access == nil ||
 		h.Access.Permit(r.who, parley.ActAdmin, port.Resource{Kind: port.OneAgent, Tenant: r.who.Tenant,
@@ -62,8 +62,7 @@ func (h *Handler) made(r request, name string) bool {
 	return err != nil
 }
 
-// problemsOf is what is wrong with an agent's file, or, without a name, with files
-// that define none.
+// problemsOf returns the problems of an agent's file or, without a name, of files that define no agent.
 func (h *Handler) problemsOf(r request, agent string) []string {
 	list := []string{}
 	if problems := h.filesOf(r).Problems; problems != nil {

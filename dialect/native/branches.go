@@ -12,23 +12,23 @@ import (
 	"parley/port"
 )
 
-// A branch is a fork that takes the place of what a session says after some event: the answer again, or another
-// message. The id of a branch follows from the user, the session, the event and a number from 2, so that branches are
-// found without a list of them (docs/adr/0101). The session itself is number 1.
+// A branch is a fork that replaces the part of a session after some event: another answer, or another message. The id
+// of a branch is derived from the user, the session, the event and a number from 2, so that branches are found without
+// a list of them (docs/adr/0101). The session itself is number 1.
 
 const (
-	mostBranches = 9  // of one event, with the session itself
-	mostPoints   = 40 // events that a request asks about
+	mostBranches = 9  // per event, including the session itself
+	mostPoints   = 40 // events in one request
 )
 
 func branchOf(who port.Principal, source parley.SessionID, at parley.Seq, number int) parley.SessionID {
 	return dialect.SessionFor(who, "branch", fmt.Sprintf("%s %d %d", source, at, number))
 }
 
-// numbered is the end of a title that tells branches apart.
+// numbered matches the end of a title that tells branches apart.
 var numbered = regexp.MustCompile(` \(\d\)$`)
 
-// branch opens the next branch of a session. A request that is repeated under its key gets the one it had.
+// branch opens the next branch of a session. A request that is repeated with its key gets the same branch.
 func (h *Handler) branch(r request, do parley.ForkSession) (int, any, error) {
 	source, err := h.Door.Session(r.Context(), r.who, do.Source)
 	if err != nil {
@@ -44,7 +44,7 @@ func (h *Handler) branch(r request, do parley.ForkSession) (int, any, error) {
 		}
 		status, made, err := h.newSession(r, string(branchOf(r.who, do.Source, do.At, number)), do)
 		switch parley.CodeOf(err) {
-		case parley.CodeConflict, parley.CodeClosed: // it is there, or was deleted
+		case parley.CodeConflict, parley.CodeClosed: // the session exists or was deleted
 			continue
 		}
 		return status, made, err
@@ -53,13 +53,13 @@ func (h *Handler) branch(r request, do parley.ForkSession) (int, any, error) {
 		mostBranches)
 }
 
-// branchPoint is where branches of a session part.
+// branchPoint is an event after which branches of a session differ.
 type branchPoint struct {
-	At       parley.Seq         `json:"at"`       // the last event that they share
-	Sessions []parley.SessionID `json:"sessions"` // the session itself first
+	At       parley.Seq         `json:"at"`       // the last common event
+	Sessions []parley.SessionID `json:"sessions"` // the session itself comes first
 }
 
-// listBranches says at which of the events in ?at= the session has branches, and which.
+// listBranches returns the branches of the session at each of the events in ?at= that has some.
 func (h *Handler) listBranches(r request) (int, any, error) {
 	source, err := h.Door.Session(r.Context(), r.who, parley.SessionID(r.PathValue("id")))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"parley/port"
 )
 
-// A library is a door to sessions that can be forked; the title of a deleted one is "-".
+// library is a door to sessions that can be forked. A deleted session has the title "-".
 type library struct {
 	*door
 	titles map[parley.SessionID]string

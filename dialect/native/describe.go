@@ -8,7 +8,7 @@ import (
 	"parley/port"
 )
 
-// Bodies that several routes take.
+// Request bodies that several routes have.
 type (
 	noBody   struct{}
 	idleBody struct {
@@ -23,9 +23,9 @@ type (
 		Mode         parley.RunMode  `json:"mode,omitempty"`
 		Model        string          `json:"model,omitempty"`
 		Instructions string          `json:"instructions,omitempty"`
-		Tools        []toolBody      `json:"tools,omitempty"`  // that the client carries out
+		Tools        []toolBody      `json:"tools,omitempty"`  // tools that the client carries out
 		Images       []string        `json:"images,omitempty"` // base64 or data URLs of PNG, JPEG, GIF or WebP
-		// ClientCalls: the client carries out the agent's own tools, too.
+		// ClientCalls: the client also carries out the agent's own tools.
 		ClientCalls bool `json:"client_calls,omitempty"`
 	}
 	toolBody struct {
@@ -34,8 +34,8 @@ type (
 		Parameters  map[string]any `json:"parameters,omitempty"` // a JSON Schema
 	}
 	keyBody struct {
-		Key     string `json:"key,omitempty"`      // empty: the one that is kept for this address
-		BaseURL string `json:"base_url,omitempty"` // empty: the vendor's own
+		Key     string `json:"key,omitempty"`      // empty: the key stored for this address
+		BaseURL string `json:"base_url,omitempty"` // empty: the vendor's own address
 	}
 	serversOffBody struct {
 		Off []string `json:"off"`
@@ -47,7 +47,7 @@ type (
 
 const ok, created, accepted = http.StatusOK, http.StatusCreated, http.StatusAccepted
 
-// Operations describe the routes. Each has one.
+// Operations returns the descriptions of all routes.
 func Operations() map[string]dialect.Operation {
 	all := map[string]dialect.Operation{
 		"GET /api/v1/me":       {Summary: "The caller, and the server", Status: ok, Answer: me{}},
@@ -67,7 +67,7 @@ func Operations() map[string]dialect.Operation {
 		}{}},
 		"POST /api/v1/mcp/{id}/accept": {Summary: "Accept changed tools of an MCP server", Status: ok,
 			Body: struct {
-				Tools map[string]string `json:"tools"` // and the digests that they are shown with
+				Tools map[string]string `json:"tools"` // tool name to the digest that was shown
 			}{}, Answer: struct {
 				Servers []port.ToolServer `json:"servers"`
 			}{}},
@@ -308,7 +308,7 @@ func securityOperations() map[string]dialect.Operation {
 			Answer: struct {
 				Events []auditEvent `json:"events"`
 				Count  int          `json:"count"`
-				Next   string       `json:"next,omitempty"` // the cursor of the next page
+				Next   string       `json:"next,omitempty"` // cursor of the next page
 			}{}},
 		"GET /api/v1/users": {Summary: "Users with a session or a record, by id", Status: ok,
 			Query: []string{"limit", "cursor"}, Answer: userList{}},

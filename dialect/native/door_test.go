@@ -19,21 +19,21 @@ import (
 	"parley/port"
 )
 
-// A door is a port.Door to one log, which follows cursors as the real one does
-// and lets a test say how anything else ends.
+// door is a port.Door to one log. It follows cursors as the real door does; a
+// test sets all other results.
 type door struct {
-	port.Door // what a test does not need is not there
+	port.Door // for methods that tests do not need
 
 	log     []parley.Event
-	head    parley.Seq // of the session; zero: the log's
-	refusal error      // of every command, look and list
-	resync  error      // in place of the door's own words
-	end     error      // of followers, after the log; nil: they wait for more
+	head    parley.Seq // head of the session; zero: the end of the log
+	refusal error      // error for commands, lookups and lists
+	resync  error      // replaces the door's own error
+	end     error      // error of followers at the end of the log; nil: they wait for more
 	more    chan []*port.Item
-	query   port.SessionQuery // of the last list
+	query   port.SessionQuery // of the last list request
 	stopped []string
 
-	runQuery    port.RunQuery // likewise
+	runQuery    port.RunQuery // of the last request of each kind
 	timerQuery  port.TimerQuery
 	effectQuery port.EffectQuery
 	cardQuery   port.CardQuery
@@ -43,9 +43,9 @@ type door struct {
 	missions    []port.MissionInfo
 	choice      parley.IdleChoice
 
-	mu       sync.Mutex // guards the following
+	mu       sync.Mutex // guards the fields below
 	commands []parley.Command
-	open     int // followers
+	open     int // open followers
 }
 
 const epoch = "k3v1"
@@ -188,7 +188,7 @@ type follower struct {
 	items []*port.Item
 }
 
-// Next gives the log in pieces, as it may come.
+// Next returns the log in several parts, as it may arrive.
 func (f *follower) Next(ctx context.Context) ([]*port.Item, error) {
 	if n := min(len(f.items), 7); n > 0 {
 		list := f.items[:n]
@@ -212,7 +212,7 @@ func (f *follower) Close() {
 	f.door.open--
 }
 
-// agents knows one agent.
+// agents has one agent.
 type agents struct{}
 
 var coder = parley.Agent{Name: "coder", Description: "writes code", Model: "demo", Tools: []string{"read_file"},
@@ -234,7 +234,7 @@ func handler(d *door) *Handler {
 		Servers: servers{}, Access: rules{}, Webhooks: hooks{}, Keys: keys{}}
 }
 
-// hooks and keys do what takes no more than an empty body.
+// hooks and keys implement the routes that accept an empty body.
 type hooks struct{ Webhooks }
 
 func (hooks) TryWebhook(context.Context, port.Principal, parley.SessionID, string) (port.WebhookTrial, error) {
@@ -247,7 +247,7 @@ func (keys) Try(context.Context, port.Principal, string, string, string) (port.M
 	return port.ModelKeyTrial{}, nil
 }
 
-// rules lets everybody do everything but the reader.
+// rules permit everything, except that reader may only read.
 type rules struct{}
 
 func (rules) Permit(who port.Principal, action parley.Action, _ port.Resource) error {
@@ -257,7 +257,7 @@ func (rules) Permit(who port.Principal, action parley.Action, _ port.Resource) e
 	return nil
 }
 
-// guard lets everybody in who is not nobody.
+// guard admits every request except those with the header X-Nobody.
 type guard struct{}
 
 func (guard) Who(r *http.Request) (port.Principal, error) {
@@ -273,7 +273,7 @@ func (g guard) Enter(r *http.Request, _ string) (port.Visit, error) {
 		err
 }
 
-// office gives the ticket "ticket" and remembers nothing.
+// office issues tickets that name the user and the agent, and stores nothing.
 type office struct{}
 
 func (office) Ticket(r *http.Request, wanted func() (string, error)) (string, time.Time, error) {
@@ -292,7 +292,7 @@ func (office) Revoke(_ context.Context, _ port.Principal, who parley.PrincipalID
 	return nil, nil
 }
 
-// May permits everything but to clumsy people.
+// May permits everything except to the user clumsy.
 func (d *door) May(_ context.Context, who port.Principal, action parley.Action, _ port.Resource) error {
 	if who.ID == "clumsy" {
 		return parley.Errorf(parley.CodeForbidden, "You may not do this: it needs %s.", action)
@@ -300,7 +300,7 @@ func (d *door) May(_ context.Context, who port.Principal, action parley.Action, 
 	return nil
 }
 
-// Audited repeats what was asked for.
+// Audited returns a record with the values of the query.
 func (d *door) Audited(_ context.Context, who port.Principal, q port.AuditQuery) ([]port.AuditRow, error) {
 	if err := d.May(context.Background(), who, parley.ActReadAudit, port.Resource{}); err != nil {
 		return nil, err
@@ -319,7 +319,8 @@ func mux(d *door) *http.ServeMux {
 	return m
 }
 
-// serve starts a server. When the test ends, no follower may be left.
+// serve starts a server. At the end of the test, it checks that all followers
+// were closed.
 func serve(t *testing.T, d *door) *httptest.Server {
 	t.Helper()
 	srv := httptest.NewServer(mux(d))
@@ -347,7 +348,7 @@ func ask(d *door, method, path, body string, headers ...string) *httptest.Respon
 	return w
 }
 
-// get sends a request to a server and gives the answer, open.
+// get sends a request to a server and returns the open response.
 func get(t *testing.T, srv *httptest.Server, path string, headers ...string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), "GET", srv.URL+path, nil)
@@ -366,7 +367,7 @@ func get(t *testing.T, srv *httptest.Server, path string, headers ...string) *ht
 	return res
 }
 
-// failure is the error an answer tells of.
+// failure decodes the error in an answer.
 func failure(t *testing.T, body io.Reader) (code parley.Code, message string) {
 	t.Helper()
 	var answer struct {
@@ -381,7 +382,7 @@ func failure(t *testing.T, body io.Reader) (code parley.Code, message string) {
 	return answer.Error.Code, answer.Error.Message
 }
 
-// wholeLog is a golden log that begins at its beginning.
+// wholeLog returns a log of a transcript that starts at seq 1.
 func wholeLog(t *testing.T) []parley.Event {
 	t.Helper()
 	for _, log := range dialecttest.Logs(t) {
@@ -395,7 +396,7 @@ func wholeLog(t *testing.T) []parley.Event {
 
 const logPath = "/api/v1/sessions/" + string(dialecttest.Session) + "/log"
 
-// Project knows two.
+// Project finds two projects.
 func (d *door) Project(_ parley.TenantID, name string) (port.Project, error) {
 	return projectAt(name)
 }

@@ -32,13 +32,13 @@ func (h *Handler) exportSession(w http.ResponseWriter, r *http.Request) {
 		name(w, id, ending)
 		w.Header().Set("Content-Type", kind)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		_, _ = w.Write(body) // the client has gone
+		_, _ = w.Write(body) // an error means that the client has gone
 	default:
 		h.fail(w, dialect.Invalid("format must be markdown, html or jsonl"))
 	}
 }
 
-// whole asks for all of a log that there is now: a file ends.
+// whole returns a request for the whole log up to its head: a file must end.
 func whole(r *http.Request) *http.Request {
 	r = r.Clone(r.Context())
 	q := r.URL.Query()

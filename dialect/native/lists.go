@@ -11,8 +11,8 @@ import (
 	"parley/port"
 )
 
-// What goes on and what waits for a person, across sessions. A thing is named by
-// its session and seq, as the routes that change it name it.
+// Runs and cards of all sessions. The id of each is a reference to its session and seq, as in the routes that change
+// it.
 
 type runLine struct {
 	ID string `json:"id"`
@@ -70,7 +70,7 @@ func (h *Handler) cancelOneRun(r request) (int, any, error) {
 	return http.StatusAccepted, receipt, err
 }
 
-// undoRun undoes what a run did to files.
+// undoRun undoes the file changes of a run.
 func (h *Handler) undoRun(r request) (int, any, error) {
 	session, run, err := r.ref(errNoRun)
 	if err != nil {
@@ -85,7 +85,7 @@ type cardLine struct {
 	port.CardInfo
 }
 
-// listCards lists what waits of one kind, under a name.
+// listCards returns a handler that lists the open cards of one kind under a name.
 func (h *Handler) listCards(kind parley.CardKind, name string) func(request) (int, any, error) {
 	return func(r request) (int, any, error) {
 		q := r.URL.Query()
@@ -107,8 +107,7 @@ func (h *Handler) listCards(kind parley.CardKind, name string) func(request) (in
 	}
 }
 
-// ref reads the session and seq in the path. none is the error if the path names
-// neither.
+// ref parses the session and seq in the path. none is the error for an invalid reference.
 func (r request) ref(none error) (parley.SessionID, parley.Seq, error) {
 	session, seq, ok := parley.ParseRef(r.PathValue("id"))
 	if !ok {
@@ -117,8 +116,7 @@ func (r request) ref(none error) (parley.SessionID, parley.Seq, error) {
 	return session, seq, nil
 }
 
-// only returns the one row that was asked for. none is the error if there is no
-// such row.
+// only returns the first row. none is the error if there is no row.
 func only[T any](rows []T, err, none error) (row T, _ error) {
 	if err != nil || len(rows) == 0 {
 		return row, cmp.Or(err, none)
@@ -126,7 +124,7 @@ func only[T any](rows []T, err, none error) (row T, _ error) {
 	return rows[0], nil
 }
 
-// time reads a time in the address; absent is zero.
+// time parses a time in the query; absent is zero.
 func (r request) time(name string) (t time.Time, err error) {
 	if given := r.URL.Query().Get(name); given != "" {
 		if t, err = time.Parse(time.RFC3339, given); err != nil {
@@ -136,7 +134,7 @@ func (r request) time(name string) (t time.Time, err error) {
 	return t, err
 }
 
-// limitOf reads how many rows are asked for: 50, if the address does not say.
+// limitOf returns the number of rows to return; the default is 50.
 func limitOf(r request) (int, error) {
 	limit, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("limit"), "50"))
 	if err != nil || limit < 1 {

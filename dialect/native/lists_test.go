@@ -199,7 +199,7 @@ func TestTimersAndEffects(t *testing.T) {
 			t.Errorf("%s: %d %s", unknown, w.Code, w.Body)
 		}
 	}
-	// One that has fired was there; one that never was is not.
+	// Cancelling a timer that has fired gives another error than one that never existed.
 	d.refusal = parley.Errorf(parley.CodeClosed, "It does not wait.")
 	if w := ask(d, "DELETE", "/api/v1/timers/"+session+".9", ""); w.Code != 410 {
 		t.Errorf("%d %s", w.Code, w.Body)

@@ -18,9 +18,9 @@ import (
 // writeWithin is how long a client may take to receive some lines.
 const writeWithin = 10 * time.Second
 
-// sessionLog serves a session's log after a cursor: up to its head, or with
-// ?follow=1 or as server-sent events, for as long as the client stays.
-// ?scope=tree adds the sessions below it, and always follows.
+// sessionLog serves a session's log after a cursor. It ends at the head, unless
+// the client asks for ?follow=1 or server-sent events. ?scope=tree adds the
+// sessions below it, and always follows.
 func (h *Handler) sessionLog(w http.ResponseWriter, r *http.Request) {
 	id := parley.SessionID(r.PathValue("id"))
 	if r.URL.Query().Get("scope") == "tree" {
@@ -30,14 +30,13 @@ func (h *Handler) sessionLog(w http.ResponseWriter, r *http.Request) {
 	h.log(w, r, port.Scope{Session: id})
 }
 
-// tenantLog serves everything the principal's tenant does, with ?project= in one
-// project.
+// tenantLog serves all events of the principal's tenant, or with ?project= of one project.
 func (h *Handler) tenantLog(w http.ResponseWriter, r *http.Request) {
 	h.log(w, r, port.Scope{})
 }
 
-// letIn lets in a request or, if it lasts, a connection, whose context ends when
-// the visitor is no longer who they were.
+// letIn admits a request. If lasts is true, it admits a connection, whose context ends when the identity expires or is
+// revoked.
 func (h *Handler) letIn(r *http.Request, lasts bool) (_ *http.Request, who port.Principal, leave func(), err error) {
 	if !lasts {
 		who, err = h.Guard.Who(r)
@@ -91,7 +90,7 @@ func (h *Handler) log(w http.ResponseWriter, r *http.Request, scope port.Scope) 
 	switch {
 	case sse:
 		s, err := transport.NewStream(w, r, transport.StreamOptions{})
-		if err == nil && given == atHead { // so that a client that is cut off before the first event resumes here
+		if err == nil && given == atHead { // so that a client that is cut off before the first event can resume
 			err = s.Mark(cursor.Epoch + "-" + strconv.FormatInt(cursor.After, 10))
 		}
 		if err == nil {
@@ -109,7 +108,7 @@ func (h *Handler) log(w http.ResponseWriter, r *http.Request, scope port.Scope) 
 	}
 }
 
-// resync tells a client that its cursor means nothing here, and begins anew.
+// resync tells a client that its cursor is invalid, and starts from the beginning.
 func (h *Handler) resync(w http.ResponseWriter, r *http.Request, who port.Principal, scope port.Scope, why error) {
 	follower, err := h.Door.Follow(r.Context(), who, scope, port.Beginning)
 	if err != nil {
@@ -127,7 +126,7 @@ func (h *Handler) resync(w http.ResponseWriter, r *http.Request, who port.Princi
 	}
 }
 
-// atHead stands for a cursor at the end that the log has now.
+// atHead is a cursor at the current head of the log.
 const atHead = "head"
 
 func (h *Handler) cursor(ctx context.Context, who port.Principal, scope port.Scope, given string) (port.Cursor,
@@ -142,7 +141,7 @@ func (h *Handler) cursor(ctx context.Context, who port.Principal, scope port.Sco
 	return port.Cursor{Epoch: h.Door.Epoch(), After: int64(m.Head)}, err
 }
 
-// parseCursor reads epoch-number, as ids of events are, or a bare number.
+// parseCursor parses epoch-number, which is the id of an event, or a number alone.
 func parseCursor(s string) (port.Cursor, error) {
 	if s == "" {
 		return port.Beginning, nil
@@ -159,7 +158,7 @@ func parseCursor(s string) (port.Cursor, error) {
 	return port.Cursor{Epoch: epoch, After: after}, nil
 }
 
-// stream sends events until the client goes or the server stops.
+// stream sends events until the client leaves or the server stops.
 func (h *Handler) stream(ctx context.Context, s *transport.Stream, f port.Follower, scope port.Scope) {
 	err := dialect.Stream(ctx, s, f, func(i *port.Item) ([]transport.Message, bool) {
 		n := int64(i.Seq)
@@ -171,16 +170,16 @@ func (h *Handler) stream(ctx context.Context, s *transport.Stream, f port.Follow
 	})
 	if ctx.Err() == nil && parley.CodeOf(err) == parley.CodeCorrupt {
 		h.Log.Error("log cannot be read", "error", err)
-		_ = s.Send(transport.Message{Event: "error", Data: dialect.Encode(refusalOf(err))}) // the end follows
+		_ = s.Send(transport.Message{Event: "error", Data: dialect.Encode(refusalOf(err))}) // then the stream ends
 	}
 }
 
-// shared is the line of an event, with its end.
+// shared returns the line of an event with its line end, encoded once for all followers.
 func shared(i *port.Item) []byte {
 	return i.Made("native", func() []byte { return append(line(i.Event), '\n') })
 }
 
-// lines writes one event per line; up to a seq, or for ever if that is negative.
+// lines writes one event per line, up to seq until, or without end if until is negative.
 func (h *Handler) lines(w http.ResponseWriter, r *http.Request, f port.Follower, at, until parley.Seq) {
 	rc := http.NewResponseController(w)
 	begun := false
@@ -195,8 +194,8 @@ func (h *Handler) lines(w http.ResponseWriter, r *http.Request, f port.Follower,
 	for until < 0 || at < until {
 		if until < 0 {
 			begin()
-			_ = rc.Flush()                       // what there is, before waiting
-			_ = rc.SetWriteDeadline(time.Time{}) // it is for writes
+			_ = rc.Flush()                       // send everything before waiting
+			_ = rc.SetWriteDeadline(time.Time{}) // the deadline is for writes only
 		}
 		items, err := f.Next(r.Context())
 		if err != nil {
@@ -221,8 +220,9 @@ func (h *Handler) lines(w http.ResponseWriter, r *http.Request, f port.Follower,
 	begin()
 }
 
-// cutShort ends lines that cannot go on. One who follows knows that it may end
-// at any time; a whole log that is not must not look whole.
+// cutShort ends the lines after an error. A client that follows expects an end
+// at any time. For any other client the connection is aborted, so that a part
+// of the log does not look like the whole log.
 func (h *Handler) cutShort(w http.ResponseWriter, r *http.Request, err error, begun bool, until parley.Seq) {
 	switch {
 	case !begun:

@@ -19,8 +19,8 @@ import (
 	"parley/port"
 )
 
-// JSON lines and server-sent events are the golden lines; over SSE each has its
-// cursor.
+// TestGoldenLogsAsServed: logs are served as the lines of the transcripts. As
+// server-sent events, each has its cursor.
 func TestGoldenLogsAsServed(t *testing.T) {
 	for n, log := range dialecttest.Logs(t) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestGoldenLogsAsServed(t *testing.T) {
 	}
 }
 
-// message reads one server-sent event, without the empty line that ends it.
+// message reads one server-sent event, without the empty line at its end.
 func message(t *testing.T, r *bufio.Reader) string {
 	t.Helper()
 	var b strings.Builder
@@ -67,8 +67,9 @@ func message(t *testing.T, r *bufio.Reader) string {
 	}
 }
 
-// A cursor is the id of an event, or a bare number; what it names is not sent
-// again. Over SSE, the browser's own header outranks the address.
+// TestCursors: a cursor is the id of an event or a number. The event that it
+// names is not sent again. With server-sent events, the browser's header
+// overrides the query.
 func TestCursors(t *testing.T) {
 	log := wholeLog(t)
 	srv := serve(t, &door{log: log})
@@ -101,7 +102,8 @@ func TestCursors(t *testing.T) {
 	}
 }
 
-// A client that starts at the head knows where that is before the first event.
+// TestCursorAtTheHead: a client that starts at the head gets the cursor of the
+// head before the first event.
 func TestCursorAtTheHead(t *testing.T) {
 	log := wholeLog(t)
 	srv := serve(t, &door{log: log})
@@ -113,7 +115,7 @@ func TestCursorAtTheHead(t *testing.T) {
 	}
 }
 
-// Followers of many sessions count positions, not seqs.
+// TestCursorsOfMany: cursors for several sessions are positions, not seqs.
 func TestCursorsOfMany(t *testing.T) {
 	log := wholeLog(t)
 	for i := range log {
@@ -131,8 +133,8 @@ func TestCursorsOfMany(t *testing.T) {
 var strangers = []string{"other-3", epoch + "-999", "999", "x", epoch + "-", "-3", epoch + "--3", epoch + "-1.5",
 	"99999999999999999999", "\x00\x7fé\U000e0001"}
 
-// A cursor that means nothing here is never answered with silence, nor with a
-// log that it does not belong to.
+// TestResyncOverLines: an invalid cursor always gets an error, and never the
+// wrong events.
 func TestResyncOverLines(t *testing.T) {
 	for _, path := range []string{logPath, logPath + "?follow=1", logPath + "?scope=tree", "/api/v1/log"} {
 		srv := serve(t, &door{log: wholeLog(t)})
@@ -145,8 +147,8 @@ func TestResyncOverLines(t *testing.T) {
 	}
 }
 
-// Over SSE a client cannot see a status: it is told in an event, in place of the
-// cursor it had given one from before the beginning, and sent everything.
+// TestResyncOverEvents: with server-sent events, clients cannot see a status. Instead they get a resync event with a
+// cursor from before the beginning, and then all events.
 func TestResyncOverEvents(t *testing.T) {
 	log := wholeLog(t)
 	srv := serve(t, &door{log: log})
@@ -170,8 +172,8 @@ func with(path, cursor string) string {
 		"%F3%A0%80%81").Replace(cursor)
 }
 
-// difficult is a message that is JSON only if JSON wrote it: %q and
-// strconv.Quote write \x7f, \a, \v and \U000e0001, which JSON does not know.
+// difficult needs real JSON encoding: %q and strconv.Quote write \x7f, \a, \v
+// and \U000e0001, which are not valid in JSON.
 const difficult = "“café” \"quoted\" \\ \x7f \a \v \x00 \u200b \U000e0001 <b>\nnext line"
 
 func TestMessagesInEventsAreJSON(t *testing.T) {
@@ -188,7 +190,7 @@ func TestMessagesInEventsAreJSON(t *testing.T) {
 	}
 }
 
-// checkEvent checks an event that tells of an error; message empty: any.
+// checkEvent checks an error event; an empty message matches any.
 func checkEvent(t *testing.T, got, prefix string, code parley.Code, message string) {
 	t.Helper()
 	rest, ok := strings.CutPrefix(got, prefix+"data: ")
@@ -207,7 +209,7 @@ func checkEvent(t *testing.T, got, prefix string, code parley.Code, message stri
 	}
 }
 
-// A log has an end; with follow=1 it goes on, and what there is is not held back.
+// TestFollowing: a log ends at its head. With follow=1 it continues, and past events are sent at once.
 func TestFollowing(t *testing.T) {
 	log := wholeLog(t)
 	d := &door{log: log[:3], more: make(chan []*port.Item)}
@@ -234,10 +236,10 @@ func TestFollowing(t *testing.T) {
 			t.Fatal("nobody waits for more")
 		}
 	}
-	// The client goes, and the handler with it, as serve sees to.
+	// The client leaves, and the handler ends: serve checks that.
 	res.Body.Close()
 
-	// One who follows from the head is answered before anything happens.
+	// A client that follows from the head gets the headers before any event.
 	res = get(t, srv, logPath+"?follow=1&after=3")
 	if res.StatusCode != http.StatusOK || res.Header.Get("Parley-Epoch") != epoch {
 		t.Errorf("%d %v", res.StatusCode, res.Header)
@@ -245,7 +247,8 @@ func TestFollowing(t *testing.T) {
 	res.Body.Close()
 }
 
-// What was appended since the head was looked up is left for the next time.
+// TestAFiniteLogEndsAtTheHeadItHad: events after the head that was looked up
+// are not sent.
 func TestAFiniteLogEndsAtTheHeadItHad(t *testing.T) {
 	log := wholeLog(t)
 	d := &door{log: log}
@@ -261,8 +264,9 @@ func TestAFiniteLogEndsAtTheHeadItHad(t *testing.T) {
 	}
 }
 
-// A log that could not be read to its end must not look as if it had been: a
-// client that gets a status and an orderly end believes it.
+// TestACutLogDoesNotLookWhole: if the log cannot be read to its end, the
+// response must not end normally, because a client would take it for the whole
+// log.
 func TestACutLogDoesNotLookWhole(t *testing.T) {
 	log := wholeLog(t)
 	for _, end := range []error{
@@ -275,13 +279,13 @@ func TestACutLogDoesNotLookWhole(t *testing.T) {
 			t.Errorf("%v: read %d bytes and %v", end, len(body), err)
 		}
 	}
-	// Before anything was written there is still a status to say it with.
+	// Before anything was written, an error status is still possible.
 	stopping := parley.Errorf(parley.CodeUnavailable, "The server is stopping.")
 	srv := serve(t, &door{head: 9, end: stopping})
 	if res := get(t, srv, logPath); res.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("the status is %d", res.StatusCode)
 	}
-	// Who follows knows that it may end at any time.
+	// A client that follows expects an end at any time.
 	srv = serve(t, &door{log: log[:9], end: stopping})
 	if body, err := io.ReadAll(get(t, srv, logPath+"?follow=1").Body); err != nil ||
 		string(body) != dialecttest.Lines(log[:9]) {
@@ -289,12 +293,11 @@ func TestACutLogDoesNotLookWhole(t *testing.T) {
 	}
 }
 
-// A recorder is an answer that is only written down, with the deadline that was
-// left in place.
+// recorder records a response and its last write deadline.
 type recorder struct {
 	*httptest.ResponseRecorder
 	deadline time.Time
-	refuses  error // to have one
+	refuses  error // error of SetWriteDeadline
 }
 
 func newRecorder() *recorder { return &recorder{ResponseRecorder: httptest.NewRecorder()} }
@@ -304,8 +307,8 @@ func (r *recorder) SetWriteDeadline(t time.Time) error {
 	return r.refuses
 }
 
-// A deadline is for a write. While one who follows waits there is none: it would
-// pass, and then nothing more could be said, not even that this is the end.
+// TestNoDeadlineWhileWaiting: deadlines are for writes. While a follower waits, none is set: otherwise it would pass,
+// and nothing more could be sent.
 func TestNoDeadlineWhileWaiting(t *testing.T) {
 	w := newRecorder()
 	stopping := parley.Errorf(parley.CodeUnavailable, "The server is stopping.")
@@ -315,8 +318,8 @@ func TestNoDeadlineWhileWaiting(t *testing.T) {
 	}
 }
 
-// Where no deadline can be set nothing is written, and that must not look like
-// an empty log.
+// TestALogThatCannotBeWrittenDoesNotLookEmpty: if no deadline can be set,
+// nothing is written. The response must not look like an empty log.
 func TestALogThatCannotBeWrittenDoesNotLookEmpty(t *testing.T) {
 	w := newRecorder()
 	w.refuses = http.ErrNotSupported
@@ -328,8 +331,7 @@ func TestALogThatCannotBeWrittenDoesNotLookEmpty(t *testing.T) {
 	mux(&door{log: wholeLog(t)}).ServeHTTP(w, httptest.NewRequest("GET", logPath, nil))
 }
 
-// A stream on which nothing happens says so, that proxies keep it and the server
-// finds out when it is dead.
+// TestKeepAlive: an idle stream gets comments, so that proxies keep it and the server notices a lost connection.
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -338,7 +340,7 @@ func TestKeepAlive(t *testing.T) {
 		r.Header.Set("Accept", "text/event-stream")
 		done := make(chan struct{})
 		go func() { defer close(done); mux(&door{}).ServeHTTP(w, r) }()
-		time.Sleep(31 * time.Second) // of the bubble's time
+		time.Sleep(31 * time.Second) // fake time of the bubble
 		synctest.Wait()
 		if got := w.Body.String(); got != ": still here\n\n: still here\n\n" {
 			t.Errorf("sent was %q", got)

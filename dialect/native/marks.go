@@ -12,10 +12,10 @@ import (
 type marksBody struct {
 	Pinned   *bool `json:"pinned,omitempty"`
 	Archived *bool `json:"archived,omitempty"`
-	Read     *bool `json:"read,omitempty"` // true: the caller has seen everything up to now
+	Read     *bool `json:"read,omitempty"` // true: the caller has read everything so far
 }
 
-// markSession changes what the caller has noted about a session.
+// markSession changes the caller's marks on a session.
 func (h *Handler) markSession(r request) (int, any, error) {
 	var body marksBody
 	for name, into := range map[string]**bool{"pinned": &body.Pinned, "archived": &body.Archived, "read": &body.Read} {
@@ -26,7 +26,7 @@ func (h *Handler) markSession(r request) (int, any, error) {
 	change := port.MarkChange{Session: parley.SessionID(r.PathValue("id")), Pinned: body.Pinned, Archived: body.Archived}
 	switch {
 	case body.Read != nil && *body.Read:
-		change.ReadAt = time.Now() // the engine's clock counts
+		change.ReadAt = time.Now() // the engine replaces it by its own time
 	case body.Read != nil:
 		return 0, nil, dialect.Invalid("read can only be true")
 	case body.Pinned == nil && body.Archived == nil:

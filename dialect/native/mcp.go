@@ -11,17 +11,17 @@ import (
 	"parley/port"
 )
 
-// ToolServers tells of the servers outside whose tools agents may call.
+// ToolServers manages the MCP servers whose tools agents may call.
 type ToolServers interface {
-	// ToolServers lists those that the principal's tenant may use.
+	// ToolServers lists the servers that the principal's tenant may use.
 	ToolServers(context.Context, port.Principal) ([]port.ToolServer, error)
-	// Set, Remove and Test are for those that are set up in the console.
+	// Set, Remove and Test are for servers that were set up in the console.
 	Set(ctx context.Context, who port.Principal, name string, one port.ServerSetup) error
 	Remove(ctx context.Context, who port.Principal, name string) error
 	Test(ctx context.Context, who port.Principal, name string, one port.ServerSetup) (port.ServerTrial, error)
 }
 
-// serverSetup reads a server that a person has entered.
+// serverSetup decodes a server that a person has entered.
 func serverSetup(o dialect.Object) (s port.ServerSetup, err error) {
 	for _, field := range []struct {
 		name string
@@ -85,8 +85,8 @@ func chooseServers(o dialect.Object) (parley.CommandBody, error) {
 	return do, err
 }
 
-// acceptTools lets agents call tools as they were shown to whoever asks for it:
-// one that has changed since then is not what was accepted.
+// acceptTools allows agents to call tools with the digests that the caller was
+// shown. It refuses a tool that has changed since.
 func (h *Handler) acceptTools(r request) (int, any, error) {
 	if err := h.Door.May(r.Context(), r.who, parley.ActAdmin,
 		port.Resource{Kind: port.WholeTenant, Tenant: r.who.Tenant, Session: parley.TenantSession}); err != nil {

@@ -42,7 +42,7 @@ func TestToolServers(t *testing.T) {
 		refusal, trouble   error
 		status             int
 		says               string
-		accepts            string // the tool
+		accepts            string // the accepted tool
 	}{
 		{"GET", "/api/v1/mcp", "", nil, nil, 200, `"status":"waiting","reason":"it has changed"`, ""},
 		{"PUT", "/api/v1/mcp/notes", `{"url":"https://x"}`, nil, nil, 200, `"servers"`, ""},

@@ -7,23 +7,23 @@ import (
 	"parley"
 )
 
-// About is what the server tells of itself to who is let in.
+// About is the server's information for authenticated clients.
 type About struct {
 	Version string `json:"version"`
 	Auth    string `json:"auth"`           // local, jwt
-	Model   string `json:"model"`          // of agents that name none
-	Demo    bool   `json:"demo"`           // that one is scripted
+	Model   string `json:"model"`          // model of agents that name none
+	Demo    bool   `json:"demo"`           // the model is the scripted demo
 	OIDC    bool   `json:"oidc"`           // people sign in with a browser
-	Hint    string `json:"hint,omitempty"` // for the operator: why the demo answers
+	Hint    string `json:"hint,omitempty"` // for the operator: why the demo model answers
 }
 
-// me is who asks, and what they may do, so that a page offers nothing else.
+// me is the caller with its permissions, so that a page can hide actions that are not permitted.
 type me struct {
 	User        parley.PrincipalID `json:"user"`
 	Tenant      parley.TenantID    `json:"tenant"`
 	Roles       []parley.UserRole  `json:"roles"`
 	Permissions []parley.Action    `json:"permissions"`
-	Project     string             `json:"project,omitempty"` // the root of the tenant's first
+	Project     string             `json:"project,omitempty"` // root of the tenant's first project
 	About
 }
 

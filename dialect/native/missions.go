@@ -26,7 +26,7 @@ func (h *Handler) listMissions(r request) (int, any, error) {
 	return http.StatusOK, answer, err
 }
 
-// missions are those of the project that the request names. The server may have lost the project since they were set.
+// missions returns the missions of the project that the request names. The server may no longer have that project.
 func (h *Handler) missions(r request) ([]port.MissionInfo, error) {
 	list, err := h.Door.Missions(r.Context(), r.who, r.project.Root, parley.MaxEndedMissions+1)
 	if err == nil && len(list) == 0 && r.gone != nil && r.project.Root != port.EveryProject {
@@ -35,7 +35,7 @@ func (h *Handler) missions(r request) ([]port.MissionInfo, error) {
 	return list, err
 }
 
-// missionsGone says what to do with active missions of projects that the server does not have; empty: there are none.
+// missionsGone returns a note about an active mission of a project that the server no longer has, or "".
 func missionsGone(list []port.MissionInfo) string {
 	for _, m := range list {
 		if m.Gone && m.Ended.IsZero() {
@@ -76,14 +76,14 @@ func (h *Handler) setMission(r request) (int, any, error) {
 	return http.StatusCreated, missionReceipt{receipt, h.NoPrompts}, err
 }
 
-// missionReceipt tells who sets a mission if nothing will come of it.
+// missionReceipt has a note if agents will not be prompted.
 type missionReceipt struct {
 	port.Receipt
 	Note string `json:"note,omitempty"`
 }
 
 func (h *Handler) clearMission(r request) (int, any, error) {
-	if r.gone != nil { // else a mistyped name would be answered as if there were nothing to clear
+	if r.gone != nil { // so that a mistyped project name is not answered with success
 		if list, err := h.missions(r); err != nil || len(list) == 0 || r.project.Root == port.EveryProject {
 			return 0, nil, cmp.Or(err, r.gone)
 		}

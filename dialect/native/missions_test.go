@@ -12,8 +12,7 @@ import (
 	"parley/port"
 )
 
-// TestMissionsSayThatNobodyIsPrompted: who reads or sets missions is told why nothing
-// comes of them.
+// TestMissionsSayThatNobodyIsPrompted: answers about missions say why agents are not prompted.
 func TestMissionsSayThatNobodyIsPrompted(t *testing.T) {
 	h := handler(&door{})
 	for _, note := range []string{"", "switched off"} {

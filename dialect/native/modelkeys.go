@@ -8,7 +8,7 @@ import (
 	"parley/port"
 )
 
-// ModelKeys are the keys of model vendors that are entered in the console.
+// ModelKeys manages the keys of model vendors that are entered in the console.
 type ModelKeys interface {
 	List(context.Context, port.Principal) ([]port.ModelKey, error)
 	Set(ctx context.Context, who port.Principal, vendor, key, address string) (port.ModelKey, error)
@@ -21,7 +21,7 @@ func (h *Handler) listModelKeys(r request) (int, any, error) {
 	return http.StatusOK, map[string]any{"keys": list}, err
 }
 
-// withKey hands on the key and the address in the body.
+// withKey calls do with the key and the address in the body.
 func withKey[T any](do func(ctx context.Context, who port.Principal, vendor, key, address string) (T, error)) handling {
 	return func(r request) (int, any, error) {
 		var key, address string

@@ -1,8 +1,8 @@
 // Package native speaks Parley's own protocol: sessions and their raw logs over
-// HTTP, under /api/v1. What the other dialects leave out can be seen here.
+// HTTP, under /api/v1. It also shows the events that other dialects leave out.
 //
-// A log is served as JSON lines or, to who accepts text/event-stream, as
-// server-sent events whose ids are cursors.
+// A log is served as JSON lines. For clients that accept text/event-stream, it
+// is served as server-sent events whose ids are cursors.
 package native
 
 import (
@@ -29,12 +29,12 @@ type Handler struct {
 	Agents port.ProjectAgents
 	Guard  dialect.Guard
 	Office Office
-	// Files is what files of a project define; nil: nothing is known of files.
+	// Files returns the definitions in the files of a project; nil: unknown.
 	Files func(tenant parley.TenantID, project string) ProjectFiles
-	// Access says what somebody may see of an answer. Who looks and does not see
-	// all of it was refused nothing, so that unlike Door.May this leaves no record.
+	// Access decides which parts of an answer a principal may see. Unlike Door.May, it leaves no audit record: seeing
+	// only a part is not a refusal.
 	Access port.Authorizer
-	// Remotes knows which agents cannot be reached; nil: none runs elsewhere.
+	// Remotes knows which remote agents cannot be reached; nil: there are no remote agents.
 	Remotes port.Remotes
 	Log     *slog.Logger
 
@@ -43,17 +43,16 @@ type Handler struct {
 	Keys     ModelKeys
 
 	About func() About
-	// Permissions are what a principal may do, somewhere.
+	// Permissions returns the actions that a principal may perform on at least some resource.
 	Permissions func(port.Principal) []parley.Action
-	Models      dialect.Models // nil: no model is listed
-	// Nodes lists the servers that share this one's database, itself first; nil, or
-	// none: it shares it with nobody.
+	Models      dialect.Models // nil: no models are listed
+	// Nodes lists the servers that share the database, this one first. Nil or an empty list: no other server shares it.
 	Nodes func() []Node
-	// NoPrompts says why idle agents are not prompted on this server; empty: they are.
+	// NoPrompts is the reason why this server does not prompt idle agents; empty: it does.
 	NoPrompts string
 }
 
-// Routes lists what is served, for the mux and for whoever documents it.
+// Routes returns the routes to serve and to document.
 func (h *Handler) Routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"GET /api/v1/me":              h.asks(h.whoAmI),
@@ -157,29 +156,28 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 	}
 }
 
-// A request with what every handler needs of it.
+// request is a request with the data that every handler needs.
 type request struct {
 	*http.Request
 	who  port.Principal
-	body dialect.Object // empty without one
-	// project is the one that the request names, or else the tenant's first; only is
-	// the former, and zero where none is named.
+	body dialect.Object // empty if there is no body
+	// project is the project that the request names, or else the tenant's first. only is the named project, or zero.
 	project, only port.Project
-	gone          error // of asksAnywhere: why the server has no such project
+	gone          error // for asksAnywhere: why the server does not have the project
 }
 
-// A handling makes an answer of a request.
+// handling returns the answer to a request.
 type handling func(request) (status int, answer any, err error)
 
 const maxBody = 2 * parley.MaxContent
 
-// asks makes a handler of a handling.
+// asks returns the http.HandlerFunc of a handling.
 func (h *Handler) asks(f handling) http.HandlerFunc { return h.handler(f, maxBody, false) }
 
-// asksUpTo is asks for bodies of at most a number of bytes.
+// asksUpTo is asks with another limit for the body, in bytes.
 func (h *Handler) asksUpTo(most int64, f handling) http.HandlerFunc { return h.handler(f, most, false) }
 
-// asksAnywhere is asks for requests that may name a project that the server does not have.
+// asksAnywhere is asks for routes that accept a project that the server does not have.
 func (h *Handler) asksAnywhere(f handling) http.HandlerFunc { return h.handler(f, maxBody, true) }
 
 func (h *Handler) handler(f handling, most int64, anywhere bool) http.HandlerFunc {
@@ -222,7 +220,7 @@ func (h *Handler) fail(w http.ResponseWriter, err error) {
 	dialect.WriteJSON(w, dialect.Status(err, w.Header()), map[string]refusal{"error": refusalOf(err)})
 }
 
-// A refusal is how an error looks on the wire.
+// refusal is an error in an answer.
 type refusal struct {
 	Code    parley.Code `json:"code"`
 	Message string      `json:"message"`
@@ -236,9 +234,9 @@ type agentInfo struct {
 	Description string `json:"description"`
 	Model       string `json:"model,omitempty"`
 	Status      string `json:"status"`
-	Problem     string `json:"problem,omitempty"` // of its file, which keeps the definition it had
-	Made        bool   `json:"made,omitempty"`    // by somebody of the tenant, who can delete it
-	Project     string `json:"project,omitempty"` // its root, if the tenant has several
+	Problem     string `json:"problem,omitempty"` // problem of its file; the agent keeps its last valid definition
+	Made        bool   `json:"made,omitempty"`    // created by a user of the tenant, who can delete it
+	Project     string `json:"project,omitempty"` // root of its project, if the tenant has several
 }
 
 func (h *Handler) infoOf(r request, a parley.Agent, stopped []string) agentInfo {
@@ -253,7 +251,7 @@ func (h *Handler) infoOf(r request, a parley.Agent, stopped []string) agentInfo 
 		h.made(r, a.Name), h.among(r)}
 }
 
-// among is the root of the project of a request, if the tenant has several.
+// among returns the root of the request's project if the tenant has several, or else "".
 func (h *Handler) among(r request) string {
 	if projects, err := h.Door.Projects(r.Context(), r.who); err != nil || len(projects) < 2 {
 		return ""
@@ -294,7 +292,7 @@ func (h *Handler) oneAgent(r request) (parley.Agent, agentInfo, error) {
 	return a, h.infoOf(r, a, stopped), err
 }
 
-// setAgent starts or stops an agent, and says how it is now.
+// setAgent returns a handler that starts or stops an agent, and answers with its new state.
 func (h *Handler) setAgent(do func(agent, project string) parley.CommandBody) func(request) (int, any, error) {
 	return func(r request) (int, any, error) {
 		if _, err := h.submit(r, string(parley.TenantSession), do(r.PathValue("id"), r.only.Root)); err != nil {
@@ -319,7 +317,7 @@ func (h *Handler) listSessions(r request) (int, any, error) {
 	archived := port.Archive(q.Get("archived"))
 	switch {
 	case archived == "" && q.Get("search") != "":
-		archived = port.AlsoArchived // who searches means all of them
+		archived = port.AlsoArchived // a search is for all sessions
 	case archived != "" && archived != port.OnlyArchived && archived != port.AlsoArchived:
 		return 0, nil, dialect.Invalid("archived must be 1 or all")
 	}
@@ -352,7 +350,7 @@ func (h *Handler) openSession(r request) (int, any, error) {
 	if do.Agent != "" {
 		root := r.project.Root
 		if m, err := h.Door.Session(r.Context(), r.who, parley.SessionID(id)); err == nil && do.Project == "" {
-			root = m.Project // it goes on
+			root = m.Project // the session exists
 		}
 		if _, err := h.Agents.Of(root).Agent(r.who.Tenant, do.Agent); err != nil {
 			return 0, nil, err
@@ -414,7 +412,7 @@ func (h *Handler) submit(r request, session string, do parley.CommandBody) (port
 		Session: parley.SessionID(session), Via: parley.ViaHTTP, Do: do})
 }
 
-// command submits what the body says to the session in the path.
+// command returns a handler that submits the command in the body to the session in the path.
 func (h *Handler) command(decode func(dialect.Object) (parley.CommandBody, error)) func(request) (int, any, error) {
 	return func(r request) (int, any, error) {
 		do, err := decode(r.body)
@@ -425,7 +423,7 @@ func (h *Handler) command(decode func(dialect.Object) (parley.CommandBody, error
 			return 0, nil, dialect.Invalid("%s", err)
 		}
 		if in, ok := do.(parley.SubmitInput); ok {
-			in.Project = r.only.Root // the address may name it, too
+			in.Project = r.only.Root // the query may also name the project
 			do = in
 		}
 		receipt, err := h.submit(r, r.PathValue("id"), do)
@@ -435,7 +433,7 @@ func (h *Handler) command(decode func(dialect.Object) (parley.CommandBody, error
 
 var errNoCard = parley.Errorf(parley.CodeNotFound, "There is no such thing to answer.")
 
-// answer submits what the body says about the card or call in the path.
+// answer returns a handler that submits the answer in the body for the card or call in the path.
 func (h *Handler) answer(decode dialect.ReadAnswer) func(request) (int, any, error) {
 	return func(r request) (int, any, error) {
 		session, seq, err := r.ref(errNoCard)

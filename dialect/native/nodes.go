@@ -10,12 +10,12 @@ import (
 // A Node is one of the servers that share a database.
 type Node struct {
 	port.Node
-	// Differs says in what it is not like the node that answers: version, agents.
+	// Differs lists the differences from the node that answers: version, agents.
 	Differs []string `json:"differs,omitempty"`
 }
 
-// listNodes lists those that are alive. Where they are is the business of who may
-// change things.
+// listNodes lists the running servers. It needs the permission to change things, because the answer has their
+// addresses.
 func (h *Handler) listNodes(r request) (int, any, error) {
 	if err := h.Door.May(r.Context(), r.who, parley.ActAdmin,
 		port.Resource{Kind: port.WholeTenant, Tenant: r.who.Tenant, Session: parley.TenantSession}); err != nil {

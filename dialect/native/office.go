@@ -11,11 +11,11 @@ import (
 	"parley/port"
 )
 
-// An Office gives tickets, and takes away what tokens permit.
+// An Office issues tickets and revokes tokens.
 type Office interface {
 	Ticket(r *http.Request, wanted func() (agent string, err error)) (ticket string, expires time.Time, err error)
 	// Revoke ends the tokens of a user of the same tenant. It returns the roles
-	// whose tokens stay good, because they are above those of by.
+	// whose tokens stay valid, because they are above those of by.
 	Revoke(ctx context.Context, by port.Principal, who parley.PrincipalID) (spared []parley.UserRole, err error)
 }
 
@@ -24,8 +24,8 @@ type ticketInfo struct {
 	Expires time.Time `json:"expires_at"`
 }
 
-// issueTicket gives a ticket for one connection, for who cannot send a header
-// with it.
+// issueTicket issues a ticket for one connection, for clients that cannot send
+// a header with it.
 func (h *Handler) issueTicket(w http.ResponseWriter, r *http.Request) {
 	ticket, expires, err := h.Office.Ticket(r, func() (string, error) {
 		body, err := readBody(w, r, maxBody)
@@ -45,7 +45,7 @@ func (h *Handler) issueTicket(w http.ResponseWriter, r *http.Request) {
 	dialect.WriteJSON(w, http.StatusCreated, ticketInfo{ticket, expires.UTC()})
 }
 
-// revoke ends what somebody's tokens permit, from now on and everywhere.
+// revoke revokes all tokens of a user on all servers.
 func (h *Handler) revoke(r request) (int, any, error) {
 	if err := h.Door.May(r.Context(), r.who, parley.ActWriteUsers,
 		port.Resource{Kind: port.WholeTenant, Tenant: r.who.Tenant}); err != nil {
@@ -59,7 +59,7 @@ func (h *Handler) revoke(r request) (int, any, error) {
 	return http.StatusOK, answer, err
 }
 
-// An auditEvent is a record as the debug console's system shows it.
+// auditEvent is an audit record in the format of the debug console.
 type auditEvent struct {
 	ID        string             `json:"id"`
 	Tenant    parley.TenantID    `json:"tenant_id"`
@@ -106,7 +106,7 @@ func (h *Handler) listAudit(r request) (int, any, error) {
 	return http.StatusOK, answer, err
 }
 
-// userList is a page. Next is the cursor of the next one; empty: this is the last.
+// userList is a page of users. Next is the cursor of the next page; empty: this is the last.
 type userList struct {
 	Users []port.UserInfo `json:"users"`
 	Next  string          `json:"next,omitempty"`

@@ -17,7 +17,7 @@ func (h *Handler) getSettings(r request) (int, any, error) {
 	return http.StatusOK, settings, err
 }
 
-// changeSettings changes those that the body names, and answers with all.
+// changeSettings changes the settings in the body, and returns all settings.
 func (h *Handler) changeSettings(r request) (int, any, error) {
 	if _, err := h.submit(r, string(parley.TenantSession), parley.ChangeSettings{Values: r.body}); err != nil {
 		return 0, nil, err

@@ -8,11 +8,11 @@ import (
 	"parley/port"
 )
 
-// ProjectFiles is what the files of a project define.
+// ProjectFiles are the definitions in the files of a project.
 type ProjectFiles struct {
-	Agents   port.Agents                               // nil: it is not known which agents were made
-	Problems func(parley.TenantID) []port.AgentProblem // of files of agents; nil: there are none
-	Skills   port.Skills                               // nil: there are none
+	Agents   port.Agents                               // nil: it is unknown which agents were created by API
+	Problems func(parley.TenantID) []port.AgentProblem // problems of agent files; nil: none
+	Skills   port.Skills                               // nil: none
 }
 
 func (h *Handler) filesOf(r request) ProjectFiles {
@@ -27,8 +27,8 @@ func (h *Handler) listProjects(r request) (int, any, error) {
 	return http.StatusOK, list, err
 }
 
-// project is the one that a request names, in its address or its body, by root or
-// by id. Without a name it is the tenant's first, and only is zero.
+// project returns the project that a request names in its query or its body, by root or by id. Without a name it
+// returns the tenant's first, and only is zero.
 func (h *Handler) project(r request) (project, only port.Project, err error) {
 	name, err := dialect.ProjectIn(r.Request, r.body)
 	if err != nil {

@@ -9,23 +9,23 @@ import (
 	"parley/port"
 )
 
-// What a model was asked in a turn.
+// The request to the model in a turn.
 type (
 	turnRequest struct {
 		Agent    string         `json:"agent"`
-		Model    string         `json:"model,omitempty"`           // empty: the default, which nobody noted then
-		Fallback []string       `json:"fallback_models,omitempty"` // to ask if the model cannot answer
+		Model    string         `json:"model,omitempty"`           // empty: the default, which was not recorded
+		Fallback []string       `json:"fallback_models,omitempty"` // models to call if the first cannot answer
 		Mode     parley.RunMode `json:"mode,omitempty"`
 		// Instructions are absent for readers who may not change the agent.
 		Instructions string           `json:"instructions,omitempty"`
 		Hidden       bool             `json:"instructions_hidden,omitempty"`
 		Messages     []requestMessage `json:"messages"`
 		Tools        []requestTool    `json:"tools"`
-		// InstructionsMatch and ToolsMatch say whether the ones here are those that were sent: same, changed since,
-		// or unknown, because the call came to no end.
+		// InstructionsMatch and ToolsMatch compare this request with the one that was sent: same, changed, or unknown
+		// if the call did not end.
 		InstructionsMatch string `json:"instructions_match"`
 		ToolsMatch        string `json:"tools_match"`
-		// Redefined: the agent's own instructions have changed since. The request has those of the run.
+		// Redefined: the agent's own instructions have changed since. This request has the instructions of the run.
 		Redefined bool `json:"agent_redefined,omitempty"`
 	}
 	requestMessage struct {
@@ -34,9 +34,9 @@ type (
 		Thinking   string         `json:"thinking,omitempty"`
 		Incomplete bool           `json:"incomplete,omitempty"`
 		Calls      []requestCall  `json:"calls,omitempty"`
-		Call       parley.CallID  `json:"call,omitempty"` // whose result it is
+		Call       parley.CallID  `json:"call,omitempty"` // the call that this is the result of
 		Images     []requestImage `json:"images,omitempty"`
-		Seq        parley.Seq     `json:"seq"` // where it begins in the log
+		Seq        parley.Seq     `json:"seq"` // its first event in the log
 	}
 	requestCall struct {
 		ID        parley.CallID `json:"id"`
@@ -54,13 +54,13 @@ type (
 	}
 )
 
-// getRequest answers with what the model was asked in a turn of a run.
+// getRequest returns the request to the model in a turn of a run.
 func (h *Handler) getRequest(r request) (int, any, error) {
 	session, run, err := r.ref(errNoRun)
 	if err != nil {
 		return 0, nil, err
 	}
-	number, _ := strconv.Atoi(r.PathValue("turn")) // a name that is no number is one that no turn has
+	number, _ := strconv.Atoi(r.PathValue("turn")) // if the name is not a number, no turn has it
 	asked, err := h.Door.TurnRequest(r.Context(), r.who, session, parley.RunID(run), number)
 	return http.StatusOK, requestOf(asked), err
 }

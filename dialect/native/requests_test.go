@@ -21,7 +21,8 @@ const (
 	hello   = `{"content":"Hello"}`
 )
 
-// A refusal's code decides the status, and is in the body with its message.
+// TestStatusOfEveryCode: the code of an error determines the status, and is in
+// the body with its message.
 func TestStatusOfEveryCode(t *testing.T) {
 	want := map[parley.Code]int{
 		parley.CodeInvalid: 400, parley.CodeEmpty: 400, parley.CodeForbidden: 403, parley.CodeNotFound: 404,
@@ -80,8 +81,8 @@ func TestNobody(t *testing.T) {
 	}
 }
 
-// A page on another site can make a browser send forms and plain text here, but
-// not JSON without being asked.
+// TestOnlyJSONIsTaken: a page of another site can make a browser send forms and
+// plain text, but not JSON without a preflight request.
 func TestOnlyJSONIsTaken(t *testing.T) {
 	for kind, ok := range map[string]bool{
 		"application/json": true, "application/json; charset=utf-8": true, "APPLICATION/JSON": true,
@@ -141,7 +142,7 @@ func TestBadBodies(t *testing.T) {
 	}
 }
 
-// Every route that changes something is one command.
+// TestCommands: every route that changes something submits one command.
 func TestCommands(t *testing.T) {
 	const path, card = "/api/v1/sessions/" + session, session + ".7"
 	for _, test := range []struct {
@@ -218,8 +219,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// Starting and stopping go to the tenant's session; the answer is how the agent
-// is then.
+// TestAgentsAreSet: starting and stopping an agent are commands to the tenant's
+// session. The answer has the new state of the agent.
 func TestAgentsAreSet(t *testing.T) {
 	for _, test := range []struct {
 		route   string
@@ -271,7 +272,8 @@ func TestOpenSession(t *testing.T) {
 		t.Errorf("submitted was %+v", do)
 	}
 
-	// The same key of the same person opens the same session, as one command.
+	// The same key of the same user opens the same session, with the key as the
+	// command's id.
 	first := open(`{}`, "Idempotency-Key: k1")
 	if id := d.commands[len(d.commands)-1].ID; id != "k1" {
 		t.Errorf("the command's id is %q", id)
@@ -300,7 +302,7 @@ func TestOpenSession(t *testing.T) {
 	}
 }
 
-// Ids from keys keep tenant, person and key apart, wherever one ends.
+// TestIDsOfKeys: ids from keys separate tenant, user and key unambiguously.
 func TestIDsOfKeys(t *testing.T) {
 	seen := map[string]bool{}
 	for _, who := range []port.Principal{{Tenant: "a", ID: "bc"}, {Tenant: "ab", ID: "c"}, {Tenant: "a", ID: "b"},
@@ -315,7 +317,8 @@ func TestIDsOfKeys(t *testing.T) {
 	}
 }
 
-// What an agent is told is for who could change it.
+// TestDefinitions: only principals that may change an agent see its
+// instructions.
 func TestDefinitions(t *testing.T) {
 	for user, want := range map[string]bool{"ann": true, "reader": false} {
 		w := ask(&door{}, "GET", "/api/v1/agents/coder", "", "X-User: "+user)
@@ -326,7 +329,7 @@ func TestDefinitions(t *testing.T) {
 	}
 	h := handler(&door{})
 	h.Access = nil
-	// A field that is added is for nobody until somebody has thought about it.
+	// A new field must be hidden until it is listed here.
 	full := parley.Agent{Instructions: "x", IdlePrompt: "x", Address: "tcp://x:1",
 		Command: []string{"x"}, Env: []string{"x"},
 		Webhook: &parley.AgentWebhook{URL: "https://x/secret"}}
@@ -348,7 +351,7 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// Which agents can be deleted: a file is the operator's.
+// TestMadeAgents: only agents without a file can be deleted.
 func TestMadeAgents(t *testing.T) {
 	h, acme := handler(&door{}), request{who: port.Principal{Tenant: "acme"}}
 	for name, want := range map[string]bool{"coder": false, "scout": true} {

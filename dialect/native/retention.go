@@ -7,7 +7,7 @@ import (
 	"parley/port"
 )
 
-// retain carries out the rules of retention, or only says what they would delete.
+// retain returns a handler that applies the retention rules, or with dry only reports what they would delete.
 func (h *Handler) retain(dry bool) func(request) (int, any, error) {
 	return func(r request) (int, any, error) {
 		report, err := h.Door.Retain(r.Context(), r.who, dry)

@@ -11,11 +11,11 @@ import (
 
 type searchAnswer struct {
 	Passages []port.Passage `json:"passages"`
-	Cursor   string         `json:"cursor,omitempty"`   // of the next page
-	Indexing bool           `json:"indexing,omitempty"` // earlier messages may be missing
+	Cursor   string         `json:"cursor,omitempty"`   // cursor of the next page
+	Indexing bool           `json:"indexing,omitempty"` // older messages may be missing
 }
 
-// search finds what was said.
+// search searches messages.
 func (h *Handler) search(r request) (int, any, error) {
 	limit, err := limitOf(r)
 	if err != nil {

@@ -12,8 +12,8 @@ type skillInfo struct {
 	Models      bool     `json:"model_invocable"`
 }
 
-// listSkills lists what can be called with /name, and what is wrong with files
-// that should be among it.
+// listSkills lists the skills that can be called as /name, and the problems of
+// skill files.
 func (h *Handler) listSkills(r request) (int, any, error) {
 	if err := h.mayRead(r, ""); err != nil {
 		return 0, nil, err

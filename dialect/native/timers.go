@@ -9,7 +9,7 @@ import (
 	"parley/port"
 )
 
-// What comes unasked, and how far it got. A thing is named by its session and seq.
+// Timers and effects. The id of each is a reference to its session and seq.
 
 func (h *Handler) listTimers(r request) (int, any, error) {
 	q := r.URL.Query()
@@ -68,8 +68,8 @@ func (h *Handler) getTimer(r request) (int, any, error) {
 	return http.StatusOK, one, err
 }
 
-// cancelTimer takes a follow-up back. A session knows those that wait, the rows
-// those that once did.
+// cancelTimer cancels a follow-up. The session knows only the pending ones; for
+// others, the rows tell whether it ever existed.
 func (h *Handler) cancelTimer(r request) (int, any, error) {
 	session, seq, err := r.ref(errNoTimer)
 	if err != nil {

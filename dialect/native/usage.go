@@ -8,7 +8,7 @@ import (
 	"parley/dialect"
 )
 
-// erase deletes what a user has said. The answer is what is on record of it.
+// erase deletes the messages of a user. The answer is the report that is also in the audit log.
 func (h *Handler) erase(r request) (int, any, error) {
 	report, err := h.Door.Erase(r.Context(), r.who, parley.PrincipalID(r.PathValue("id")))
 	if err != nil {
@@ -17,7 +17,7 @@ func (h *Handler) erase(r request) (int, any, error) {
 	return http.StatusOK, report, nil
 }
 
-// getUsage says what was used on a day, today unless the request names another.
+// getUsage returns the usage of a day, by default today.
 func (h *Handler) getUsage(r request) (int, any, error) {
 	var at time.Time // today
 	if day := r.URL.Query().Get("day"); day != "" {

@@ -10,7 +10,7 @@ import (
 	"parley/port"
 )
 
-// Webhooks keeps those of sessions.
+// Webhooks manages the webhooks of sessions.
 type Webhooks interface {
 	SetWebhook(ctx context.Context, who port.Principal, id parley.SessionID, ask port.WebhookAsk, via string) (
 		port.WebhookInfo, error)
@@ -35,7 +35,7 @@ func (h *Handler) listWebhooks(r request) (int, any, error) {
 	return http.StatusOK, answer, err
 }
 
-// webhookList is a page. Next is the cursor of the next one; empty: this is the last.
+// webhookList is a page of webhooks. Next is the cursor of the next page; empty: this is the last.
 type webhookList struct {
 	Webhooks []port.SessionWebhook `json:"webhooks"`
 	Next     string                `json:"next,omitempty"`
@@ -51,7 +51,7 @@ func (h *Handler) getWebhook(r request) (int, any, error) {
 	return http.StatusOK, info, err
 }
 
-// setWebhook answers with the secret, this once.
+// setWebhook sets the webhook of a session. Only this answer has the secret.
 func (h *Handler) setWebhook(r request) (int, any, error) {
 	ask := port.WebhookAsk{}
 	var err error

@@ -5,8 +5,8 @@ import (
 	"parley/port"
 )
 
-// Wire is what is answered, under the names it has in documents. The lines of logs
-// are events, which have names of their own.
+// Wire returns the types of all answers, under their names in documents. The lines of logs are events, which have names
+// of their own.
 func Wire() map[string]any {
 	return map[string]any{
 		"Me":             me{},
