@@ -12,13 +12,14 @@ import (
 	"parley/port"
 )
 
-// A question is what a client asks an agent. Without a message, it asks about the run that is under way in the session.
+// question is a client's question to an agent. Without a message, it asks for the answer of the open run of the
+// session.
 type question struct {
 	agent, message string
-	session        string // as the client names it; empty: a new one
+	session        string // the client's name for the session; empty: a new one
 }
 
-// decodeAsk reads the arguments of ask_agent.
+// decodeAsk decodes the arguments of ask_agent.
 func decodeAsk(arguments json.RawMessage) (q question, err error) {
 	err = decodeArguments(arguments, dialect.Fields{{Key: "agent", To: &q.agent}, {Key: "message", To: &q.message},
 		{Key: "session", To: &q.session}})
@@ -50,7 +51,7 @@ func decodeArguments(arguments json.RawMessage, fields dialect.Fields) error {
 	return nil
 }
 
-// input is the command of a question. fresh is the session of one that names none.
+// input returns the command for a question. fresh is the session for a question that names none.
 func (q question) input(who port.Principal, fresh parley.SessionID) (c parley.Command, err error) {
 	do := parley.SubmitInput{Content: q.message, Agent: parley.AgentRef{Name: q.agent}, Busy: parley.Queue, Open: true}
 	if q.session != "" {
@@ -61,7 +62,7 @@ func (q question) input(who port.Principal, fresh parley.SessionID) (c parley.Co
 	return parley.Command{Session: fresh, Via: parley.ViaHTTP, Do: do}, nil
 }
 
-// errorOf is an error in the protocol's shape. Nothing was appended.
+// errorOf converts an error to a JSON-RPC error. It means that nothing was appended to the log.
 func errorOf(err error) error {
 	code := int64(jsonrpc.CodeInvalidRequest)
 	switch parley.CodeOf(err) {
@@ -74,7 +75,7 @@ func errorOf(err error) error {
 		Data: dialect.Encode(map[string]parley.Code{"code": parley.CodeOf(err)})}
 }
 
-// form is the schema of the answer to a card, and what the person is asked. Only schemas without nesting are allowed.
+// form returns the text of a card and the schema of its answer. Elicitations allow only schemas without nesting.
 func form(c dialect.Card) (message string, schema json.RawMessage) {
 	who := ""
 	if c.Agent != "" {
@@ -109,7 +110,7 @@ func form(c dialect.Card) (message string, schema json.RawMessage) {
 
 func answerKey(i int) string { return fmt.Sprintf("answer_%d", i+1) }
 
-// field is one question of a form.
+// field returns the schema of one question.
 func field(q parley.Question) map[string]any {
 	f := map[string]any{"type": "string", "title": q.Question}
 	var labels []string
@@ -126,8 +127,8 @@ func field(q parley.Question) map[string]any {
 	return f
 }
 
-// reply is what a person's answer to an elicitation means. ok is false if the person has not decided: the card stays
-// open.
+// reply returns the command for a person's answer to an elicitation. ok is false if the person has not decided; then
+// the card stays open.
 func reply(c dialect.Card, action string, content map[string]any) (cmd parley.Command, ok bool) {
 	text := func(key string) string {
 		s, _ := content[key].(string)
@@ -155,7 +156,7 @@ func reply(c dialect.Card, action string, content map[string]any) (cmd parley.Co
 	return cmd, action == "accept" && decision != ""
 }
 
-// chosen are the answers to one question.
+// chosen returns the answers to one question.
 func chosen(given any) (list []string) {
 	switch g := given.(type) {
 	case string:

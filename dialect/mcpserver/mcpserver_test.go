@@ -45,7 +45,7 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// about are the frames of the run that an input started, as text.
+// about returns the frames of the run that an input started, as text.
 func about(v View, log []parley.Event, input parley.InputID) (texts []string, text string, end *ending) {
 	for _, e := range log {
 		var shown []dialect.Frame
@@ -71,8 +71,9 @@ func about(v View, log []parley.Event, input parley.InputID) (texts []string, te
 	return texts, text, end
 }
 
-// A call that follows the log from its own input on is shown what is shown of its run to a follower of the whole log.
-// The answer is the sum of its pieces, and every card that was told as waiting is told as settled before the end.
+// TestACallIsShownItsWholeRun: a call that follows the log from its own input gets the same frames of its run as a
+// follower of the whole log. The answer is the sum of its chunks. Every card that was reported as waiting is reported
+// as settled before the end.
 func TestACallIsShownItsWholeRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := dialecttest.AnyTree(t)
@@ -131,14 +132,14 @@ var (
 		Asks:    parley.ToolCallFinished{Name: "send", Outcome: parley.CallUnknown, Result: "The server stopped."}}
 )
 
-// The person sees exactly what will be done, and the answer is about exactly that.
+// TestElicitations: a person sees exactly what would be done, and the answer is for exactly that.
 func TestElicitations(t *testing.T) {
 	for _, one := range []struct {
 		card    dialect.Card
 		shows   string
 		action  string
 		content string
-		means   parley.CommandBody // nil: nothing, the card stays open
+		means   parley.CommandBody // nil: no command, the card stays open
 	}{
 		{approval, "rm old.log", "accept", `{"decision":"allow"}`, parley.DecideApproval{Card: 10, Decision: "allow",
 			Digest: "5f1c"}},

@@ -9,37 +9,37 @@ import (
 	"parley/dialect"
 )
 
-// A View is what a call of ask_agent has to remember of the log that it follows. It shows every run of its session that
-// it sees from the beginning.
+// A View is the state of an ask_agent call that follows a log. It shows every run of its session whose start it has
+// seen.
 type View struct {
-	Session parley.SessionID // empty: the root of what it sees
+	Session parley.SessionID // empty: the root of the first event
 	Notices dialect.Notices
 	run     parley.RunID
-	input   parley.InputID // that started the run
+	input   parley.InputID // input that started the run
 	text    dialect.Text
-	answer  string // as far as it was said
+	answer  string // answer so far
 	open    []dialect.Card
 	below   dialect.Below
 }
 
-// A progress is what a client is told while it waits. Pieces of the answer have the kind text.
+// progress is a notification to a waiting client. Chunks of the answer have the kind text.
 type progress struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
 	Card    string `json:"card,omitempty"`
 	of      parley.InputID
-	asks    *dialect.Card // that was opened
+	asks    *dialect.Card // the card that was opened
 }
 
-// An ending is what a client has waited for.
+// ending is the result that a client has waited for.
 type ending struct {
 	Text    string       `json:"text"`
-	Problem string       `json:"problem,omitempty"` // why there is no answer, or no whole one
+	Problem string       `json:"problem,omitempty"` // why there is no complete answer
 	Usage   parley.Usage `json:"usage"`
 	of      parley.InputID
 }
 
-// Ignored are the types of events that no client of this dialect is shown.
+// Ignored are the event types that this dialect does not show.
 var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
 	"SessionOpened":        "the call that opened it is being answered",
 	"SessionRenamed":       "get_session tells the title",
@@ -71,7 +71,7 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"TimerFired":           "no call waits for a follow-up",
 })
 
-// Project says what a client is shown of an event. Of sub-agents it is shown what waits for a person.
+// Project returns the frames that show an event to a client. Of sub-agents it shows only cards.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	session := cmp.Or(v.Session, e.Root, e.Session)
 	if v.run != 0 {
@@ -91,7 +91,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		return View{Session: v.Session, Notices: v.Notices, run: e.Run, input: b.Input}, nil
 	}
 	if v.run == 0 || e.Run != v.run {
-		return v, nil // of a run that was going before this was followed
+		return v, nil // the run started before this view began
 	}
 	return v.inRun(session, e)
 }
@@ -133,7 +133,7 @@ func (v View) inRun(session parley.SessionID, e parley.Event) (View, []dialect.F
 	return v, nil
 }
 
-// closed are the cards that the end of the run closes.
+// closed returns the cards that the end of the run closes.
 func (v View) closed(how parley.Outcome) (list []dialect.Closed) {
 	for _, c := range v.open {
 		list = append(list, dialect.Closed{Card: c, How: string(how)})
@@ -153,7 +153,7 @@ func (v View) tell(kind, message string) []dialect.Frame {
 	return []dialect.Frame{{Body: progress{Kind: kind, Message: message, of: v.input}}}
 }
 
-// changed shows what became of cards.
+// changed shows changes of cards.
 func (v View) changed(session parley.SessionID, change dialect.Change) (shown []dialect.Frame) {
 	if c := change.Opened; c != nil {
 		shown = append(shown,
@@ -167,7 +167,7 @@ func (v View) changed(session parley.SessionID, change dialect.Change) (shown []
 	return shown
 }
 
-// complaint says why a run has no answer, or no whole one.
+// complaint returns the reason why a run has no complete answer, or "".
 func complaint(b parley.RunFinished) string {
 	switch b.Outcome {
 	case parley.Completed:

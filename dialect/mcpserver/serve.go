@@ -23,28 +23,28 @@ import (
 	"parley/strictjson"
 )
 
-// A Guard lets in requests of which only the body says how long the answer takes.
+// A Guard admits requests whose body tells whether the answer takes long.
 type Guard interface {
 	dialect.Guard
-	// Begin lets in a request. stay makes a visit of it.
+	// Begin admits a request. stay turns it into a visit, for a long answer.
 	Begin(r *http.Request, agent string) (who port.Principal, stay func() (port.Visit, error), err error)
 }
 
-// Limits of the connections of clients, which the protocol calls sessions, too.
+// Limits for clients. A client is what the protocol also calls a session.
 const (
 	maxClients = 1000
-	maxOwn     = 100       // of one principal
-	idleClient = time.Hour // without a request
+	maxOwn     = 100       // clients of one principal
+	idleClient = time.Hour // maximum time without a request
 	maxBody    = 4 << 20
 )
 
-// Handler serves /mcp. It owns the calls that last, also when the connection of their client is lost, until Close.
+// Handler serves /mcp. It owns the long calls until Close, even if the connection of their client is lost.
 type Handler struct {
 	Door    port.Door
 	Agents  port.ProjectAgents
 	Guard   Guard
 	Log     *slog.Logger
-	Console string // the address of the server as browsers know it; empty: unknown
+	Console string // address of the server as browsers know it; empty: unknown
 	Version string
 
 	once sync.Once
@@ -53,13 +53,13 @@ type Handler struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
-	mu      sync.Mutex // guards the following; leaf
+	mu      sync.Mutex // guards the fields below; leaf
 	servers map[string]*sdk.Server
 	calls   map[*call]bool
 	closed  bool
 }
 
-// Routes lists what is served.
+// Routes returns the routes to serve.
 func (h *Handler) Routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{"GET /mcp": h.serve, "POST /mcp": h.serve, "DELETE /mcp": h.serve}
 }
@@ -73,9 +73,9 @@ func (h *Handler) init() {
 		s, _ := r.Context().Value(serverKey{}).(*sdk.Server)
 		return s
 	}, &sdk.StreamableHTTPOptions{
-		EventStore:     sdk.NewMemoryEventStore(nil), // of 10 MiB for all clients
+		EventStore:     sdk.NewMemoryEventStore(nil), // 10 MiB for all clients
 		SessionTimeout: idleClient,
-		// The entrance checks Host and Origin, and knows which proxies there are.
+		// The entrance checks Host and Origin, and knows the trusted proxies.
 		DisableLocalhostProtection: true,
 		MaxRequestBodyBytes:        maxBody,
 		Logger:                     slog.New(slog.DiscardHandler),
@@ -84,8 +84,7 @@ func (h *Handler) init() {
 
 const clientHeader = "Mcp-Session-Id"
 
-// serve lets in one request. Every request has a credential, and must be of the principal that the client was let in
-// as.
+// serve handles one request. Every request has a credential, which must be of the client's principal.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	h.once.Do(h.init)
 	who, stay, err := h.Guard.Begin(r, "")
@@ -125,8 +124,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	h.web.ServeHTTP(out, r.WithContext(ctx))
 }
 
-// readBody reads the body of a request for the SDK, and refuses a message with a key that is there twice: the SDK would
-// take the last one. The arguments of tools are read elsewhere.
+// readBody reads the body of a request for the SDK. It refuses a message with a repeated key: the SDK would take the
+// last value. The arguments of tools are decoded elsewhere.
 func readBody(w http.ResponseWriter, r *http.Request) error {
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, big := errors.AsType[*http.MaxBytesError](err); big {
@@ -135,7 +134,7 @@ func readBody(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return dialect.Invalid("The body could not be read")
 	}
-	const levels = 2 // the message, and its parameters
+	const levels = 2 // the message and its parameters
 	if json.Valid(data) {
 		if key, repeated := strictjson.RepeatedKey(data, levels); repeated {
 			return dialect.Invalid("The key %q is there twice", key)
@@ -145,8 +144,8 @@ func readBody(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// server is the server of a principal, with the tools that act for it. The id of a client begins with the key of its
-// principal, so that no other principal can use it, nor the same one with other roles.
+// server returns the server of a principal, with tools that act for it. The id of a client begins with the key of its
+// principal and roles. So no other principal can use it, nor the same one with other roles.
 func (h *Handler) server(who port.Principal, client string) (*sdk.Server, error) {
 	key := keyOf(who)
 	if client != "" && !strings.HasPrefix(client, key+".") {
@@ -187,7 +186,7 @@ func count(s *sdk.Server) (n int) {
 	return n
 }
 
-// keyOf names a principal with its roles.
+// keyOf returns a key for a principal with its roles.
 func keyOf(who port.Principal) string {
 	var roles []string
 	for _, r := range who.Roles {
@@ -207,7 +206,7 @@ func (h *Handler) newServer(who port.Principal, key string) *sdk.Server {
 	return s
 }
 
-// A call is a call of a tool that lasts.
+// call is a long tool call.
 type call struct {
 	client string
 	leave  context.CancelCauseFunc
@@ -215,8 +214,8 @@ type call struct {
 
 var errLeft = parley.Errorf(parley.CodeUnavailable, "The client has left, or the server is stopping. The run goes on.")
 
-// begin makes the context of a call that lasts. It ends when the client leaves or the server stops, which does not stop
-// the run, and when the client cancels the call.
+// begin returns the context of a long call. It ends when the client leaves or the server stops, which does not stop the
+// run, and when the client cancels the call.
 func (h *Handler) begin(ctx context.Context, client string) (_ context.Context, done func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -236,7 +235,7 @@ func (h *Handler) begin(ctx context.Context, client string) (_ context.Context, 
 	}, nil
 }
 
-// leave ends the calls of a client; empty: of all.
+// leave ends the calls of a client, or all calls if client is empty.
 func (h *Handler) leave(client string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -247,7 +246,7 @@ func (h *Handler) leave(client string) {
 	}
 }
 
-// Close ends all calls and connections. Runs go on.
+// Close ends all calls and connections. Runs continue.
 func (h *Handler) Close(context.Context) error {
 	h.once.Do(h.init)
 	h.mu.Lock()
@@ -259,18 +258,18 @@ func (h *Handler) Close(context.Context) error {
 	h.wg.Wait()
 	for _, s := range servers {
 		for client := range s.Sessions() {
-			_ = client.Close() // it has nothing under way
+			_ = client.Close() // its calls have ended
 		}
 	}
 	h.stop()
 	return nil
 }
 
-// A patientWriter gives each write of a stream its own time, as transport.Stream does. Refusals of the SDK, which are
-// plain text, leave it as errors of JSON-RPC.
+// patientWriter gives each write of a stream its own deadline, as transport.Stream does. It converts the SDK's
+// plain-text refusals to JSON-RPC errors.
 type patientWriter struct {
 	http.ResponseWriter
-	plain bool // a refusal is written
+	plain bool // a plain-text refusal is being written
 }
 
 const writeWithin = 10 * time.Second
@@ -286,7 +285,7 @@ func (w *patientWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// refusal is a text of the SDK as an error of JSON-RPC. The id of the request is not known.
+// refusal converts a text of the SDK to a JSON-RPC error. The id of the request is unknown.
 func refusal(text string) []byte {
 	text = strings.TrimSpace(text)
 	code := -32600
@@ -303,7 +302,7 @@ func (w *patientWriter) Write(b []byte) (int, error) {
 		return len(b), err
 	}
 	rc := http.NewResponseController(w.ResponseWriter)
-	_ = rc.SetWriteDeadline(time.Now().Add(writeWithin)) // on connections that have one
+	_ = rc.SetWriteDeadline(time.Now().Add(writeWithin)) // not all connections have one
 	return w.ResponseWriter.Write(b)
 }
 

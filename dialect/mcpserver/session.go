@@ -12,15 +12,15 @@ import (
 	"parley/port"
 )
 
-// A conversation is what get_session tells.
+// conversation is the result of get_session.
 type conversation struct {
 	Session  string   `json:"session"`
 	Agent    string   `json:"agent,omitempty"`
 	Title    string   `json:"title,omitempty"`
 	Status   string   `json:"status"`
 	Messages []spoken `json:"messages"`
-	Waiting  []string `json:"waiting"`           // what waits for a person, in words
-	Earlier  bool     `json:"earlier,omitempty"` // there was more, earlier
+	Waiting  []string `json:"waiting"`           // open cards, in words
+	Earlier  bool     `json:"earlier,omitempty"` // older messages were left out
 }
 
 type spoken struct {
@@ -28,13 +28,13 @@ type spoken struct {
 	Text string `json:"text"`
 }
 
-// lookBack is how many events get_session reads, and most how many messages it tells.
+// lookBack is how many events get_session reads, and most how many messages it returns.
 const (
 	lookBack = 5000
 	most     = 200
 )
 
-// session tells the state of a session, and the last of what was said.
+// session returns the state of a session and its last messages.
 func (h *Handler) session(ctx context.Context, who port.Principal, r *sdk.CallToolRequest) (*sdk.CallToolResult,
 	error) {
 	var name string
@@ -65,7 +65,7 @@ func (h *Handler) session(ctx context.Context, who port.Principal, r *sdk.CallTo
 	c.Messages = c.Messages[max(0, len(c.Messages)-most):]
 	which := port.CardQuery{Session: id}
 	if m.Root == id {
-		which = port.CardQuery{Root: id} // with those of sub-agents
+		which = port.CardQuery{Root: id} // including cards of sub-agents
 	}
 	cards, err := h.Door.Cards(ctx, who, which)
 	if err != nil {
@@ -78,7 +78,7 @@ func (h *Handler) session(ctx context.Context, who port.Principal, r *sdk.CallTo
 	return result(c.text(), c), nil
 }
 
-// said is what an event says to people.
+// said returns the messages in an event.
 func said(e parley.Event) []spoken {
 	switch b := e.Body.(type) {
 	case parley.InputReceived:
@@ -93,7 +93,7 @@ func said(e parley.Event) []spoken {
 	return nil
 }
 
-// text is the conversation for a model to read.
+// text returns the conversation as text for a model.
 func (c conversation) text() string {
 	lines := []string{"Status: " + c.Status}
 	for _, m := range c.Messages {

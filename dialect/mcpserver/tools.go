@@ -23,7 +23,7 @@ const (
 	getSession = "get_session"
 )
 
-// A tool of the server acts for a principal.
+// tool implements a tool of the server on behalf of a principal.
 type tool func(context.Context, port.Principal, *sdk.CallToolRequest) (*sdk.CallToolResult, error)
 
 func (h *Handler) addTools(s *sdk.Server, who port.Principal) {
@@ -77,7 +77,7 @@ const (
 		`"required":["session","status","messages","waiting"]}`
 )
 
-// An agentInfo is what a client is told of an agent.
+// agentInfo describes an agent to clients.
 type agentInfo struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
@@ -100,13 +100,13 @@ func result(text string, structured any) *sdk.CallToolResult {
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}, StructuredContent: structured}
 }
 
-// An answered is the structured part of an answer.
+// answered is the structured part of an answer.
 type answered struct {
 	Session string       `json:"session"`
 	Usage   parley.Usage `json:"usage"`
 }
 
-// result is the answer of a run, or as much of it as there is and why there is no more.
+// result returns the answer of a run. If it is not complete, it adds the reason.
 func (e ending) result(session string) *sdk.CallToolResult {
 	out := &sdk.CallToolResult{StructuredContent: answered{session, e.Usage}, IsError: e.Problem != ""}
 	if e.Text != "" || !out.IsError {
@@ -118,22 +118,22 @@ func (e ending) result(session string) *sdk.CallToolResult {
 	return out
 }
 
-// An asking is a call of ask_agent. It returns the answer of one run. While it lasts, the person who uses the client is
-// asked about every open card of the session, whichever message led to the card.
+// asking is a call of ask_agent. It returns the answer of one run. During the call, the client's user is asked about
+// every open card of the session, whichever message led to the card.
 type asking struct {
 	h       *Handler
 	who     port.Principal
 	request *sdk.CallToolRequest
 	view    View
-	input   parley.InputID // that the run answers
-	own     bool           // the input is of this call, which may cancel it
-	told    int            // progress notifications
+	input   parley.InputID // input of the run
+	own     bool           // the input is this call's own, so the call may cancel it
+	told    int            // number of progress notifications
 	wg      sync.WaitGroup
-	open    []dialect.Card                // as far as the log was read
-	forms   map[string]context.CancelFunc // of elicitations under way, by card
+	open    []dialect.Card                // open cards, as far as the log was read
+	forms   map[string]context.CancelFunc // elicitations in progress, by card
 }
 
-// ask asks an agent, or attends to the run that is under way, and waits for the end of the run.
+// ask sends a message to an agent, or finds the open run, and waits for the end of the run.
 func (h *Handler) ask(ctx context.Context, who port.Principal, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	q, err := decodeAsk(r.Params.Arguments)
 	if err != nil {
@@ -155,7 +155,7 @@ func (h *Handler) ask(ctx context.Context, who port.Principal, r *sdk.CallToolRe
 	defer done()
 	a := &asking{h: h, who: who, request: r, forms: map[string]context.CancelFunc{}, own: q.message != "",
 		view: View{Session: cmd.Session, Notices: dialect.Notices{Console: h.Console}}}
-	// A client that cancels now still cancels its run: what the log says of it is known.
+	// A client may cancel the call during these steps. They must complete, so that its run can be cancelled.
 	sure := context.WithoutCancel(ctx)
 	var first parley.Seq
 	if a.own {
@@ -176,7 +176,7 @@ func (h *Handler) ask(ctx context.Context, who port.Principal, r *sdk.CallToolRe
 	return end.result(cmp.Or(q.session, string(cmd.Session))), nil
 }
 
-// submit submits the message, and returns where to follow the log from: the message, or the run that it waits behind.
+// submit submits the message. It returns the seq to follow from: that of the message, or of the run that it waits for.
 func (a *asking) submit(ctx context.Context, cmd parley.Command) (first parley.Seq, err error) {
 	receipt, err := a.h.Door.Submit(ctx, a.who, cmd)
 	if err != nil {
@@ -197,11 +197,11 @@ func (a *asking) submit(ctx context.Context, cmd parley.Command) (first parley.S
 	return min(receipt.First, parley.Seq(m.Run)), err
 }
 
-// attend finds the run that is under way, and returns where it starts.
+// attend finds the open run, and returns its start.
 func (a *asking) attend(ctx context.Context, q question) (first parley.Seq, err error) {
 	id := a.view.Session
 	m, err := a.h.Door.Session(ctx, a.who, id)
-	if err == nil { // a principal that may see the session, and may answer, may answer its cards
+	if err == nil { // a principal that may read the session and send messages may answer its cards
 		err = a.h.Door.May(ctx, a.who, parley.ActMessage,
 			port.Resource{Kind: port.OwnSessions, Tenant: a.who.Tenant, Session: id})
 	}
@@ -248,7 +248,7 @@ func (a *asking) wait(ctx context.Context, first parley.Seq) (end ending, err er
 	defer f.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer a.wg.Wait()
-	defer cancel() // elicitations
+	defer cancel() // ends the elicitations
 	over := false
 	err = dialect.CatchUp(ctx, f, func(i *port.Item) bool {
 		end, over = a.take(ctx, i.Event)
@@ -268,7 +268,7 @@ func (a *asking) wait(ctx context.Context, first parley.Seq) (end ending, err er
 	return end, err
 }
 
-// take tells the client of an event. over: the run that is waited for has ended.
+// take sends an event to the client. over is true if the run has ended.
 func (a *asking) take(ctx context.Context, e parley.Event) (end ending, over bool) {
 	var shown []dialect.Frame
 	a.view, shown = Project(a.view, e)
@@ -285,7 +285,7 @@ func (a *asking) take(ctx context.Context, e parley.Event) (end ending, over boo
 			case body.Card != "":
 				a.open = slices.DeleteFunc(a.open, func(c dialect.Card) bool { return c.ID == body.Card })
 			case body.of != a.input:
-				continue // another run's, of which only the cards concern the call
+				continue // another run: only its cards concern this call
 			}
 			a.notify(ctx, body)
 		}
@@ -293,7 +293,7 @@ func (a *asking) take(ctx context.Context, e parley.Event) (end ending, over boo
 	return end, false
 }
 
-// notify tells the client of progress, if it wants to know.
+// notify sends a progress notification, if the client wants them.
 func (a *asking) notify(ctx context.Context, p progress) {
 	token := a.request.Params.GetProgressToken()
 	if token == nil {
@@ -304,12 +304,12 @@ func (a *asking) notify(ctx context.Context, p progress) {
 	if p.Card != "" {
 		meta["parley/card"] = p.Card
 	}
-	// It fails if the client has gone. The call goes on: the client may come back for its end.
+	// An error means that the client has gone. The call continues: the client may return for the result.
 	_ = a.request.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{Meta: meta, ProgressToken: token,
 		Progress: float64(a.told), Message: p.Message})
 }
 
-// elicitOpen has a person asked about every open card, and takes back the elicitations of cards that were settled.
+// elicitOpen starts an elicitation for every open card, and cancels the elicitations of settled cards.
 func (a *asking) elicitOpen(ctx context.Context) {
 	if !a.elicits() {
 		return
@@ -335,13 +335,13 @@ func (a *asking) elicitOpen(ctx context.Context) {
 	}
 }
 
-// elicits reports whether the client can ask a person.
+// elicits reports whether the client can ask its user.
 func (a *asking) elicits() bool {
 	p := a.request.Session.InitializeParams()
 	return p != nil && p.Capabilities != nil && p.Capabilities.Elicitation != nil
 }
 
-// elicit has the client ask a person about a card. If that fails, the card waits for an answer from elsewhere.
+// elicit asks the client's user about a card. If that fails, the card stays open for other clients.
 func (a *asking) elicit(ctx context.Context, c dialect.Card) {
 	message, schema := form(c)
 	answer, err := a.request.Session.Elicit(ctx, &sdk.ElicitParams{Message: message, RequestedSchema: schema})

@@ -12,27 +12,27 @@ import (
 	"parley/port"
 )
 
-// An exchange is a request that was accepted, and what becomes of it.
+// exchange is an accepted request and the state of its response.
 type exchange struct {
 	h    *Handler
 	who  port.Principal
 	view View
-	own  bool  // the client has no name for the session, and cannot come back to it
-	done bool  // the response was followed to its end
-	last int64 // the number of the last event there is
+	own  bool  // the client has no name for the session and cannot return to it
+	done bool  // the end of the response was reached
+	last int64 // number of the last event
 }
 
-// A place is the session that a request is for.
+// place is the session that a request is for.
 type place struct {
 	id    parley.SessionID
 	label string       // the client's name for it; empty: its id
-	open  bool         // it is there
-	m     port.Summary // of it, if it is there
-	// before is the view at the end of the response before this one; nil: the request names none
+	open  bool         // the session exists
+	m     port.Summary // the session, if it exists
+	// before is the view at the end of the previous response; nil: the request names none
 	before *View
 }
 
-// accept has a request accepted.
+// accept submits the message or the answers of a request, or finds the response to continue.
 func (h *Handler) accept(ctx context.Context, q request, a ask, shape Shape) (x *exchange, err error) {
 	if err := h.mayMessage(ctx, q.who); err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (h *Handler) accept(ctx context.Context, q request, a ask, shape Shape) (x 
 	if p.open && root == "" {
 		root = p.m.Project
 	}
-	// Asked here, so that what Submit does not find is the session. Answers name an agent, too.
+	// Check the agent here, so that a later "not found" is about the session. Requests with answers name an agent, too.
 	if _, err := h.agent(q, root, a.model); err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (h *Handler) accept(ctx context.Context, q request, a ask, shape Shape) (x 
 
 func (h *Handler) notices() dialect.Notices { return dialect.Notices{Console: h.Console} }
 
-// says says what a run waits for.
+// says describes what a run waits for.
 func (v View) says() string {
 	var words []string
 	for _, w := range v.run.waiting() {
@@ -94,7 +94,7 @@ func (v View) says() string {
 	return strings.Join(words, "\n")
 }
 
-// asksOnly reports whether a run waits for answers to questions and for nothing else.
+// asksOnly reports whether a run waits only for answers to questions.
 func (v View) asksOnly() bool {
 	for _, w := range v.run.waiting() {
 		if w.card == nil || w.card.Kind != parley.CardQuestion {
@@ -136,13 +136,13 @@ func (h *Handler) place(ctx context.Context, q request, a ask, latest []entry) (
 	}
 	p.m, err = h.Door.Session(ctx, q.who, p.id)
 	if p.open = err == nil; parley.CodeOf(err) == parley.CodeNotFound {
-		err = nil // it is opened, or Submit refuses it
+		err = nil // Submit opens the session, or refuses the command
 	}
 	return p, err
 }
 
-// waiting is the session that some entries answer something in: they say themselves which. If they come with a message
-// and nothing waits for them, they are only what was said before it.
+// waiting returns the session that the answers in some entries belong to, according to their ids. Answers before a
+// message count only as earlier messages, unless their session waits.
 func (h *Handler) waiting(ctx context.Context, q request, named parley.SessionID, latest []entry) (parley.SessionID,
 	error) {
 	id, message := named, slices.ContainsFunc(latest, func(e entry) bool { return e.kind == user })
@@ -167,7 +167,7 @@ func (h *Handler) waiting(ctx context.Context, q request, named parley.SessionID
 	return id, nil
 }
 
-// say submits what is new in the entries.
+// say submits the new entries as a message.
 func (h *Handler) say(ctx context.Context, q request, a ask, p place) (id responseID, err error) {
 	entries := a.entries
 	if p.open {

@@ -9,7 +9,7 @@ import (
 	"parley"
 )
 
-// answered is the session that an entry answers something in, which may be that of a sub-agent.
+// answered returns the session that an entry answers a card or call of, possibly a sub-agent's.
 func answered(e entry) (session parley.SessionID, ok bool) {
 	switch e.kind {
 	case result:
@@ -20,8 +20,8 @@ func answered(e entry) (session parley.SessionID, ok bool) {
 	return session, ok
 }
 
-// hasAnswers reports whether some entries are answers. Results of calls that are not the server's are not, unless a
-// run waits: then they can be meant for nothing else.
+// hasAnswers reports whether some entries are answers. Results of calls that are not the server's count only if a run
+// waits: then they must be meant for it.
 func hasAnswers(entries []entry, waits bool) bool {
 	return slices.ContainsFunc(entries, func(e entry) bool {
 		_, ok := answered(e)
@@ -31,8 +31,8 @@ func hasAnswers(entries []entry, waits bool) bool {
 
 var errNotWaiting = parley.Errorf(parley.CodeClosed, "This was already answered, has ended or never was.")
 
-// answer hands in the answers to everything that the last response has ended for. said is the answer to questions;
-// without one it is a message to the run that goes on. The response that follows is the next part of the run.
+// answer submits the answers to everything that the last response has ended for. said answers the open questions. If
+// there are none, it becomes a message to the run. The next response is the next part of the run.
 func (h *Handler) answer(ctx context.Context, q request, now View, entries []entry,
 	said parley.SubmitInput) (id responseID, err error) {
 	if !now.paused() {
@@ -58,7 +58,7 @@ func (h *Handler) answer(ctx context.Context, q request, now View, entries []ent
 			asked = true
 			commands = append(commands, parley.Command{Session: w.card.Session, Do: answerOf(*w.card, said.Content)})
 		case w.card != nil && w.card.Kind == parley.CardCall, !slices.Contains(now.run.told, w.id):
-			// The first can only be answered elsewhere. Nobody was told of the second.
+			// The first can only be answered elsewhere. The client does not know of the second yet.
 		case w.call != nil:
 			return id, invalid(entries[0].at, "there is no output for the function call %s",
 				idOf("call", now.Session, parley.Seq(w.call.id)))
@@ -66,21 +66,21 @@ func (h *Handler) answer(ctx context.Context, q request, now View, entries []ent
 			return id, invalid(entries[0].at, "this waits, too, and has no answer: %s", cardID(w.id))
 		}
 	}
-	if said.Content != "" && !asked { // the run takes it up when it goes on
+	if said.Content != "" && !asked { // the run adopts it when it continues
 		said.Busy, said.Earlier, said.Agent.Name = parley.Steer, nil, now.run.agent
 		commands = append([]parley.Command{{Session: now.Session, Do: said}}, commands...)
 	}
 	for i, c := range commands {
 		c.Via = parley.ViaHTTP
 		_, err := q.door.Submit(ctx, q.who, c)
-		if err != nil && (i == 0 || parley.CodeOf(err) != parley.CodeClosed) { // somebody else was faster
+		if err != nil && (i == 0 || parley.CodeOf(err) != parley.CodeClosed) { // another client answered first
 			return id, ofParam(entries[0].at, err)
 		}
 	}
 	return responseID{now.Session, now.run.input, now.run.part}, nil
 }
 
-// answers reports whether an entry is about something that a run waits for.
+// answers reports whether an entry answers something that a run waits for.
 func (e entry) answers(w wait, top parley.SessionID) bool {
 	if e.kind == approval {
 		return w.card != nil && w.card.Kind == parley.CardApproval && cardID(w.id) == e.id
@@ -88,7 +88,7 @@ func (e entry) answers(w wait, top parley.SessionID) bool {
 	return w.call != nil && idOf("call", top, parley.Seq(w.call.id)) == e.id
 }
 
-// command is what an entry comes to.
+// command returns the command for an answer.
 func (e entry) command(w wait, top parley.SessionID) parley.Command {
 	if e.kind == result {
 		return parley.Command{Session: top, Do: parley.ReturnToolResult{Call: w.call.id, Result: e.text}}
@@ -101,7 +101,8 @@ func (e entry) command(w wait, top parley.SessionID) parley.Command {
 		Do: parley.DecideApproval{Card: parley.CardID(w.card.Seq), Decision: decision, Note: e.text}}
 }
 
-// answerOf makes a text the answer to a card: a line for each question, if it has as many, or else all of it for each.
+// answerOf returns a text as the answers to a card: a line for each question if the numbers match, or else the whole
+// text for each.
 func answerOf(c dialect.Card, text string) parley.AnswerQuestion {
 	questions := c.Asks.(parley.QuestionAsked).Questions
 	do := parley.AnswerQuestion{Card: parley.CardID(c.Seq)}

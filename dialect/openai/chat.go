@@ -8,7 +8,7 @@ import (
 	"parley"
 )
 
-// chunk shows a piece of a completion.
+// chunk emits a chunk of a completion.
 func (p *projector) chunk(d delta, finish string) {
 	c := choice{Delta: d}
 	if finish != "" {
@@ -78,13 +78,13 @@ func (p *projector) finishChat(b parley.RunFinished, used parley.Usage) {
 	}
 }
 
-// A failedRun ends a completion that failed.
+// failedRun ends a completion whose run failed.
 type failedRun struct {
 	refusal
 	status int
 }
 
-// statusOf is the status of an answer that says how a run failed.
+// statusOf returns the HTTP status for a failed run.
 func statusOf(b parley.RunFinished) int {
 	switch b.Code {
 	case parley.CodeModel:
@@ -95,7 +95,7 @@ func statusOf(b parley.RunFinished) int {
 	return statusOfCode(b.Code)
 }
 
-// A whole is a completion that is put together from its chunks.
+// whole assembles a completion from its chunks.
 type whole struct {
 	completion
 	text, thought strings.Builder

@@ -10,27 +10,27 @@ import (
 	"parley/dialect"
 )
 
-// An ask is what a request for a completion or a response says.
+// ask is a decoded request for a completion or a response.
 type ask struct {
 	model   string
-	field   string // that has the entries
+	field   string // name of the field with the entries
 	entries []entry
 	stream  bool
-	usage   bool   // Chat Completions: with the usage at the end of the stream
-	session string // that the client names; empty: none
+	usage   bool   // Chat Completions: send the usage at the end of the stream
+	session string // session that the client names; empty: none
 	tools   []parley.ClientTool
 	given
 }
 
-// An entry is one thing of what a client says was said.
+// entry is one item of the conversation in a request.
 type entry struct {
 	kind   entryKind
 	text   string
 	images []string // of a user: data URLs
-	id     string   // of a call, or of an approval
-	name   string   // of a called function
-	yes    bool     // of an approval
-	at     string   // the field that it stands in
+	id     string   // id of a call or an approval
+	name   string   // name of a called function
+	yes    bool     // the approval was given
+	at     string   // the field that contains the entry
 }
 
 type entryKind string
@@ -40,15 +40,15 @@ const (
 	user      entryKind = "user"
 	assistant entryKind = "assistant"
 	called    entryKind = "call"     // a function call of the assistant; text has the arguments
-	result    entryKind = "result"   // of a function call
-	approval  entryKind = "approval" // the answer to one; text has the reason
-	aside     entryKind = "aside"    // something else that the assistant put out
+	result    entryKind = "result"   // the result of a function call
+	approval  entryKind = "approval" // the answer to an approval; text has the reason
+	aside     entryKind = "aside"    // any other output of the assistant
 )
 
-// byAssistant reports whether an entry comes from the server.
+// byAssistant reports whether an entry is from the server.
 func (e entry) byAssistant() bool { return e.kind == assistant || e.kind == called || e.kind == aside }
 
-// decodeChat reads the body of a request for a completion. header is the session that the request's header names.
+// decodeChat decodes a request for a completion. header is the session that the request's header names.
 func decodeChat(o dialect.Object, header string) (a ask, err error) {
 	a.field = "messages"
 	if err := a.common(o, header); err != nil {
@@ -91,7 +91,7 @@ func decodeChat(o dialect.Object, header string) (a ask, err error) {
 	return a, nil
 }
 
-// common reads what both APIs have.
+// common decodes the fields that both APIs have.
 func (a *ask) common(o dialect.Object, header string) error {
 	for _, field := range []struct {
 		key, what string
@@ -115,7 +115,7 @@ func (a *ask) common(o dialect.Object, header string) error {
 	return nil
 }
 
-// message reads a message of Chat Completions.
+// message decodes a message of Chat Completions.
 func (a *ask) message(at string, raw json.RawMessage) error {
 	o, err := dialect.ParseObject(raw)
 	if err != nil {
@@ -176,13 +176,13 @@ func (a *ask) toolCalls(at string, o dialect.Object) error {
 	return nil
 }
 
-// A file is a PDF document.
+// file is a PDF document.
 type file struct {
 	Name string `json:"filename"`
 	Data string `json:"file_data"`
 }
 
-// contentOf reads a content: a string, or parts of text, images and PDF documents.
+// contentOf decodes a content: a string, or parts with text, images and PDF documents.
 func contentOf(at string, raw json.RawMessage) (text string, images []string, err error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return "", nil, nil
@@ -230,7 +230,7 @@ func contentOf(at string, raw json.RawMessage) (text string, images []string, er
 	return strings.Join(texts, "\n"), images, nil
 }
 
-// imageURL reads where an image is: Responses have a string, Chat Completions an object with it.
+// imageURL decodes the URL of an image: a string in Responses, an object in Chat Completions.
 func imageURL(raw json.RawMessage) (url string, err error) {
 	if json.Unmarshal(raw, &url) != nil {
 		var inner struct{ URL string }
@@ -245,7 +245,8 @@ func imageURL(raw json.RawMessage) (url string, err error) {
 	return url, nil
 }
 
-// functions reads the tools that the client has. Tools of other kinds are OpenAI's own; agents have tools of theirs.
+// functions decodes the tools of the client. It skips other kinds of tools: they are OpenAI's own, and agents have
+// their own tools.
 func (a *ask) functions(o dialect.Object, inside func(dialect.Object) (dialect.Object, error)) error {
 	var tools []json.RawMessage
 	if err := o.Into("tools", &tools, "a list of tools"); err != nil {
@@ -277,7 +278,7 @@ func (a *ask) functions(o dialect.Object, inside func(dialect.Object) (dialect.O
 	return nil
 }
 
-// decodeResponse reads the body of a request for a response.
+// decodeResponse decodes a request for a response.
 func decodeResponse(o dialect.Object, header string) (a ask, err error) {
 	a.field = "input"
 	if err := a.common(o, header); err != nil {
@@ -309,7 +310,7 @@ func decodeResponse(o dialect.Object, header string) (a ask, err error) {
 	return a, a.functions(o, func(o dialect.Object) (dialect.Object, error) { return o, nil })
 }
 
-// items reads the input of a response: a text, or a list of items.
+// items decodes the input of a response: a text or a list of items.
 func (a *ask) items(raw json.RawMessage) error {
 	var text string
 	if len(raw) > 0 && json.Unmarshal(raw, &text) == nil && string(raw) != "null" {
@@ -374,7 +375,7 @@ func (a *ask) item(at string, o dialect.Object) error {
 		e.kind, e.yes = approval, *approve
 	case kind == "function_call" || kind == "function_call_output":
 		return invalid(at, "%s: call_id is missing, or the name of the function", at)
-	default: // thoughts, calls of the server's own tools, and what only OpenAI's servers have
+	default: // reasoning, calls of the server's own tools, and items of OpenAI's own servers
 		e.kind = aside
 	}
 	a.entries = append(a.entries, e)
@@ -401,7 +402,7 @@ func (a *ask) messageItem(at string, o dialect.Object) error {
 	return nil
 }
 
-// fresh is where the entries begin that come after everything that the assistant has put out.
+// fresh returns the index of the first entry after all output of the assistant.
 func fresh(entries []entry) int {
 	for i := len(entries) - 1; i >= 0; i-- {
 		if entries[i].byAssistant() {
@@ -411,7 +412,7 @@ func fresh(entries []entry) int {
 	return 0
 }
 
-// input is what a conversation comes to: the message that is new, with what was said before.
+// input returns the input for a conversation: the new message, with the earlier messages.
 func (a ask) input(entries []entry) (in parley.SubmitInput, err error) {
 	n := fresh(entries)
 	if in, err = input(entries[:n], entries[n:]); err != nil {
@@ -424,7 +425,7 @@ func (a ask) input(entries []entry) (in parley.SubmitInput, err error) {
 	return in, nil
 }
 
-// input is what a user says in some entries; the others are what was said before.
+// input returns an input with the user's entries as the message, and all other entries as earlier messages.
 func input(earlier, entries []entry) (in parley.SubmitInput, err error) {
 	var texts, images []string
 	at := "input"
@@ -444,7 +445,7 @@ func input(earlier, entries []entry) (in parley.SubmitInput, err error) {
 	return in, ofParam(at, err)
 }
 
-// earlierOf is what was said by the client's own record. A call belongs to the message before it.
+// earlierOf converts entries to earlier messages. A call belongs to the message before it.
 func earlierOf(entries []entry) (list []parley.EarlierMessage) {
 	for _, e := range entries {
 		switch e.kind {

@@ -7,7 +7,7 @@ import (
 	"parley/dialect"
 )
 
-// Bodies of requests, with what the server reads of them. Other fields of OpenAI's are allowed and have no effect.
+// The fields of request bodies that the server reads. Other fields of OpenAI's API are allowed and have no effect.
 type (
 	chatBody struct {
 		Model         string            `json:"model"` // the name of an agent
@@ -56,7 +56,7 @@ type (
 	}
 )
 
-// Operations describe the routes. Each has one.
+// Operations returns the descriptions of all routes.
 func Operations() map[string]dialect.Operation {
 	all := map[string]dialect.Operation{
 		"GET /v1/models":      {Summary: "The agents, as models", Answer: list[model]{}},

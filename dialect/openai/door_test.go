@@ -15,8 +15,8 @@ import (
 	"parley/port"
 )
 
-// A door behind which one session has a log that somebody wrote down. A message to any other session is accepted, and
-// stays the only event there.
+// door is a door to one session with a prepared log. A message to any other session is accepted, and stays the only
+// event there.
 type door struct {
 	port.Door
 	log []parley.Event
@@ -64,7 +64,7 @@ func (d *door) Follow(_ context.Context, _ port.Principal, in port.Scope, from p
 	return f, nil
 }
 
-// A follower has what there is, and waits for no more.
+// follower returns the existing events and does not wait for more.
 type follower struct{ items []*port.Item }
 
 func (f *follower) Next(ctx context.Context) ([]*port.Item, error) { return f.Take(ctx, nil) }
@@ -112,7 +112,7 @@ func TestSlowBodies(t *testing.T) {
 			Nobody: "X-Nobody: 1"})
 }
 
-// fetch asks the handler for something.
+// fetch sends a request to the handler.
 func fetch(t *testing.T, d *door, method, path, body string) (status int, answer map[string]any) {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -129,7 +129,7 @@ func fetch(t *testing.T, d *door, method, path, body string) (status int, answer
 	return w.Code, answer
 }
 
-// The log of two calls of the client's tools and of an approval, which all wait.
+// waitingLog returns a log that ends while two calls of the client's tools wait.
 func waitingLog(t *testing.T) []parley.Event {
 	t.Helper()
 	for _, log := range dialecttest.Logs(t) {
@@ -143,8 +143,8 @@ func waitingLog(t *testing.T) []parley.Event {
 	return nil
 }
 
-// A request must answer everything that the last response has ended for, and nothing else. What is refused was not
-// submitted.
+// TestAnswersAreWhole: a request must answer everything that the last response has ended for, and nothing else. A
+// refused request submits nothing.
 func TestAnswersAreWhole(t *testing.T) {
 	log := waitingLog(t)
 	const session = "550e8400e29b41d4a716446655440000"
@@ -159,12 +159,12 @@ func TestAnswersAreWhole(t *testing.T) {
 		did    int
 	}{
 		{output("9") + "," + output("10"), 200, nil, 2},
-		{output("10") + "," + output("9") + "," + say, 200, nil, 3}, // the message is for the run
+		{output("10") + "," + output("9") + "," + say, 200, nil, 3}, // the message steers the run
 		{output("9"), 400, "input[0]", 0},
 		{output("9") + "," + output("9"), 409, "input[1]", 0},
-		{output("9") + "," + output("10") + "," + output("11"), 409, "input[2]", 0}, // the server's own
+		{output("9") + "," + output("10") + "," + output("11"), 409, "input[2]", 0}, // call 11 is the server's own
 		{strings.ReplaceAll(output("9"), "550e", "550f"), 404, "input[0]", 0},
-		{strings.ReplaceAll(output("9"), "_9", "_09"), 409, "input[0]", 0}, // no id of ours
+		{strings.ReplaceAll(output("9"), "_9", "_09"), 409, "input[0]", 0}, // not an id of this server
 		{`{"type":"mcp_approval_response","approval_request_id":"mcpr_x","approve":true}`, 409, "input[0]", 0},
 		{say, 409, nil, 0},
 		{strings.Replace(output("9"), `"output":"sunny"`, `"output":null`, 1) + "," + output("10"), 400,
@@ -189,7 +189,8 @@ func TestAnswersAreWhole(t *testing.T) {
 	}
 }
 
-// Answers name an agent, too. One that does not exist is refused before anything is submitted.
+// TestAnswersForAnAgentThatDoesNotExist: requests with answers name an agent, too. If it does not exist, nothing is
+// submitted.
 func TestAnswersForAnAgentThatDoesNotExist(t *testing.T) {
 	d := &door{log: waitingLog(t)}
 	output := func(call string) string {
@@ -204,7 +205,7 @@ func TestAnswersForAnAgentThatDoesNotExist(t *testing.T) {
 	}
 }
 
-// A request may repeat as much of a conversation as an input may have before it.
+// TestOneLimitForMessages: a request may have as many earlier messages as an input.
 func TestOneLimitForMessages(t *testing.T) {
 	for n, want := range map[int]bool{parley.MaxEarlier: true, parley.MaxEarlier + 1: false} {
 		one := `,{"role":"user","content":"x"},{"role":"assistant","content":"y"}`
@@ -227,7 +228,7 @@ func TestOneLimitForMessages(t *testing.T) {
 	}
 }
 
-// An input that was taken back before its run began is a response that was cancelled.
+// TestAResponseThatNeverBegan: an input that was withdrawn before its run started is a cancelled response.
 func TestAResponseThatNeverBegan(t *testing.T) {
 	for _, log := range dialecttest.Sessions(t) {
 		for _, e := range log {

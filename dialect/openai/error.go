@@ -10,7 +10,7 @@ import (
 	"parley/dialect"
 )
 
-// A paramError refuses a request because of one of its fields.
+// paramError refuses a request because of one field.
 type paramError struct {
 	param string
 	err   *parley.Error
@@ -19,12 +19,12 @@ type paramError struct {
 func (e *paramError) Error() string { return e.param + ": " + e.err.Error() }
 func (e *paramError) Unwrap() error { return e.err }
 
-// invalid refuses a request. The message is a sentence, without its full stop.
+// invalid returns the error for an invalid field. The message is a sentence without its full stop.
 func invalid(param, format string, args ...any) error {
 	return &paramError{param, parley.Errorf(parley.CodeInvalid, "%s.", fmt.Sprintf(format, args...))}
 }
 
-// ofParam says which field an error is about.
+// ofParam adds the name of the field to an error.
 func ofParam(param string, err error) error {
 	if _, done := errors.AsType[*paramError](err); done {
 		return err
@@ -35,7 +35,8 @@ func ofParam(param string, err error) error {
 	return err
 }
 
-// statuses where OpenAI's clients have an error class of their own for another status than the other dialects use.
+// statuses has the codes whose HTTP status differs from that of other dialects, because OpenAI's clients have error
+// classes for it.
 var statuses = map[parley.Code]int{
 	parley.CodeTooLarge:  http.StatusBadRequest,
 	parley.CodeResync:    http.StatusBadRequest,
@@ -50,7 +51,7 @@ func statusOfCode(code parley.Code) int {
 	return cmp.Or(statuses[code], dialect.Status(parley.Errorf(code, ""), http.Header{}))
 }
 
-// types of errors by their status.
+// typeOf returns the type of an error with this status.
 func typeOf(status int) string {
 	switch {
 	case status == http.StatusUnauthorized:
@@ -65,7 +66,7 @@ func typeOf(status int) string {
 	return "invalid_request_error"
 }
 
-// codes that clients of OpenAI know by another name.
+// codes maps error codes to the names that OpenAI's clients know.
 var codes = map[parley.Code]string{
 	parley.CodeUnauthenticated: "invalid_api_key",
 	parley.CodeContext:         "context_length_exceeded",
@@ -78,7 +79,7 @@ func refusalOf(code parley.Code, message string) refusal {
 	return refusal{refusalBody{Message: message, Type: typeOf(statusOfCode(code)), Code: &name}}
 }
 
-// fail answers a request that is refused, in the shape of OpenAI's errors.
+// fail answers a refused request in the shape of OpenAI's errors.
 func (h *Handler) fail(w http.ResponseWriter, err error) {
 	dialect.LogFailure(h.Log, err)
 	code := parley.CodeOf(err)
@@ -110,8 +111,8 @@ func (h *Handler) fail(w http.ResponseWriter, err error) {
 	}
 }
 
-// answerOnce answers a request that is not to be repeated. Clients repeat conflicts and failures by themselves, and
-// would say a message twice.
+// answerOnce writes an error that must not be retried. By default, clients retry conflicts and failures, and would send
+// a message twice.
 func answerOnce(w http.ResponseWriter, status int, answer refusal) {
 	w.Header().Set("X-Should-Retry", "false")
 	dialect.WriteJSON(w, status, answer)

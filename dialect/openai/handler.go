@@ -1,9 +1,8 @@
-// Package openai speaks OpenAI's Chat Completions and Responses, so that clients
-// made for them can talk to agents: each agent is a model, each session a
-// conversation, and a run is a completion or a response.
+// Package openai speaks OpenAI's Chat Completions and Responses, so that clients made for them can talk to agents. Each
+// agent is a model, each session a conversation, and each run a completion or a response.
 //
-// Both are projections of the log. A response can be read and resumed for as long
-// as its session is there, also after a restart.
+// Both are projections of the log. A response can be read and resumed as long as its session exists, also after a
+// restart.
 package openai
 
 import (
@@ -14,26 +13,25 @@ import (
 	"parley/port"
 )
 
-// Handler serves what OpenAI's clients ask for under /v1.
+// Handler serves OpenAI's API under /v1.
 type Handler struct {
 	Door   port.Door
 	Agents port.ProjectAgents
 	Guard  Guard
 	Conns  *dialect.Conns
 	Log    *slog.Logger
-	// Console is the address of the server as browsers know it; empty: unknown.
+	// Console is the address of the server as browsers know it, or empty if unknown.
 	Console string
 }
 
-// A Guard also lets in requests of which only the body says how long the answer
-// takes.
+// A Guard also admits requests whose body tells whether the answer takes long.
 type Guard interface {
 	dialect.Guard
-	// Begin lets in a request. stay makes a visit of it.
+	// Begin admits a request. stay turns it into a visit, for a long answer.
 	Begin(r *http.Request, agent string) (who port.Principal, stay func() (port.Visit, error), err error)
 }
 
-// Routes lists what is served, for the mux and for whoever documents it.
+// Routes returns the routes to serve and to document.
 func (h *Handler) Routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
 		"GET /v1/models":            h.listModels,
@@ -48,18 +46,17 @@ func (h *Handler) Routes() map[string]http.HandlerFunc {
 	}
 }
 
-// A request with what every handler needs of it.
+// request is a request with the data that every handler needs.
 type request struct {
 	*http.Request
 	who  port.Principal
-	door port.Door // of the project that the address names
+	door port.Door // opens sessions in the project that the address names
 	stay func() (port.Visit, error)
-	// project is the one that the address names, or else the tenant's first; only is
-	// the former, and zero where none is named.
+	// project is the project that the address names, or else the tenant's first. only is the named project, or zero.
 	project, only port.Project
 }
 
-// enter lets a request in.
+// enter admits a request.
 func (h *Handler) enter(r *http.Request) (q request, err error) {
 	q.Request = r
 	if q.who, q.stay, err = h.Guard.Begin(r, ""); err != nil {

@@ -7,14 +7,14 @@ import (
 	"parley"
 )
 
-// Ids on this wire say where in which log something is, so that nothing else has to be kept for them: a prefix, the
-// digits of the session's id, and the seq of an event.
+// The ids of this dialect are references into the log, so that no table is needed: a prefix, the digits of the
+// session's id, and the seq of an event.
 
 func idOf(prefix string, session parley.SessionID, seq parley.Seq) string {
 	return prefix + "_" + strings.ReplaceAll(string(session), "-", "") + "_" + strconv.FormatInt(int64(seq), 10)
 }
 
-// parseID reads what idOf wrote.
+// parseID parses an id made by idOf.
 func parseID(prefix, id string) (parley.SessionID, parley.Seq, bool) {
 	rest, ok := strings.CutPrefix(id, prefix+"_")
 	digits, number, _ := strings.Cut(rest, "_")
@@ -30,8 +30,8 @@ func parseID(prefix, id string) (parley.SessionID, parley.Seq, bool) {
 	return session, parley.Seq(seq), true
 }
 
-// A responseID names a response: the input that its run answers, and which part of the run it is. A run has a part
-// more each time it waits for somebody.
+// A responseID identifies a response by the input that its run answers and the part of the run. Each time a run waits
+// for an answer, it gets another part.
 type responseID struct {
 	session parley.SessionID
 	input   parley.InputID

@@ -11,7 +11,7 @@ import (
 	"parley/port"
 )
 
-// read reads a session and what is below it, from behind a seq to where it ends now, or until use reports true.
+// read reads a session and those below it, from after a seq to the current head, or until use returns true.
 func (h *Handler) read(ctx context.Context, who port.Principal, id parley.SessionID, after parley.Seq,
 	use func(parley.Event) (enough bool)) error {
 	f, err := h.Door.Follow(ctx, who, port.Scope{Session: id, Below: true}, port.Cursor{After: int64(after)})
@@ -36,7 +36,7 @@ func (h *Handler) read(ctx context.Context, who port.Principal, id parley.Sessio
 	}
 }
 
-// stateOf is the view of the run that is open in a session.
+// stateOf returns the view of the open run of a session.
 func (h *Handler) stateOf(ctx context.Context, who port.Principal, m port.Summary) (View, error) {
 	v := View{Notices: h.notices(), Shape: Responses, Session: m.ID}
 	err := h.read(ctx, who, m.ID, parley.Seq(m.Run)-1, func(e parley.Event) bool {
@@ -50,7 +50,8 @@ func noResponse(param, id string) error {
 	return ofParam(param, parley.Errorf(parley.CodeNotFound, "There is no response %.100q.", id))
 }
 
-// look is the response as it is now. The view is then that of its end, or of now.
+// look returns the response in its current state. It leaves x.view at the end of the response, or at the head of the
+// log.
 func (x *exchange) look(ctx context.Context) (r response, err error) {
 	id := x.view.Only
 	found, status, agent := false, "", ""
@@ -60,7 +61,7 @@ func (x *exchange) look(ctx context.Context) (r response, err error) {
 			if !ok || e.Session != id.session || e.Seq != parley.Seq(id.input) {
 				return true
 			}
-			// It may not have begun.
+			// The run may not have started.
 			found, agent = true, b.Agent.Name
 			x.view.out = answer{id: id, at: e.At, agent: agent, number: -1}
 			r = x.view.response("queued")
@@ -70,7 +71,7 @@ func (x *exchange) look(ctx context.Context) (r response, err error) {
 		for _, f := range frames {
 			if l, ok := f.Body.(lifecycle); ok && l.Response.Usage != nil {
 				r, status, x.last = l.Response, l.Response.Status, l.Number
-				r.Model = agent // also if no run has begun
+				r.Model = agent // also if no run has started
 			}
 		}
 		return status != ""
@@ -89,7 +90,7 @@ func (x *exchange) look(ctx context.Context) (r response, err error) {
 	return r, nil
 }
 
-// sofar is a response that has not ended, with as much of its texts as there is.
+// sofar returns an unfinished response with the texts so far.
 func (v View) sofar() response {
 	r := v.response("in_progress")
 	for _, o := range v.out.open {
@@ -105,11 +106,11 @@ func (v View) sofar() response {
 	return r
 }
 
-// lookBack is how far back a session is searched at first for what a client repeats of it.
+// lookBack is how many events unknown searches first.
 const lookBack = 1000
 
-// unknown is what a session does not know of a conversation that a client repeats: what follows the last message of
-// the assistant that is the session's own. Instructions are new where the session was not given the same before.
+// unknown returns the entries of a conversation that are new to the session: those after the last assistant message
+// that the session has. Instructions are new unless the session has received the same before.
 func (h *Handler) unknown(ctx context.Context, who port.Principal, m port.Summary, entries []entry) ([]entry,
 	error) {
 	if !slices.ContainsFunc(entries, func(e entry) bool { return e.byAssistant() || e.kind == system }) {
@@ -135,11 +136,11 @@ func (h *Handler) unknown(ctx context.Context, who port.Principal, m port.Summar
 	}
 }
 
-// A memory is what was said in a session, as its clients were shown it.
+// memory has the messages of a session, as clients have seen them.
 type memory struct {
 	session parley.SessionID
-	said    []string        // by the assistant
-	told    map[string]bool // by clients, as instructions
+	said    []string        // texts of the assistant
+	told    map[string]bool // instructions that clients have sent
 }
 
 func (h *Handler) memoryOf(ctx context.Context, who port.Principal, id parley.SessionID, after parley.Seq) (memory,
@@ -177,8 +178,8 @@ func (h *Handler) memoryOf(ctx context.Context, who port.Principal, id parley.Se
 	return s, err
 }
 
-// known is where the entries end that the session knows. Of an answer that a client has left, the client may have
-// only the beginning.
+// known returns the index after the last entry that the session knows. A client that left during an answer may have
+// only its beginning.
 func (s memory) known(entries []entry) int {
 	for i := len(entries) - 1; i >= 0; i-- {
 		e := entries[i]

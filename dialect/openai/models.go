@@ -29,7 +29,7 @@ type list[T any] struct {
 	HasMore *bool   `json:"has_more,omitempty"`
 }
 
-// listModels lists the agents.
+// listModels lists the agents as models.
 func (h *Handler) listModels(w http.ResponseWriter, r *http.Request) {
 	q, err := h.enter(r)
 	if err == nil {
@@ -64,7 +64,7 @@ func (h *Handler) getModel(w http.ResponseWriter, r *http.Request) {
 
 var errNoModel = errors.New("there is no such agent")
 
-// agent is the one that a client calls its model.
+// agent returns the agent that a client names as its model.
 func (h *Handler) agent(q request, root, name string) (parley.Agent, error) {
 	if name == "" {
 		return parley.Agent{}, invalid("model", "model is missing")

@@ -38,7 +38,7 @@ var transcripts = dialecttest.Dialect[View]{
 	},
 }
 
-// decodeNew reads a request of either API that opens a session.
+// decodeNew decodes a request of either API that opens a session.
 func decodeNew(message []byte) (do parley.SubmitInput, shape Shape, err error) {
 	o, err := dialect.ParseObject(message)
 	if err != nil {
@@ -64,7 +64,8 @@ func paramOf(err error) string {
 
 func TestTranscripts(t *testing.T) { dialecttest.Run(t, transcripts) }
 
-// Every response, of any tree of sessions, has a beginning and an end, and its numbers grow.
+// TestEveryResponseIsWhole: in any tree of sessions, every response has a beginning and an end, and its event numbers
+// increase.
 func TestEveryResponseIsWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := dialecttest.AnyTree(t)
@@ -75,7 +76,7 @@ func TestEveryResponseIsWhole(t *testing.T) {
 			var frames []dialect.Frame
 			v, frames = Project(v, e)
 			if _, ok := e.Body.(parley.InputWithdrawn); ok && e.Session == dialecttest.Session {
-				frames = nil // a response of its own, which may come while another is shown
+				frames = nil // a separate response, which may come while another is shown
 			}
 			for _, f := range frames {
 				head := f.Body.(event).about()
@@ -102,8 +103,8 @@ func TestEveryResponseIsWhole(t *testing.T) {
 	})
 }
 
-// A client may leave after any event and come back when the pieces of the texts are deleted. It then gets the rest: no
-// character is lost or doubled, and every other event has the number that it had.
+// TestNumbersDoNotDependOnPieces: a client may leave after any event and resume when the chunks were deleted. It then
+// gets the rest: no character is lost or doubled, and all other events have the same numbers as before.
 func TestNumbersDoNotDependOnPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := dialecttest.AnyLog(t)
@@ -128,7 +129,7 @@ func TestNumbersDoNotDependOnPieces(t *testing.T) {
 	})
 }
 
-// eventsOf are the events of each response.
+// eventsOf returns the events of each response.
 func eventsOf(log []parley.Event) map[string][]event {
 	all, id := map[string][]event{}, ""
 	v := View{Shape: Responses}
@@ -149,7 +150,7 @@ func eventsOf(log []parley.Event) map[string][]event {
 	return all
 }
 
-// textOf is what events have said, with the types and numbers of those that say it otherwise.
+// textOf returns the text of events, with the types and numbers of events other than deltas.
 func textOf(events []event) string {
 	var b strings.Builder
 	for _, e := range events {

@@ -9,13 +9,13 @@ import (
 	"parley/dialect"
 )
 
-// An openItem is one of the output of a response that is not done.
+// openItem is an output item of a response that is not done.
 type openItem struct {
 	index  int
-	output parley.OutputID // of a text or a thought
+	output parley.OutputID // for a text or reasoning
 	kind   parley.OutputKind
 	text   string
-	call   parley.CallID // or of a call
+	call   parley.CallID // for a call
 }
 
 func (p *projector) head(kind string) eventHead {
@@ -23,7 +23,7 @@ func (p *projector) head(kind string) eventHead {
 	return eventHead{kind, p.out.number}
 }
 
-// deltaHead is the head of an event that adds a text.
+// deltaHead returns the head of an event that adds a text.
 func (p *projector) deltaHead(kind, text string) eventHead {
 	p.out.number += int64(len(text))
 	return eventHead{kind, p.out.number}
@@ -33,12 +33,12 @@ func (p *projector) of(h eventHead, index int) ofItem {
 	return ofItem{h, p.out.output[index].itemID(), index}
 }
 
-// lifecycle shows the response as it is.
+// lifecycle emits the response in its current state.
 func (p *projector) lifecycle(kind, status string) {
 	p.emit(lifecycle{p.head(kind), p.response(status)})
 }
 
-// response is the response as it is.
+// response returns the response in its current state.
 func (v View) response(status string) response {
 	r := response{ID: v.out.id.String(), Object: "response", Created: v.out.at.Unix(), Status: status,
 		Background: v.Given.background, Model: v.out.agent, Output: slices.Clone(v.out.output), Parallel: true,
@@ -68,7 +68,7 @@ func (p *projector) add(i item) (index int) {
 	return index
 }
 
-// done says that an item is as it stays.
+// done emits the final state of an item.
 func (p *projector) done(index int, i item) {
 	p.out.output = slices.Clone(p.out.output)
 	p.out.output[index] = i
@@ -83,7 +83,7 @@ func (p *projector) close(i int) openItem {
 	return o
 }
 
-// piece shows some text or thinking.
+// piece emits a chunk of text or reasoning.
 func (p *projector) piece(id parley.OutputID, kind parley.OutputKind, text string, b parley.OutputAppended) {
 	if p.Shape == Chat {
 		if kind == parley.Thinking {
@@ -137,7 +137,8 @@ func (p *projector) textDelta(index int, text string) {
 
 func textPart(text string) outputText { return outputText{"output_text", text, []any{}, []any{}} }
 
-// finishOutput shows what no piece has shown, as in a log whose pieces were deleted, and the end.
+// finishOutput emits the text that no chunk has shown, for example because the chunks were deleted, and the end of the
+// output.
 func (p *projector) finishOutput(b parley.OutputFinished) {
 	rest := b.Text[min(p.run.shown, len(b.Text)):]
 	switch {
@@ -178,7 +179,7 @@ func (p *projector) closeOutput(o openItem, cut bool) {
 	p.done(o.index, i)
 }
 
-// callStarted shows a call of a tool that the server has.
+// callStarted emits the start of a call of the server's tools.
 func (p *projector) callStarted(c call) {
 	if p.Shape == Chat {
 		return
@@ -190,7 +191,7 @@ func (p *projector) callStarted(c call) {
 	p.arguments("response.mcp_call_arguments", index, "", c.asked.Arguments)
 }
 
-// arguments shows those of a call. Events of functions have their name.
+// arguments emits the arguments of a call. Events for functions include the name.
 func (p *projector) arguments(kind string, index int, name, arguments string) {
 	if arguments != "" {
 		p.emit(argumentsDelta{p.of(p.deltaHead(kind+".delta", arguments), index), arguments})
@@ -207,7 +208,7 @@ func (p *projector) mcpCall(c call) mcpCall {
 	return i
 }
 
-// callEnded shows what came of a call. Those of the client's tools are known to the client.
+// callEnded emits the end of a call. It skips the client's own tools: the client knows their results.
 func (p *projector) callEnded(b parley.ToolCallFinished) {
 	c := p.ended
 	if p.Shape == Chat || !p.out.live || c.id == 0 || c.asked.Client {
@@ -229,7 +230,7 @@ func (p *projector) callEnded(b parley.ToolCallFinished) {
 	p.done(o.index, i)
 }
 
-// closeAll says of whatever is open that it is not complete.
+// closeAll ends all open items as incomplete.
 func (p *projector) closeAll() {
 	for len(p.out.open) > 0 {
 		o := p.close(0)
@@ -264,7 +265,7 @@ func (p *projector) pauseResponse(waiting []wait, used parley.Usage) {
 	p.end("response.completed", "completed", used, nil)
 }
 
-// notice says in words what waits.
+// notice emits a message that describes a card in words.
 func (p *projector) notice(c dialect.Card) {
 	o := openItem{text: p.Of(c, p.top), kind: parley.Text}
 	o.index = p.openMessage(messageItem{ID: idOf("msg", c.Session, c.Seq), Card: c.ID})
@@ -274,7 +275,7 @@ func (p *projector) notice(c dialect.Card) {
 
 func (p *projector) approval(c dialect.Card) approvalRequest {
 	asks := c.Asks.(parley.ApprovalRequested)
-	asked := c.Call // of a sub-agent
+	asked := c.Call // the call of a sub-agent
 	for _, o := range p.run.calls {
 		if c.Session == p.top && o.id == asks.Call {
 			asked = o.asked
@@ -284,7 +285,7 @@ func (p *projector) approval(c dialect.Card) approvalRequest {
 		asks.Name, string(dialect.Arguments(asked.Arguments)), asks.Show, asks.Why, asks.Expires}
 }
 
-// function shows a call of a tool that the client has.
+// function emits a call of the client's tools.
 func (p *projector) function(c call) {
 	f := functionCall{idOf("fc", p.top, parley.Seq(c.id)), "function_call", "in_progress",
 		idOf("call", p.top, parley.Seq(c.id)), c.asked.Name, ""}
@@ -294,7 +295,7 @@ func (p *projector) function(c call) {
 	p.done(index, f)
 }
 
-// end is the last event of a response.
+// end emits the last event of a response.
 func (p *projector) end(kind, status string, used parley.Usage, change func(*response)) {
 	r := p.response(status)
 	r.Usage = usageOfResponse(used)
@@ -308,7 +309,7 @@ func (p *projector) finishResponse(b parley.RunFinished, used parley.Usage) {
 	p.closeAll()
 	switch {
 	case b.Outcome == parley.Cancelled:
-		// There is no event of its own for it. Status says what it is.
+		// No event type means cancelled; the status tells it.
 		p.end("response.incomplete", "cancelled", used, nil)
 	case b.Outcome != parley.Completed:
 		p.end("response.failed", "failed", used, func(r *response) {
@@ -327,7 +328,7 @@ func (p *projector) finishResponse(b parley.RunFinished, used parley.Usage) {
 	}
 }
 
-// failureCode is why a run failed, in words that clients of OpenAI know.
+// failureCode returns the reason for a failed run, as a code that OpenAI's clients know.
 func failureCode(b parley.RunFinished) string {
 	switch {
 	case b.Code == parley.CodeContext:

@@ -10,7 +10,7 @@ import (
 	"parley/dialect"
 )
 
-// A Shape is which of the two APIs a client speaks.
+// A Shape is one of the two APIs.
 type Shape string
 
 const (
@@ -18,66 +18,66 @@ const (
 	Chat      Shape = "chat"
 )
 
-// A View is what has to be remembered of a log: the open run, and the response that is being shown of it. A log must
-// be followed from the start of a run or from outside any, with what is below its session.
+// A View is the state of a log: the open run, and its current response. It must follow the log, including the sessions
+// below, from the start of a run or from a point without an open run.
 //
-// A run is shown as one response or, if it waits for somebody who answers by a request of their own, as one after the
-// other: each ends when everything of the run that is open waits for a person or for the client, and something of it
-// was not shown before.
+// A run is shown as one response, or as several if it waits for answers, which come with requests of their own. A
+// response ends when everything that is open in the run waits for a person or the client, and at least one of these was
+// not in an earlier response.
 type View struct {
 	dialect.Notices
 	Shape   Shape
-	Session parley.SessionID // empty: the root of what it sees
-	Only    responseID       // the one that is shown; zero: every one
-	Usage   bool             // Chat Completions: a chunk at the end says it
+	Session parley.SessionID // empty: the root of the first event
+	Only    responseID       // the response to show; zero: all responses
+	Usage   bool             // Chat Completions: add a chunk with the usage at the end
 	Given   given
 
 	run run
 	out answer
 }
 
-// given is what a request said, as it is repeated in its response.
+// given has the fields of a request that its response repeats.
 type given struct {
 	background bool
 	unstored   bool
-	previous   string // id of a response
+	previous   string // id of the previous response
 	metadata   map[string]string
 }
 
-// A run that is open.
+// run is an open run.
 type run struct {
-	id     parley.RunID // zero: none
+	id     parley.RunID // zero: no run is open
 	input  parley.InputID
 	agent  string
 	remote bool
-	turn   bool // the model speaks
+	turn   bool // a turn is in progress
 	calls  []call
-	cards  []dialect.Card // own ones that are open
+	cards  []dialect.Card // open cards of the session itself
 	below  dialect.Below
 	used   parley.Usage
-	stop   parley.Stop // of the last turn
-	shown  int         // bytes of the output that is being said
+	stop   parley.Stop // stop reason of the last turn
+	shown  int         // bytes of the open output that were shown
 
-	part int      // of the response that is shown, or else of the next
-	told []string // what a response has ended for and still waits
+	part int      // part of the current response, or else of the next
+	told []string // ids of open waits that a response has ended for
 }
 
-// A call that has not ended.
+// call is an open call.
 type call struct {
 	id        parley.CallID
 	asked     parley.ToolCallRequested
 	delegated bool
-	card      string // by which it was allowed
+	card      string // id of the card that allowed it
 }
 
-// A wait is something that a person or the client has to do before the run goes on.
+// wait is something that a person or the client must do before the run continues.
 type wait struct {
 	id   string
 	card *dialect.Card
-	call *call // of a tool that the client has
+	call *call // a call of the client's tools
 }
 
-// Ignored are the types of events no client of this dialect is shown.
+// Ignored are the event types that this dialect does not show.
 var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
 	"SessionOpened":        "the request itself opened the session",
 	"SessionRenamed":       "sessions have no titles here",
@@ -107,14 +107,14 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"ApprovalExplained":    "explanations are shown where they are asked for",
 })
 
-// Project says what a client is shown of an event.
+// Project returns the frames that show an event to a client.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	p := projector{View: v, e: e, top: cmp.Or(v.Session, e.Root, e.Session)}
 	p.project()
 	return p.View, p.frames
 }
 
-// A projector makes the next view and the frames of one event.
+// projector makes the next view and the frames of one event.
 type projector struct {
 	View
 	e      parley.Event
@@ -140,7 +140,7 @@ func (p *projector) project() {
 	}
 }
 
-// track keeps the open run up to date.
+// track updates the open run.
 func (p *projector) track() {
 	if c, ok := dialect.Opens(p.e); ok {
 		p.run.cards = append(slices.Clip(p.run.cards), c)
@@ -188,7 +188,7 @@ func (p *projector) endCall(id parley.CallID) {
 	}
 }
 
-// waiting lists what the run waits for.
+// waiting returns everything that the run waits for.
 func (r run) waiting() (list []wait) {
 	for _, c := range slices.Concat(r.cards, r.below.Open()) {
 		list = append(list, wait{id: c.ID, card: &c})
@@ -204,7 +204,7 @@ func (r run) waiting() (list []wait) {
 // paused reports whether a response has ended because the run waits.
 func (v View) paused() bool { return v.run.id != 0 && !v.out.live && v.run.part > 0 }
 
-// waits reports whether all that is open waits for somebody, who was not told so before.
+// waits reports whether everything that is open waits, and at least one wait is not known to the client.
 func (p *projector) waits() bool {
 	if p.run.turn && !p.run.remote {
 		return false
@@ -220,7 +220,7 @@ func (p *projector) waits() bool {
 	return slices.ContainsFunc(list, func(w wait) bool { return !slices.Contains(p.run.told, w.id) })
 }
 
-// callOf is the call that a card of its own session is about.
+// callOf returns the call that a card of the same session is about.
 func callOf(c dialect.Card) parley.CallID {
 	switch b := c.Asks.(type) {
 	case parley.ApprovalRequested:
@@ -231,7 +231,7 @@ func callOf(c dialect.Card) parley.CallID {
 	return 0
 }
 
-// begin begins a response: when the run starts, and when something is settled that the one before has ended for.
+// begin starts a response when the run starts, or when a wait that ended the previous response is over.
 func (p *projector) begin(own bool) {
 	_, starts := p.e.Body.(parley.RunStarted)
 	_, ends := p.e.Body.(parley.RunFinished)
@@ -254,7 +254,7 @@ func (p *projector) start(id responseID) {
 	p.lifecycle("response.in_progress", "in_progress")
 }
 
-// show shows an event of the session at the top.
+// show emits the frames for an event of the session at the top.
 func (p *projector) show() {
 	switch b := p.e.Body.(type) {
 	case parley.InputWithdrawn:
@@ -286,7 +286,7 @@ func (p *projector) show() {
 	}
 }
 
-// withdrawn is about an input that no run has answered.
+// withdrawn shows an input that was withdrawn before its run as a response of its own.
 func (p *projector) withdrawn(b parley.InputWithdrawn) {
 	other := *p
 	other.run = run{input: b.Input}
@@ -300,7 +300,7 @@ func (p *projector) withdrawn(b parley.InputWithdrawn) {
 	p.frames = other.frames
 }
 
-// finish ends the response with the run.
+// finish ends the response when the run ends.
 func (p *projector) finish(b parley.RunFinished) {
 	used := minus(b.Usage, p.out.base)
 	if p.Shape == Chat {
@@ -310,7 +310,7 @@ func (p *projector) finish(b parley.RunFinished) {
 	p.finishResponse(b, used)
 }
 
-// pause ends the response before the run does.
+// pause ends the response because the run waits.
 func (p *projector) pause() {
 	waiting := p.run.waiting()
 	used := minus(p.run.used, p.out.base)
@@ -327,7 +327,7 @@ func (p *projector) pause() {
 	p.out = answer{}
 }
 
-// emit shows a frame, if it is of the response that is shown.
+// emit adds a frame, if it belongs to the response to show.
 func (p *projector) emit(body any) {
 	if p.Only.input == 0 || p.Only == p.out.id {
 		p.frames = append(p.frames, dialect.Frame{Body: body})
@@ -339,21 +339,21 @@ func minus(a, b parley.Usage) parley.Usage {
 		Written: a.Written - b.Written, CostMicros: a.CostMicros - b.CostMicros}
 }
 
-// cardID is the id of a card on this wire.
+// cardID returns the id of a card in this dialect.
 func cardID(ref string) string {
 	session, seq, _ := parley.ParseRef(ref)
 	return idOf("mcpr", session, seq)
 }
 
-// An answer is a response that is being shown.
+// answer is the response in progress.
 type answer struct {
 	live   bool
 	id     responseID
 	at     time.Time
 	agent  string
-	base   parley.Usage // of the run, before the response
-	text   dialect.Text // Chat Completions
+	base   parley.Usage // usage of the run before this response
+	text   dialect.Text // for Chat Completions
 	output []item
 	open   []openItem
-	number int64 // of the last event
+	number int64 // number of the last event
 }

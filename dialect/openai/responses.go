@@ -50,7 +50,7 @@ func (h *Handler) respond(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// forget deletes the session of a response that is not to be stored, once its run has ended.
+// forget deletes the session of a response with store: false, once its run has ended.
 func (x *exchange) forget(ctx context.Context) {
 	m, err := x.h.Door.Session(ctx, x.who, x.view.Session)
 	if err != nil || !m.Transient {
@@ -65,12 +65,12 @@ func (x *exchange) forget(ctx context.Context) {
 	for ended := false; !ended; {
 		items, err := f.Next(ctx)
 		if err != nil {
-			return // the server stops: the session goes when its time is over
+			return // the server stops; retention will delete the session later
 		}
 		for _, i := range items {
 			view, _ = Project(view, i.Event)
 			if view.paused() && view.run.part > x.view.Only.part {
-				return // the client comes back with what the run waits for
+				return // the run waits for an answer of the client
 			}
 			if i.Session != x.view.Session {
 				continue
@@ -88,7 +88,7 @@ func (x *exchange) forget(ctx context.Context) {
 	}
 }
 
-// change lets in a request that changes a response.
+// change admits a request that changes a response.
 func (h *Handler) change(r *http.Request) (x *exchange, answer response, err error) {
 	q, err := h.enter(r)
 	if err == nil {
@@ -104,7 +104,7 @@ func (h *Handler) mayMessage(ctx context.Context, who port.Principal) error {
 	return h.Door.May(ctx, who, parley.ActMessage, port.Resource{Kind: port.OwnSessions, Tenant: who.Tenant})
 }
 
-// find is the response that an address names.
+// find returns the response that the address names.
 func (h *Handler) find(q request) (*exchange, response, error) {
 	id, ok := parseResponseID(q.PathValue("id"))
 	if !ok {
@@ -118,7 +118,7 @@ func (h *Handler) find(q request) (*exchange, response, error) {
 	return x, r, err
 }
 
-// getResponse serves GET /v1/responses/{id}, as a stream from its beginning or from behind an event, too.
+// getResponse serves GET /v1/responses/{id}, also as a stream from the beginning or after an event.
 func (h *Handler) getResponse(w http.ResponseWriter, r *http.Request) {
 	q, err := h.enter(r)
 	if err != nil {
@@ -178,14 +178,14 @@ func (x *exchange) submit(ctx context.Context, do parley.CommandBody) error {
 	return err
 }
 
-// again is the exchange before anything was seen of the log.
+// again returns a copy of the exchange that has not seen any event.
 func (x *exchange) again() *exchange {
 	v := x.view
 	return &exchange{h: x.h, who: x.who, own: x.own, view: View{Notices: v.Notices, Shape: v.Shape, Session: v.Session,
 		Only: v.Only, Usage: v.Usage, Given: v.Given}}
 }
 
-// deleteResponse serves DELETE /v1/responses/{id}. It deletes the session, if that is known by no name.
+// deleteResponse serves DELETE /v1/responses/{id}. It deletes the session, unless that has a name.
 func (h *Handler) deleteResponse(w http.ResponseWriter, r *http.Request) {
 	x, _, err := h.change(r)
 	var m port.Summary
@@ -207,7 +207,7 @@ func (h *Handler) deleteResponse(w http.ResponseWriter, r *http.Request) {
 	dialect.WriteJSON(w, http.StatusOK, deleted{r.PathValue("id"), "response", true})
 }
 
-// Items of the input of a response.
+// The items in the input of a response.
 type (
 	inputMessage struct {
 		ID      string      `json:"id"`
@@ -217,7 +217,7 @@ type (
 		Content []inputText `json:"content"`
 	}
 	inputText struct {
-		Type string `json:"type"` // input_text, or output_text of an assistant
+		Type string `json:"type"` // input_text, or output_text for an assistant
 		Text string `json:"text"`
 	}
 	functionOutput struct {
@@ -261,7 +261,7 @@ func (h *Handler) listInput(w http.ResponseWriter, r *http.Request) {
 	h.fail(w, err)
 }
 
-// pageOf is the part of a list that is asked for.
+// pageOf returns the requested page of a list.
 func pageOf(items []item, query func(string) string) (page list[item], err error) {
 	limit := 20
 	if given := query("limit"); given != "" {
@@ -292,7 +292,7 @@ func pageOf(items []item, query func(string) string) (page list[item], err error
 	return page, nil
 }
 
-// input is what the response answers: the message, or what ended that the run waited for.
+// input returns the input of the response: the message, or the answers that the run was waiting for.
 func (x *exchange) input(ctx context.Context) (items []item, err error) {
 	id := x.view.Only
 	v, begun := View{Shape: Responses, Session: id.session}, false
@@ -313,7 +313,7 @@ func (x *exchange) input(ctx context.Context) (items []item, err error) {
 	return items, err
 }
 
-// inputOf is a message with what was said before it.
+// inputOf returns a message with its earlier messages.
 func inputOf(id responseID, b parley.InputReceived) (items []item) {
 	for n, m := range b.Earlier {
 		name := idOf("msg", id.session, parley.Seq(id.input)) + "_" + strconv.Itoa(n)
@@ -338,7 +338,7 @@ func inputOf(id responseID, b parley.InputReceived) (items []item) {
 		[]inputText{{"input_text", b.Content}}})
 }
 
-// settled is what an event answers that a response before has ended for.
+// settled returns the answer in an event, if the previous response waited for it.
 func settled(e parley.Event, calls []call) (items []item) {
 	switch b := e.Body.(type) {
 	case parley.ToolCallFinished:

@@ -2,8 +2,8 @@ package openai
 
 import "unicode/utf8"
 
-// cut is what a client has not seen of an event, if it has what is before the number after. A delta may be cut in the
-// middle: a client may have seen the text in other pieces.
+// cut returns the part of an event that is new to a client that has all events with numbers before after. It may cut a
+// delta: the client may have seen the text in other chunks.
 func cut(e event, after int64) (event, bool) {
 	number := e.about().Number
 	if number < after {

@@ -12,10 +12,10 @@ import (
 	"parley/transport"
 )
 
-// maxBody has room for a conversation, which clients without a session send whole each time.
+// maxBody has room for a conversation: clients without a session send it whole with every request.
 const maxBody = 16 << 20
 
-// sessionHeader names the session: of a request, if the client wants a certain one, and of the answer.
+// sessionHeader names the session, in answers and in requests for a certain session.
 const sessionHeader = "X-Session-Id"
 
 // complete serves POST /v1/chat/completions.
@@ -50,7 +50,7 @@ func (h *Handler) complete(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// begin reads a request and has it accepted.
+// begin reads a request and submits it.
 func (h *Handler) begin(w http.ResponseWriter, r *http.Request, shape Shape,
 	decode func(dialect.Object, string) (ask, error)) (x *exchange, ctx context.Context, a ask, leave func(),
 	err error) {
@@ -77,7 +77,7 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request, shape Shape,
 	return x, ctx, a, leave, nil
 }
 
-// follow shows the response up to its end, or to what a client of show takes for it.
+// follow calls show with the frames of the response until show returns true.
 func (x *exchange) follow(ctx context.Context, show func(body any) (last bool)) error {
 	f, err := x.open(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func (x *exchange) open(ctx context.Context) (port.Follower, error) {
 		port.Cursor{After: int64(x.view.Only.input) - 1})
 }
 
-// stream sends the response as it comes. after is the number of the last event that the client has, plus one.
+// stream streams the response. after is the number of the client's last event, plus one.
 func (x *exchange) stream(ctx context.Context, w http.ResponseWriter, r *http.Request, after int64) {
 	s, err := transport.NewStream(w, r, transport.StreamOptions{})
 	if err != nil {
@@ -136,7 +136,7 @@ func (x *exchange) stream(ctx context.Context, w http.ResponseWriter, r *http.Re
 		}
 		_ = s.Send(x.broken(err)) // fails if the client has gone
 	case x.view.Shape == Chat:
-		_ = s.Send(transport.Message{Data: []byte("[DONE]")}) // the end follows
+		_ = s.Send(transport.Message{Data: []byte("[DONE]")}) // then the stream ends
 	}
 }
 
@@ -153,7 +153,7 @@ func (x *exchange) isLast(body any) bool {
 	return false
 }
 
-// broken is the last that a client hears if the server cannot go on.
+// broken returns the last message of a stream that fails.
 func (x *exchange) broken(err error) transport.Message {
 	answer := refusalOf(parley.CodeOf(err), parley.MessageOf(err))
 	if x.view.Shape == Chat {
@@ -171,13 +171,13 @@ func (x *exchange) lost(ctx context.Context, w http.ResponseWriter, err error) {
 	}
 	dialect.LogFailure(x.h.Log, err)
 	code := parley.CodeOf(err)
-	answerOnce(w, statusOfCode(code), refusalOf(code, parley.MessageOf(err))) // the message was accepted
+	answerOnce(w, statusOfCode(code), refusalOf(code, parley.MessageOf(err))) // no retry: the message was accepted
 }
 
-// abandon cancels the run of a client that has gone, and that cannot come back to it.
+// abandon cancels the run if the client has gone and cannot return to it.
 func (x *exchange) abandon(client context.Context) {
 	if x.done || client.Err() == nil {
-		return // what waits now, waits for the client
+		return // the response has ended or the client is still there
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(client), 10*time.Second)
 	defer cancel()
@@ -187,7 +187,7 @@ func (x *exchange) abandon(client context.Context) {
 	}
 }
 
-// messageOf is a frame as a server-sent event, as far as it is behind what the client has.
+// messageOf returns a frame as a server-sent event, without the part that the client already has.
 func messageOf(body any, after int64) (transport.Message, bool) {
 	switch b := body.(type) {
 	case chunk, failedRun:
@@ -196,5 +196,5 @@ func messageOf(body any, after int64) (transport.Message, bool) {
 		body, ok := cut(b, after)
 		return transport.Message{Event: b.about().Type, Data: dialect.Encode(body)}, ok
 	}
-	panic("no such frame") // Project makes no others
+	panic("no such frame") // Project returns no other frames
 }

@@ -6,7 +6,7 @@ import (
 	"parley"
 )
 
-// Chat Completions, from the server.
+// Messages of the server in Chat Completions.
 type (
 	chunk struct {
 		ID      string     `json:"id"`
@@ -28,7 +28,7 @@ type (
 		ToolCalls []chatCall `json:"tool_calls,omitempty"`
 	}
 	chatCall struct {
-		Index    *int         `json:"index,omitempty"` // in chunks
+		Index    *int         `json:"index,omitempty"` // only in chunks
 		ID       string       `json:"id"`
 		Type     string       `json:"type"` // function
 		Function chatFunction `json:"function"`
@@ -69,7 +69,7 @@ type (
 	}
 )
 
-// Responses, from the server.
+// Messages of the server in Responses.
 type (
 	response struct {
 		ID         string            `json:"id"`
@@ -119,7 +119,7 @@ type (
 		Reasoning int64 `json:"reasoning_tokens"`
 	}
 
-	// An item is of the output of a response.
+	// item is an output item of a response.
 	item interface{ itemID() string }
 
 	messageItem struct {
@@ -128,8 +128,8 @@ type (
 		Status  string       `json:"status"`
 		Role    string       `json:"role"`
 		Content []outputText `json:"content"`
-		// Card: the message is not the agent's, but says what waits, under the id that
-		// other protocols have for it.
+		// Card is set if the message is not the agent's but a notice about a card. It is the id of the card in other
+		// protocols.
 		Card string `json:"card,omitempty"`
 	}
 	outputText struct {
@@ -155,7 +155,7 @@ type (
 		Name      string `json:"name"`
 		Arguments string `json:"arguments"`
 	}
-	// An mcpCall is a call of a tool that the server has.
+	// mcpCall is a call of one of the server's tools.
 	mcpCall struct {
 		ID        string  `json:"id"`
 		Type      string  `json:"type"` // mcp_call
@@ -173,8 +173,8 @@ type (
 		Label     string `json:"server_label"` // the agent that asks
 		Name      string `json:"name"`
 		Arguments string `json:"arguments"`
-		// What OpenAI's servers do not say: exactly what will be done, what untrusted
-		// content it follows, and until when it can be answered.
+		// Show, Why and Expires are not in OpenAI's API: exactly what would be done, which untrusted content it
+		// follows, and when the approval expires.
 		Show    string    `json:"show"`
 		Why     string    `json:"why,omitempty"`
 		Expires time.Time `json:"expires_at"`
@@ -187,15 +187,14 @@ func (i functionCall) itemID() string    { return i.ID }
 func (i mcpCall) itemID() string         { return i.ID }
 func (i approvalRequest) itemID() string { return i.ID }
 
-// Events of a stream of Responses. All of them begin with what an eventHead has.
+// Events of a Responses stream. All of them begin with an eventHead.
 type (
 	event interface{ about() eventHead }
 
 	eventHead struct {
 		Type string `json:"type"`
-		// Number is more than that of the event before by the bytes of a delta, and by
-		// one for all others: what a client has of a text can be told from it, however
-		// the text was divided.
+		// Number increases by the bytes of a delta, and by one for all other events. So it tells how much of a text a
+		// client has, however the text was divided.
 		Number int64 `json:"sequence_number"`
 	}
 	lifecycle struct {
@@ -250,14 +249,14 @@ type (
 	}
 	argumentsDone struct {
 		ofItem
-		Name      string `json:"name,omitempty"` // of a function
+		Name      string `json:"name,omitempty"` // only for functions
 		Arguments string `json:"arguments"`
 	}
 )
 
 func (h eventHead) about() eventHead { return h }
 
-// Errors.
+// The shape of errors.
 type (
 	refusal struct {
 		Error refusalBody `json:"error"`

@@ -9,9 +9,9 @@ import (
 	"parley/dialect/dialecttest"
 )
 
-// Text goes through all of it byte for byte: from a client's message into the
-// log, and from the log to a client. Only what a person cannot see as a message
-// is refused, and C0 controls are dropped.
+// TestNaughtyStrings: text is unchanged from a client's message into the log
+// and from the log to a client. Only messages without any visible character are
+// refused, and C0 controls are dropped.
 func TestNaughtyStrings(t *testing.T) {
 	refused := 0
 	for _, s := range dialecttest.NaughtyStrings(t) {
@@ -69,7 +69,7 @@ func throughEverything(t *testing.T, s string) {
 	}
 }
 
-// stored is an event as it comes back from a log.
+// stored returns an event as it is read back from a log.
 func stored(t *testing.T, e parley.Event) (back parley.Event) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(dialecttest.Lines([]parley.Event{e})), &back); err != nil {

@@ -9,19 +9,19 @@ import (
 	"parley/dialect"
 )
 
-// Decoded is what a client's message means: a command or a refusal.
+// Decoded is a decoded message of a client: a command or a refusal.
 type Decoded struct {
-	Shape   Shape // that the message shows the client to speak; empty: either
+	Shape   Shape // shape that the message belongs to; empty: both
 	Command parley.Command
-	Request string // what an error about it is to name
-	Refusal string // why it was not understood; Command is empty then
+	Request string // request that an error names
+	Refusal string // why the message is refused; Command is empty then
 }
 
-// requestPattern is what clients may call their requests. Names that begin with
-// timer_ or followup_ are the server's: they tell its own messages from answers.
+// requestPattern is the syntax of request ids of clients. The prefixes timer_ and followup_ are reserved for autonomous
+// messages.
 var requestPattern = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// isRequest reports whether a client may call its request so; empty: it gives no name.
+// isRequest reports whether a client may use this request id. It may be empty.
 func isRequest(id string) bool {
 	return id == "" || requestPattern.MatchString(id) && !strings.HasPrefix(id, "timer_") &&
 		!strings.HasPrefix(id, originalFollowUp)
@@ -29,9 +29,8 @@ func isRequest(id string) bool {
 
 const aboutRequests = "must be 1 to 64 letters, digits, _ or -, and not begin with timer_ or followup_"
 
-// Decode reads a message on a thread's connection. fresh is a request id in
-// case the client brings none. Whether an answer is for a session below the thread
-// remains to be seen.
+// Decode decodes a message on a thread's connection. fresh is the request id if the client sends none. Decode does not
+// check whether an answer is for a session below the thread.
 func Decode(thread parley.SessionID, data []byte, fresh string) Decoded {
 	d := Decoded{Request: fresh}
 	if err := d.decode(thread, data); err != nil {
@@ -114,7 +113,7 @@ func (d *Decoded) cancel(thread parley.SessionID, o dialect.Object) error {
 	do := parley.CancelRun{Request: unwire(id)}
 	if name, ok := strings.CutPrefix(id, unnamed); ok {
 		if session, seq, ok := parley.ParseRef(name); ok && session == thread {
-			do = parley.CancelRun{Input: parley.InputID(seq)} // as requestID has named it
+			do = parley.CancelRun{Input: parley.InputID(seq)} // an id made by requestID
 		}
 	}
 	d.Command.Session, d.Command.Do = thread, do

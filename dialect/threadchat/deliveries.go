@@ -8,16 +8,15 @@ import (
 	"parley"
 )
 
-// deliveries counts, per thread, ends of runs that are being written to a socket
-// or noted as delivered. A client that has just read the end of its answer and
-// comes back at once would otherwise be shown it again. The zero value is ready.
+// deliveries counts, per thread, the ends of runs that are being written or recorded as delivered. Without it, a client
+// that reconnects directly after the end of an answer would get the answer again. The zero value is ready.
 type deliveries struct {
-	mu   sync.Mutex // guards the following; leaf
+	mu   sync.Mutex // guards the fields below; leaf
 	open map[threadKey]int
-	done chan struct{} // closed and replaced when a thread has none any more
+	done chan struct{} // closed and replaced when the count of a thread becomes zero
 }
 
-// A threadKey names a thread; the same id in another tenant is another one.
+// threadKey identifies a thread of a tenant.
 type threadKey struct {
 	tenant parley.TenantID
 	id     parley.SessionID
@@ -36,11 +35,11 @@ func (d *deliveries) add(t threadKey, n int) {
 	}
 }
 
-// patience is for a commit, not for a socket that is stalled.
+// patience is long enough for a commit, but not for a stalled socket.
 const patience = time.Second
 
-// wait returns when the thread has none, or when it has waited long enough: to be
-// shown something twice is better than not to get in.
+// wait returns when the count of the thread is zero, or after a timeout: a repeated answer is better than no
+// connection.
 func (d *deliveries) wait(ctx context.Context, t threadKey) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -15,25 +15,25 @@ import (
 	"parley/transport"
 )
 
-// POST /api/chat {threadId, message | content, agentId?, userId?, clientRequestId | requestId?} asks one question
-// and is answered when the run ends: as JSON, or with Accept: text/event-stream as the frames of a socket. The
-// original calls the text message and has its frames; a body with content has those of the document. userId is not
-// used: the server knows the user by the credential.
+// POST /api/chat {threadId, message | content, agentId?, userId?, clientRequestId | requestId?} sends one message and
+// is answered when the run ends: as JSON, or with Accept: text/event-stream as the frames of a socket. A body with
+// message, as in the original server, gets the original's frames; a body with content gets the document's. userId is
+// ignored: the credential identifies the user.
 
-// From the server, by HTTP.
+// Answers of the HTTP route.
 type (
 	answer struct {
 		ThreadID      parley.SessionID `json:"threadId"`
-		CorrelationID string           `json:"correlationId"` // the requestId of the frames that sockets are shown
+		CorrelationID string           `json:"correlationId"` // the requestId in frames of sockets
 		Message       string           `json:"message"`
 		LatencyMs     int64            `json:"latencyMs"`
 		Streamed      bool             `json:"streamed"`
 	}
-	// awaiting is the answer if a person has to decide before the run goes on.
+	// awaiting is the answer if a person must decide before the run continues.
 	awaiting struct {
 		ThreadID      parley.SessionID `json:"threadId"`
 		CorrelationID string           `json:"correlationId"`
-		Awaiting      any              `json:"awaiting"` // the card, as sockets are shown it
+		Awaiting      any              `json:"awaiting"` // the card, as in frames of sockets
 	}
 	refusal struct {
 		Error   string `json:"error"`
@@ -45,19 +45,19 @@ type (
 	}
 )
 
-// A post is a request, and what becomes of it.
+// post is a request and the state of its answer.
 type post struct {
 	h       *Handler
 	door    port.Door
-	project port.Project // that the address names; zero: none
+	project port.Project // the project that the address names; zero: none
 	who     port.Principal
 	shape   Shape
 	command parley.Command
-	request string     // its wire name
-	from    parley.Seq // its first event
+	request string     // request id for clients
+	from    parley.Seq // seq of its first event
 }
 
-// Chat serves POST /api/chat for a visit that was let in, and ends the visit.
+// Chat serves POST /api/chat for an admitted visit, and ends the visit.
 func (h *Handler) Chat(w http.ResponseWriter, r *http.Request, visit port.Visit, body dialect.Object) {
 	ctx, leave := dialect.Attend(r.Context(), visit)
 	defer leave()
@@ -80,7 +80,7 @@ func (h *Handler) Chat(w http.ResponseWriter, r *http.Request, visit port.Visit,
 	}
 }
 
-// decodePost reads a body. Its errors begin with the name of a field.
+// decodePost decodes a body. Its errors begin with the name of a field.
 func decodePost(o dialect.Object, fresh string) (p post, err error) {
 	invalid := func(format string, args ...any) (post, error) {
 		return p, parley.Errorf(parley.CodeInvalid, format, args...)
@@ -111,13 +111,13 @@ func decodePost(o dialect.Object, fresh string) (p post, err error) {
 	return p, nil
 }
 
-// submit has the question accepted.
+// submit submits the message.
 func (p *post) submit(ctx context.Context) error {
 	own := port.Resource{Kind: port.OwnSessions, Tenant: p.who.Tenant}
 	if err := p.h.Door.May(ctx, p.who, parley.ActMessage, own); err != nil {
 		return err
 	}
-	// Asked here, so that what Submit does not find is the thread.
+	// Check the agent here, so that a "not found" from Submit is about the thread.
 	if name := p.command.Do.(parley.SubmitInput).Agent.Name; name != "" {
 		root := p.project.Root
 		if m, err := p.door.Session(ctx, p.who, p.command.Session); err == nil && root == "" {
@@ -132,12 +132,12 @@ func (p *post) submit(ctx context.Context) error {
 	return err
 }
 
-// refuse says no, as the original does.
+// refuse writes an error as the original server does.
 func (p *post) refuse(w http.ResponseWriter, err error) {
 	message := parley.MessageOf(err)
 	switch parley.CodeOf(err) {
 	case parley.CodeInvalid, parley.CodeEmpty:
-		path := []string{} // of the field, if one is to blame
+		path := []string{} // name of the wrong field, if any
 		if field, _, _ := strings.Cut(message, " "); field == strings.ToLower(field[:1])+field[1:] {
 			path = append(path, field)
 		}
@@ -151,7 +151,7 @@ func (p *post) refuse(w http.ResponseWriter, err error) {
 	}
 }
 
-// follow follows the thread from the question on. frames are those of an item that are about the question.
+// follow follows the thread from the message. frames returns the frames of an item that are about the message.
 func (p *post) follow(ctx context.Context, shape Shape) (f port.Follower, frames func(*port.Item) []any,
 	err error) {
 	f, err = p.h.Door.Follow(ctx, p.who, port.Scope{Session: p.command.Session, Below: true},
@@ -180,7 +180,7 @@ func isEnding(frame any) bool {
 
 const noAnswer = "Chat agent failed to produce a response"
 
-// answer answers with the whole text, or says what keeps it from coming.
+// answer answers with the whole text, or with the reason why there is none.
 func (p *post) answer(ctx context.Context, w http.ResponseWriter) {
 	within := p.h.Within
 	if within == 0 {
@@ -203,7 +203,7 @@ func (p *post) answer(ctx context.Context, w http.ResponseWriter) {
 		answered(http.StatusBadGateway, refusal{noAnswer, "The request was cancelled."})
 	case nil:
 		switch {
-		case ctx.Err() != nil: // the client has gone, or is no longer who they were
+		case ctx.Err() != nil: // the client has left, or its visit has ended
 			if cause, ok := errors.AsType[*parley.Error](context.Cause(ctx)); ok {
 				dialect.Refuse(w, cause)
 			}
@@ -218,7 +218,7 @@ func (p *post) answer(ctx context.Context, w http.ResponseWriter) {
 	}
 }
 
-// wait returns the ending of the request with its run, or a card that a person has to answer first.
+// wait returns the ending of the request with its run, or a card that a person must answer first.
 func (p *post) wait(ctx context.Context) (frame any, run parley.RunID, err error) {
 	follower, frames, err := p.follow(ctx, Original)
 	if err != nil {
@@ -244,8 +244,8 @@ func (p *post) wait(ctx context.Context) (frame any, run parley.RunID, err error
 	}
 }
 
-// stream answers as it is being said. It outlasts what waits for a person; that the client goes ends the stream, and
-// not the run.
+// stream streams the answer. The stream continues while the run waits for a person. If the client leaves, the stream
+// ends but not the run.
 func (p *post) stream(ctx context.Context, w http.ResponseWriter, r *http.Request) {
 	s, err := transport.NewStream(w, r, transport.StreamOptions{})
 	if err != nil {
@@ -281,8 +281,8 @@ func (p *post) stream(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	_ = s.Send(transport.Message{Data: message}) // fails if the client has gone
 }
 
-// ends is called before the end of a run is written, and ended afterwards: sockets that open in between wait. If
-// the end could not be written, the thread's next socket is shown the run.
+// ends is called before the end of a run is written, and ended afterwards. Sockets that open in between wait. If the
+// end could not be written, the next socket of the thread gets the run.
 func (p *post) ends() { p.h.deliveries.add(threadKey{p.who.Tenant, p.command.Session}, +1) }
 
 func (p *post) ended(ctx context.Context, run parley.RunID, err error) {

@@ -15,7 +15,7 @@ import (
 	"parley/port"
 )
 
-// A postDoor takes one question, and shows what a test has become of it.
+// postDoor accepts one message, and follows the log of a test.
 type postDoor struct {
 	door
 	refusal, denied error
@@ -35,7 +35,7 @@ func (d *postDoor) Submit(_ context.Context, _ port.Principal, c parley.Command)
 	return port.Receipt{Session: c.Session, First: 2, Last: 2}, d.refusal
 }
 
-// oneAgent knows coder.
+// oneAgent has the agent coder.
 type oneAgent struct{ port.ProjectAgents }
 
 func (a oneAgent) Of(string) port.Agents { return a }
@@ -47,7 +47,7 @@ func (oneAgent) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 	return parley.Agent{}, nil
 }
 
-// asked is the log of a thread in which another run goes on when r1 is asked.
+// asked returns the log of a thread in which another run is open when r1 is sent.
 func asked(bodies ...parley.EventBody) (log []parley.Event) {
 	at := time.Unix(1700000000, 0)
 	for i, body := range append([]parley.EventBody{parley.SessionOpened{Owner: "ann"},
@@ -145,7 +145,7 @@ func TestPost(t *testing.T) {
 	}
 }
 
-// send posts a body as the event bus hands it on.
+// send posts a body as the event bus passes it on.
 func send(t *testing.T, h *Handler, body, accept string) (*http.Response, string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -11,7 +11,7 @@ import (
 	"parley/transport"
 )
 
-// A Shape is which of the two spellings a client understands.
+// A Shape is one of the two spellings of the protocol.
 type Shape string
 
 const (
@@ -19,25 +19,24 @@ const (
 	Original Shape = "threadchat-original"
 )
 
-// A View is what a connection has to remember of the log it follows: the open
-// run. It must be followed from the start of that run or from outside any. Of what
-// is below its thread it shows the cards.
+// A View is a connection's state of the log that it follows: the open run. It must follow the log from the start of
+// that run, or from a point without an open run. Of the sessions below its thread it shows only cards.
 type View struct {
 	dialect.Notices
 	Shape    Shape
-	Thread   parley.SessionID // empty: the root of what it sees
+	Thread   parley.SessionID // empty: the root of the first event
 	run      parley.RunID
-	requests []string // that the run answers
+	requests []string // requests that the run answers
 	agent    string
 	began    time.Time
-	said     string // the answer so far, for shapes that repeat it whole
+	said     string // answer so far, for the shape that repeats it whole
 	text     dialect.Text
 
-	lost  []string // calls of unknown fate that nobody has resolved
+	lost  []string // calls of unknown outcome that are not resolved
 	below dialect.Below
 }
 
-// Ignored are the types of events no client of this dialect is shown.
+// Ignored are the event types that this dialect does not show.
 var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
 	"SessionOpened":        "the connection itself opened the thread",
 	"SessionRenamed":       "threads have no names here",
@@ -67,7 +66,7 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"ExplanationRequested": "the explanation is shown",
 })
 
-// Project says what a client is shown of an event.
+// Project returns the frames that show an event to a client.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	var frames []dialect.Frame
 	show := func(body any) { frames = append(frames, dialect.Frame{Body: body}) }
@@ -96,7 +95,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 			show(started{"chat.started", v.requests[0], e.Session, v.agent})
 		}
 	case parley.InputAdopted:
-		// One that was steered into the run begins, here, when it is adopted.
+		// An input that steers the run starts when it is adopted.
 		if id := requestID(b.Request, e.Session, b.Input); v.run != 0 && !slices.Contains(v.requests, id) {
 			v.requests = append(slices.Clip(v.requests), id)
 			if v.Shape != Original {
@@ -149,7 +148,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	return v, frames
 }
 
-// card shows what waits for a person, and that it does no longer.
+// card shows an open card, or that a card is closed.
 func (v View) card(e parley.Event, thread parley.SessionID) (View, []dialect.Frame) {
 	if c, ok := dialect.Opens(e); ok {
 		if c.Kind == parley.CardCall {
@@ -167,9 +166,8 @@ func (v View) card(e parley.Event, thread parley.SessionID) (View, []dialect.Fra
 	return v, nil
 }
 
-// notice is words about a card, for a client that may show no cards. They are set
-// apart from the answer and are no part of it. They are the last frame of their
-// event: those before it are shared with all clients.
+// notice describes a card in words, for clients that may not show cards. It is separated from the answer and not a part
+// of it. It is the last frame of its event: those before it are shared with all clients.
 func (v View) notice(c dialect.Card, thread parley.SessionID) []dialect.Frame {
 	if v.Off {
 		return nil
@@ -177,7 +175,7 @@ func (v View) notice(c dialect.Card, thread parley.SessionID) []dialect.Frame {
 	return []dialect.Frame{{Body: v.piece(v.text.Aside(v.Of(c, thread)), c.ID), Own: true}}
 }
 
-// asking is the frame that shows a card.
+// asking returns the frame that shows a card.
 func (v View) asking(c dialect.Card) any {
 	switch b := c.Asks.(type) {
 	case parley.ApprovalRequested:
@@ -197,16 +195,16 @@ func (v View) explaining(x dialect.ExplainedFields) any {
 
 func (v View) closing(c dialect.Closed) any { return cardClosed{c.Frame(), c.ID, v.request(), c.How} }
 
-// requestID is the wire's name of an input; those that came by a dialect
-// without such names are given one that follows from the log.
+// requestID returns the request id of an input. If another dialect gave it
+// none, the id is derived from the log.
 func requestID(request string, session parley.SessionID, input parley.InputID) string {
 	if request != "" {
 		return request
 	}
-	return unnamed + parley.Ref(session, parley.Seq(input)) // the dot keeps it apart from names of clients
+	return unnamed + parley.Ref(session, parley.Seq(input)) // client ids cannot contain a dot
 }
 
-// unnamed begins the wire's name of an input that brought none.
+// unnamed is the prefix of request ids for inputs without one.
 const unnamed = "req-"
 
 func (v View) request() string {
@@ -216,8 +214,8 @@ func (v View) request() string {
 	return v.wire(v.requests[0])
 }
 
-// wire is what a client calls a request. To the original's, messages that come
-// unasked are followup_ and milliseconds, as its code named them.
+// wire returns the request id that a client gets. Autonomous messages have
+// another id in the original shape: followup_ and milliseconds.
 func (v View) wire(id string) string {
 	if seconds, ok := strings.CutPrefix(id, parley.FollowUpNamed); ok && v.Shape == Original {
 		return originalFollowUp + seconds + "000"
@@ -227,7 +225,7 @@ func (v View) wire(id string) string {
 
 const originalFollowUp = "followup_"
 
-// unwire is the other way round, whatever the shape.
+// unwire is the inverse of wire, for both shapes.
 func unwire(id string) string {
 	if ms, ok := strings.CutPrefix(id, originalFollowUp); ok {
 		return parley.FollowUpNamed + strings.TrimSuffix(ms, "000")
@@ -235,7 +233,7 @@ func unwire(id string) string {
 	return id
 }
 
-// piece is a piece of the answer, or words about a card.
+// piece returns the frame for a chunk of the answer or a notice.
 func (v View) piece(text, card string) any {
 	if v.Shape == Original {
 		return token{"token", v.request(), text, card}
@@ -255,7 +253,7 @@ func (v View) ending(e parley.Event, b parley.RunFinished, id string) any {
 	return completed{"chat.completed", id, e.Session, v.agent}
 }
 
-// failure is an error in the view's shape.
+// failure returns an error in the view's shape.
 func (v View) failure(id string, err error) any {
 	message := parley.MessageOf(err)
 	if message = strings.TrimSpace(message); message == "" {

@@ -13,8 +13,7 @@ import (
 	"parley/dialect/dialecttest"
 )
 
-// Whatever a client sends is understood or refused, never both, and what is said
-// about it has a request to name.
+// TestDecodeTakesAnything: every message of a client is decoded or refused, never both, and always has a request id.
 func TestDecodeTakesAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := message(t)
@@ -26,7 +25,7 @@ func TestDecodeTakesAnything(t *testing.T) {
 			t.Fatalf("%q is refused but leaves %+v", data, d.Command)
 		}
 		switch d.Command.Do.(type) {
-		case nil, parley.DecideApproval, parley.AnswerQuestion, parley.ResolveToolCall: // perhaps of a sub-agent
+		case nil, parley.DecideApproval, parley.AnswerQuestion, parley.ResolveToolCall: // may be for a sub-agent
 		default:
 			if d.Command.Session != thread {
 				t.Fatalf("%q is a command to %q", data, d.Command.Session)
@@ -38,7 +37,7 @@ func TestDecodeTakesAnything(t *testing.T) {
 	})
 }
 
-// message draws a message of a client.
+// message draws a client's message.
 func message(t *rapid.T) []byte {
 	return dialecttest.AnyMessage(t,
 		[]string{"type", "type", "threadId", "content", "requestId", "agentId", "id", "decision", "note", "answers"},
@@ -46,15 +45,15 @@ func message(t *rapid.T) []byte {
 			`"` + string(thread) + `"`, `"` + string(thread) + `.7"`, `"r1"`})
 }
 
-// A shown frame, of any type.
+// shown is a frame of any type.
 type shown struct {
 	Type      string `json:"type"`
-	ID        string `json:"id"` // of cards
+	ID        string `json:"id"` // of a card
 	RequestID string `json:"requestId"`
-	Value     string `json:"value"`   // of token
-	Content   string `json:"content"` // of content
-	Message   string `json:"message"` // of final
-	Card      string `json:"card"`    // of words about one
+	Value     string `json:"value"`   // of a token
+	Content   string `json:"content"` // of a content
+	Message   string `json:"message"` // of a final
+	Card      string `json:"card"`    // card of a notice
 }
 
 func show(t interface{ Fatal(...any) }, v View, log []parley.Event) (list []shown) {
@@ -75,8 +74,8 @@ func show(t interface{ Fatal(...any) }, v View, log []parley.Event) (list []show
 	return list
 }
 
-// Every input has exactly one ending on the wire once the log has one for it,
-// and nothing about it is shown afterwards.
+// TestEveryRequestEndsOnce: every input that has ended in the log has exactly
+// one ending on the wire, and no frame about it follows.
 func TestEveryRequestEndsOnce(t *testing.T) {
 	for _, log := range dialecttest.Logs(t) {
 		endsOnce(t, log)
@@ -96,7 +95,7 @@ func endsOnce(t interface {
 		}
 		ended := map[string]int{}
 		said := map[string]string{}
-		cards := map[string]bool{} // that are open
+		cards := map[string]bool{} // open cards
 		for _, s := range show(t, view, log) {
 			if s.RequestID == "" {
 				t.Fatalf("%s: %+v names no request in\n%s", name, s, dialecttest.Lines(log))
@@ -136,13 +135,13 @@ func endsOnce(t interface {
 	}
 }
 
-// endings are the requests that the log has an ending for.
+// endings returns the requests that have ended in the log.
 func endings(log []parley.Event) map[string]bool {
 	ended := map[string]bool{}
 	var open []string
 	for _, e := range log {
 		if e.Session != log[0].Session {
-			continue // a sub-agent's input is nobody's request
+			continue // an input of a sub-agent has no request
 		}
 		switch b := e.Body.(type) {
 		case parley.InputAdopted:
@@ -159,7 +158,7 @@ func endings(log []parley.Event) map[string]bool {
 	return ended
 }
 
-// A log whose pieces were deleted says the same.
+// TestATrimmedLogSaysTheSame: a log without its chunks is shown in the same way.
 func TestATrimmedLogSaysTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := dialecttest.AnyLog(t)
@@ -172,8 +171,8 @@ func TestATrimmedLogSaysTheSame(t *testing.T) {
 	})
 }
 
-// said is what is shown of each request: first its text, then everything else. Of a trimmed log, a text is shown when
-// it has ended, which may be after a card that was answered while the text was streamed.
+// said returns the frames of each request: first its joined text, then all others. In a trimmed log, a text is shown
+// when it has ended. That may be after a card that was answered while the text was streamed.
 func said(list []shown) map[string][]shown {
 	requests := map[string][]shown{}
 	for _, s := range list {
@@ -192,8 +191,9 @@ func said(list []shown) map[string][]shown {
 	return requests
 }
 
-// A message that came unasked is cancelled by the name its client knows, and
-// nobody can give that name to a message of their own.
+// TestUnaskedMessagesHaveNamesOfTheirOwn: an autonomous message can be
+// cancelled by the request id that its client knows. Clients cannot use such an
+// id for their own messages.
 func TestUnaskedMessagesHaveNamesOfTheirOwn(t *testing.T) {
 	for name, want := range map[string]string{"timer_autonomous_1767323075": "timer_autonomous_1767323075",
 		"followup_1767323075000": "timer_autonomous_1767323075", "r1": "r1"} {

@@ -16,17 +16,17 @@ import (
 	"parley/transport"
 )
 
-// Handler serves GET /api/chat/ws, and by Chat one request of HTTP.
+// Handler serves GET /api/chat/ws, and by Chat a request over HTTP.
 type Handler struct {
 	Door   port.Door
 	Agents port.ProjectAgents
 	Guard  dialect.Guard
 	Conns  *dialect.Conns
 	Log    *slog.Logger
-	// Console is the address of the server as browsers know it; empty: unknown.
+	// Console is the address of the server as browsers know it, or empty if unknown.
 	Console string
 
-	Within time.Duration // how long a request of HTTP waits for its answer; default: a minute
+	Within time.Duration // how long an HTTP request waits for its answer; default: a minute
 
 	deliveries deliveries
 }
@@ -50,7 +50,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// serve owns the socket. The document has bad threads accepted, then closed.
+// serve owns the socket. As the document requires, a connection with an invalid thread is accepted and then closed.
 func (h *Handler) serve(ctx context.Context, socket *transport.Socket, door port.Door, visit port.Visit,
 	name string, notices dialect.Notices) {
 	thread := parley.SessionID(strings.ToLower(name))
@@ -76,7 +76,7 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, door port
 		bye := dialect.CannotBegin(err)
 		if bye.Code == transport.Internal {
 			h.Log.Error("thread cannot be entered", "session", thread, "error", err)
-			_ = socket.Write(ctx, dialect.Encode(View{}.failure(freshID(), err))) // the close says it too
+			_ = socket.Write(ctx, dialect.Encode(View{}.failure(freshID(), err))) // the close frame has the reason, too
 		}
 		socket.Close(bye.Code, bye.Reason)
 		return
@@ -87,8 +87,9 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, door port
 	c.settle(context.WithoutCancel(ctx))
 }
 
-// enter opens the thread if it is new, and follows it from the oldest run its
-// clients are owed, else from the start of the open one, else from now on.
+// enter opens the thread if it is new. It follows the thread from the oldest
+// run owed to its clients, else from the start of the open run, else from the
+// head.
 func (h *Handler) enter(ctx context.Context, door port.Door, who port.Principal, thread parley.SessionID) (
 	port.Follower, error) {
 	if _, err := door.Submit(ctx, who, parley.Command{Session: thread, Via: parley.ViaWebSocket,
@@ -106,18 +107,18 @@ func (h *Handler) enter(ctx context.Context, door port.Door, who port.Principal,
 type conn struct {
 	dialect.Conn
 	thread parley.SessionID
-	shape  atomic.Value // of type Shape; settled by the client's first message
-	view   View         // of the goroutine that shows
-	ends   int          // of runs that are being written; of the goroutine that shows
+	shape  atomic.Value // a Shape; set by the client's first message
+	view   View         // used only by the writing goroutine
+	ends   int          // ends of runs that are being written; used only by the writing goroutine
 
 	deliveries *deliveries
-	spoke      bool // of the goroutine that receives
+	spoke      bool // used only by the receiving goroutine
 
-	notes  sync.WaitGroup // the goroutine that notes deliveries, if there is one; serve waits for it
-	mu     sync.Mutex     // guards the following; leaf
-	ended  []parley.RunID // whose end was written, and is to be noted
-	noting bool           // somebody does that
-	owed   []parley.RunID // whose end was written, and may not have arrived
+	notes  sync.WaitGroup // the goroutine that records deliveries, if any; serve waits for it
+	mu     sync.Mutex     // guards the fields below; leaf
+	ended  []parley.RunID // runs whose end was written and must be recorded
+	noting bool           // a goroutine records deliveries
+	owed   []parley.RunID // runs whose end was written but may not have arrived
 }
 
 func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
@@ -128,7 +129,7 @@ func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 	}
 	refuse := func(err error) {
 		if _, cancel := d.Command.Do.(parley.CancelRun); cancel && parley.CodeOf(err) == parley.CodeNotFound {
-			return // it is not running: what they wanted
+			return // nothing runs, which is what the client wanted
 		}
 		c.Reply(ctx, View{Shape: c.shape.Load().(Shape)}.failure(d.Request, err))
 	}
@@ -168,9 +169,9 @@ func (c *conn) isEnd(i *port.Item) bool {
 	return end && i.Session == c.thread
 }
 
-// Shown: the thread's clients are owed a run until one of them has its end. That
-// it was written does not say so: the connection may be lost with everything that
-// was on its way. So the client is asked for a sign, and nobody waits for that.
+// Shown records the end of a run as delivered. A run is owed to the thread's clients until one of them has received its
+// end. Writing is no proof: the connection may be lost with all data in transit. So the server pings the client, and
+// does not wait here for the pong.
 func (c *conn) Shown(ctx context.Context, i *port.Item) {
 	if !c.isEnd(i) {
 		return
@@ -181,13 +182,12 @@ func (c *conn) Shown(ctx context.Context, i *port.Item) {
 	c.ended = append(c.ended, i.Run)
 	if !c.noting {
 		c.noting = true
-		ctx = context.WithoutCancel(ctx) // what it has received, it has received
+		ctx = context.WithoutCancel(ctx) // data that has arrived stays delivered
 		c.notes.Go(func() { c.note(ctx) })
 	}
 }
 
-// note asks for a sign, until there is nothing more to be asked for. One sign is
-// for everything that was written before it was asked for.
+// note pings the client until there are no more ends to record. One ping covers everything that was written before it.
 func (c *conn) note(ctx context.Context) {
 	for {
 		c.mu.Lock()
@@ -207,8 +207,8 @@ func (c *conn) note(ctx context.Context) {
 	}
 }
 
-// settle ends what is known of deliveries when the connection has ended. A client
-// that said goodbye has left of its own accord, with what it was shown.
+// settle updates the deliveries when the connection has ended. A client that sent a close frame left on purpose, so the
+// ends that were written count as delivered.
 func (c *conn) settle(ctx context.Context) {
 	c.notes.Wait()
 	if len(c.owed) > 0 && c.Socket.Left() {
@@ -216,7 +216,7 @@ func (c *conn) settle(ctx context.Context) {
 	} else {
 		c.ends += len(c.owed)
 	}
-	c.deliveries.add(c.key(), -c.ends) // what was not shown after all
+	c.deliveries.add(c.key(), -c.ends) // ends that were not shown after all
 }
 
 func (c *conn) delivered(ctx context.Context, runs []parley.RunID) {

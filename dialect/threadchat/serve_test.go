@@ -19,7 +19,7 @@ import (
 
 var ann = port.Principal{ID: "ann", Tenant: "acme"}
 
-// guard lets everybody in.
+// guard admits every request.
 type guard struct{}
 
 func (guard) Enter(*http.Request, string) (port.Visit, error) {
@@ -29,7 +29,7 @@ func (guard) Enter(*http.Request, string) (port.Visit, error) {
 
 func (guard) Who(*http.Request) (port.Principal, error) { return ann, nil }
 
-// A door to a thread with one run, which is owed to whoever comes.
+// door is a door to a thread with one run, which is owed to its clients.
 type door struct {
 	port.Door
 	log       []parley.Event
@@ -72,14 +72,14 @@ func (f *follower) Next(ctx context.Context) (items []*port.Item, _ error) {
 
 func (*follower) Close() {}
 
-// A run is delivered when a client has its end: not when it was written to a
-// connection that is then lost, with what was on its way.
+// TestARunIsDeliveredWhenItArrives: a run is delivered when a client has
+// received its end. An end in transit on a lost connection does not count.
 func TestARunIsDeliveredWhenItArrives(t *testing.T) {
 	for name, test := range map[string]struct {
 		leave     func(context.Context, *websocket.Conn)
 		delivered bool
 	}{
-		// pings are answered by who reads
+		// reading answers pings
 		"it stays": {func(ctx context.Context, c *websocket.Conn) { _, _, _ = c.Read(ctx) }, true},
 		"it says goodbye": {func(_ context.Context, c *websocket.Conn) {
 			_ = c.Close(websocket.StatusNormalClosure,
@@ -128,7 +128,7 @@ func TestARunIsDeliveredWhenItArrives(t *testing.T) {
 				test.leave(ctx, c)
 			}
 			cancel()
-			conns.Close(ctx) // nothing of it is left
+			conns.Close(ctx) // all goroutines have ended
 			if len(d.delivered) > 0 {
 				t.Error("what was lost counts as delivered")
 			}

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// thread is the one the connections of these tests are of.
+// thread is the thread of the connections in these tests.
 const thread = dialecttest.Session
 
 var (
@@ -42,7 +42,8 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// Every example of the document is in a transcript, byte for byte but for space.
+// TestEveryExampleOfTheDocumentIsShown: every example of the document is in a transcript, byte for byte except for
+// white space.
 func TestEveryExampleOfTheDocumentIsShown(t *testing.T) {
 	shown := dialecttest.Transcripts(t)
 	comment := regexp.MustCompile(`(?m)^//.*$`)

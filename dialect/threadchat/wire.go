@@ -6,12 +6,11 @@
 //	                               content …
 //	cancel ----------------------> chat.completed | cancelled | error
 //
-// Every accepted chat.request gets exactly one of the three endings, under the
-// requestId that chat.started named. All sockets of a thread are shown its runs.
+// Every accepted chat.request gets exactly one of the three endings, under the requestId that chat.started named. All
+// sockets of a thread get its runs.
 //
-// The document's original code spoke other shapes for the same exchange
-// (message; token, final). A connection whose first message is of those is
-// answered in them.
+// The document's original code has other shapes for the same messages (message; token, final). If the first message of
+// a connection has one of these, the connection gets the original shapes.
 package threadchat
 
 import (
@@ -21,7 +20,7 @@ import (
 	"parley"
 )
 
-// From the server, in the document's shapes.
+// Messages of the server, in the document's shapes.
 type (
 	started struct {
 		Type      string           `json:"type"` // chat.started
@@ -33,7 +32,7 @@ type (
 		Type      string `json:"type"` // content
 		RequestID string `json:"requestId"`
 		Content   string `json:"content"`
-		// not in the document: the words are about this card, for clients that show no cards
+		// Card is not in the document: the text is a notice about this card, for clients that show no cards.
 		Card string `json:"card,omitempty"`
 	}
 	completed struct {
@@ -53,7 +52,7 @@ type (
 	}
 )
 
-// From the server, in the shapes of the original code.
+// Messages of the server, in the shapes of the original code.
 type (
 	token struct {
 		Type      string `json:"type"` // token
@@ -75,17 +74,16 @@ type (
 	}
 )
 
-// What waits for a person, in both shapes; the document has nothing like it, and
-// clients skip types they do not know. Answered by approval_response {id,
-// decision, scope, note}, question_response {id, answers} and tool_call_resolution {id,
-// resolution, note}. agentId is who asks, where that is a sub-agent.
+// Cards, in both shapes. They are not in the document; clients skip types that they do not know. Clients answer with
+// approval_response {id, decision, scope, note}, question_response {id, answers} or tool_call_resolution {id,
+// resolution, note}. agentId is the sub-agent that asks.
 type (
 	approvalRequest struct {
 		Type      string    `json:"type"` // approval_request
 		ID        string    `json:"id"`
 		RequestID string    `json:"requestId"`
 		Tool      string    `json:"tool"`
-		Command   string    `json:"command"` // exactly what will be done
+		Command   string    `json:"command"` // exactly what would be done
 		ExpiresAt time.Time `json:"expiresAt"`
 		Why       string    `json:"why,omitempty"`
 		AgentID   string    `json:"agentId,omitempty"`
@@ -121,7 +119,7 @@ type (
 	}
 )
 
-// Messages are those of the socket, in the shape of the document.
+// Messages describes the messages of the socket, in the document's shapes.
 func Messages() dialect.Messages {
 	taken := dialect.CardAnswers()
 	taken["chat.request"] = struct {
