@@ -87,7 +87,7 @@ func asking(c dialect.Card) any {
 
 func closing(c dialect.Closed) cardClosed { return cardClosed{c.Frame(), c.Fields()} }
 
-// Messages are those of the socket.
+// Messages describes the messages of the socket.
 func Messages() dialect.Messages {
 	taken := dialect.CardAnswers()
 	taken["chat"] = struct {
