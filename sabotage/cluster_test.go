@@ -1,25 +1,25 @@
 package sabotage
 
-// clusterBugs are of what nodes hear from each other.
+// clusterBugs are planted in the messages between nodes.
 var clusterBugs = []bug{
 	{"a gap between two messages of another node is not filled", "feed/nodes.go",
 		"case !w.known || first != w.end()+1:", "case !w.known:", "./feed", "TestAGapIsFilledFromTheStore"},
 	{"a gap in the positions of another node's events is not filled", "feed/nodes.go",
 		"if e.Position != last+1+parley.Position(i) {", "if e.Position < last+1+parley.Position(i) {", "./feed",
 		"TestABusThatLosesRepeatsAndReorders"},
-	{"an event whose message was lost is never found", "feed/nodes.go",
+	{"an event whose message was lost is never delivered", "feed/nodes.go",
 		"if others = others || !f.nodes.Alone(); others {", "if others = f.nodes.Alone(); others {", "./feed",
 		"TestLostMessagesAreFound"},
-	{"the last message of a burst is never found", "feed/nodes.go",
+	{"the last event of a burst is never delivered if its message was lost", "feed/nodes.go",
 		"return !was && w.checked < at", "w.checked = at\n\treturn !was && w.heard", "./feed",
 		"TestTheLastMessageIsLost"},
-	{"a message that comes late takes the window back", "feed/nodes.go",
+	{"a late message moves the window back", "feed/nodes.go",
 		"case w.known && last <= w.end():", "case w.known && last < first:", "./feed", "TestAGapIsFilledFromTheStore"},
-	{"a node goes on listening to what nobody follows", "feed/feed.go",
+	{"a node stays subscribed to sessions without followers", "feed/feed.go",
 		"silence = w.silence\n", "_ = w.silence\n", "./feed", "TestTopics"},
 	{"a node that is alone publishes", "feed/nodes.go", "if f.nodes.Alone() {\n\t\treturn\n\t}\n\tmessage",
 		"message", "./feed", "TestTopics"},
-	{"a forged message is believed", "bus/seal.go",
+	{"a forged message is accepted", "bus/seal.go",
 		"if !hmac.Equal(s.sum(sum[:0], topic, m[macBytes:]), m[:macBytes]) {", "if s.sum(sum[:0], topic, nil); false {",
 		"./bus", "TestForgedMessagesAreDropped"},
 	{"a message can be moved to another topic", "bus/seal.go", "h.Write([]byte(topic))", "", "./bus",
@@ -28,6 +28,6 @@ var clusterBugs = []bug{
 		"if b.queued.Add(size) <= queueBytes {", "if b.queued.Add(size) > 0 {", "./bus", "TestTheQueueIsBounded"},
 	{"a node that was cut off is not told that messages are missing", "bus/memory.go",
 		"if was && !cut {", "if was && cut {", "./bus", "TestFaults"},
-	{"a NATS server that refused a password is given up", "bus/nats.go", "nats.IgnoreAuthErrorAbort(), ", "", "./bus",
+	{"a node gives up NATS after a refused password", "bus/nats.go", "nats.IgnoreAuthErrorAbort(), ", "", "./bus",
 		"TestNATSComesAndGoes"},
 }

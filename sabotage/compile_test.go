@@ -17,15 +17,15 @@ import (
 	"testing"
 )
 
-// A listed package is what the go command says of one.
+// A listedPackage is one package in the output of go list.
 type listedPackage struct {
 	Dir, ImportPath, Export string
 	GoFiles                 []string
 	DepOnly                 bool
 }
 
-// TestEveryBugCompiles type-checks each file with its bug. Functions of the other files of the package are checked
-// without their bodies, which cannot know of the bug.
+// TestEveryBugCompiles type-checks each file with its bug. The other files of the package are checked without function
+// bodies, which cannot depend on the bug.
 func TestEveryBugCompiles(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("..")
@@ -33,7 +33,7 @@ func TestEveryBugCompiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	packages, exports := list(t, root)
-	// Bugs of a package share one file set and one importer, which keep what was read.
+	// Bugs of a package share one file set and one importer, so that each imported package is read once.
 	checkers, code := map[string]*checker{}, codeIndex{}
 	for _, b := range bugs {
 		file, changed, err := code.find(root, b)
@@ -51,7 +51,7 @@ func TestEveryBugCompiles(t *testing.T) {
 	}
 }
 
-// list is every package of the module by its folder, and where the types of all packages it needs are.
+// list returns the packages of the module by folder, and the export files of all packages that the module needs.
 func list(t *testing.T, root string) (packages map[string]listedPackage, exports map[string]string) {
 	cmd := exec.Command("go", "list", "-export", "-deps", "-json=Dir,ImportPath,Export,GoFiles,DepOnly", "./...")
 	cmd.Dir, cmd.Stderr = root, os.Stderr
@@ -74,7 +74,7 @@ func list(t *testing.T, root string) (packages map[string]listedPackage, exports
 	}
 }
 
-// A checker checks the types of a package of which one file was changed.
+// A checker type-checks a package with one changed file.
 type checker struct {
 	path     string
 	fset     *token.FileSet
@@ -102,7 +102,7 @@ func newChecker(t *testing.T, p listedPackage, exports map[string]string) *check
 	return c
 }
 
-// check is what is wrong with the changed file.
+// check returns the type errors in the changed file.
 func (c *checker) check(name, changed string) (wrong []error) {
 	f, err := parser.ParseFile(c.fset, name, changed, parser.SkipObjectResolution)
 	if err != nil {

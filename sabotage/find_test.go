@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// Code is what is left of a text without its layout: white space, semicolons and
-// commas before a closing bracket. gofmt and a limit on the length of lines
-// change nothing else, but for string literals that are split and joined by +.
+// A code is a source text without its layout: without white space, semicolons,
+// and commas before a closing bracket. gofmt and line wrapping change nothing
+// else, except string literals that are split and joined by +.
 type code struct {
 	text []byte
-	at   []int // where each byte of text stands in the source
+	at   []int // the offset in the source of each byte of text
 }
 
 func codeOf(source string) (c code) {
@@ -43,8 +43,8 @@ type source struct {
 	code
 }
 
-// A codeIndex has the sources beside each file that a bug names, once it was
-// asked about one of them.
+// A codeIndex has the source files of each folder and extension that find was
+// asked about.
 type codeIndex map[string][]source
 
 func (x codeIndex) sources(root, file string) ([]source, error) {
@@ -76,7 +76,7 @@ func (x codeIndex) find(root string, b bug) (file, changed string, err error) {
 		return "", "", err
 	}
 	old := codeOf(b.old).text
-	places := map[string]int{} // how often old stands in each file that has it
+	places := map[string]int{} // how often old occurs in each file that contains it
 	for _, s := range all {
 		if strings.HasSuffix(s.file, "_test.go") && s.file != b.file {
 			continue
@@ -119,7 +119,7 @@ func TestFindFollowsMovedCode(t *testing.T) {
 		{"p/a.go", "one", "p/a.go", "NEW two two"},
 		{"p/a.go", "three", "p/b.go", "NEW four"},    // moved to another file
 		{"p/gone.go", "three", "p/b.go", "NEW four"}, // its file was renamed
-		{"p/b.go", "four", "p/b.go", "three NEW"},    // another file is no matter
+		{"p/b.go", "four", "p/b.go", "three NEW"},    // a copy in another file does not matter
 		{"p/c.go", "four", "p/c.go", "NEW"},          //
 		{"p/a.go", "two", "", ""},                    // twice in its file
 		{"p/a.go", "four", "", ""},                   // in two other files
@@ -135,7 +135,7 @@ func TestFindFollowsMovedCode(t *testing.T) {
 	}
 }
 
-// TestFindIgnoresLayout: one pattern finds its code however it is broken into lines.
+// TestFindIgnoresLayout checks that find ignores line breaks and other layout.
 func TestFindIgnoresLayout(t *testing.T) {
 	root := t.TempDir()
 	for _, c := range []struct{ source, old, new, want string }{
@@ -146,7 +146,7 @@ func TestFindIgnoresLayout(t *testing.T) {
 		{"x()\ny()\n", "x(); y()", "y()", "y()\n"},
 		{"x = []int{\n\t1,\n\t2,\n}\n", "2}", "3}", "x = []int{\n\t1,\n\t3}\n"},
 		{"`SELECT a\n\t\tFROM b WHERE c`", "FROM b\n\tWHERE c`", "FROM b`", "`SELECT a\n\t\tFROM b`"},
-		{"x()\ny()\n", "\tx()\n", "", "\ny()\n"}, // the layout around it stays
+		{"x()\ny()\n", "\tx()\n", "", "\ny()\n"}, // layout around the match stays
 		{"run(a)\nrun(\n\ta,\n)\n", "run(a)", "", "twice"},
 		{"run(a, b)\n", "run(a)", "", "nowhere"},
 	} {

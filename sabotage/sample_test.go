@@ -17,15 +17,16 @@ import (
 	"testing"
 )
 
-// The size of a sample. A full run takes longer with every entry; a sample does not.
+// The size of a sample. The time for a full run grows with every entry; that for a sample does not.
 const (
-	recentCommits = 30 // a sample is about the files these commits touched
-	maxRecent     = 20 // bugs in these files
-	maxOthers     = 20 // bugs anywhere else
+	recentCommits = 30 // a sample covers the files that these commits touched
+	maxRecent     = 20 // at most so many bugs in these files
+	maxOthers     = 20 // at most so many other bugs
 )
 
-// sample selects the bugs of one run of CI: those that recent commits could have
-// made invisible, and some others by chance. PARLEY_SABOTAGE_SEED repeats a sample.
+// sample selects the bugs for one CI run: bugs in files that recent commits
+// touched, which may have hidden them, and some others at random.
+// PARLEY_SABOTAGE_SEED repeats a sample.
 func sample(t *testing.T, root string) []bug {
 	seed := rand.Uint64()
 	if given := os.Getenv("PARLEY_SABOTAGE_SEED"); given != "" {
@@ -62,7 +63,7 @@ func sample(t *testing.T, root string) []bug {
 	return append(some, more...)
 }
 
-// choose picks at random, but for one seed and one list always the same.
+// choose picks at random. The same seed and lists always give the same choice.
 func choose(recent, others []bug, seed uint64) (some, more []bug) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	pick := func(from []bug, most int) (picked []bug) {
@@ -77,9 +78,9 @@ func choose(recent, others []bug, seed uint64) (some, more []bug) {
 	return pick(recent, maxRecent), pick(others, maxOthers)
 }
 
-// touchedFiles returns the files that differ from HEAD or were changed by one of
-// the recent commits. Main is often equal to HEAD in CI, so the sample cannot be
-// about the difference to a branch.
+// touchedFiles returns the files that differ from HEAD or were changed by one
+// of the recent commits. In CI, main is often equal to HEAD, so the sample
+// cannot use the difference to a branch.
 func touchedFiles(root string) (map[string]bool, error) {
 	touched := map[string]bool{}
 	for _, args := range [][]string{
@@ -99,13 +100,13 @@ func touchedFiles(root string) (map[string]bool, error) {
 	return touched, nil
 }
 
-// A testIndex knows in which file each test of a package stands. It reads a
-// package when first asked about it.
+// A testIndex maps the tests of a package to their files. It reads a package
+// when it is first needed.
 type testIndex map[string]map[string]string
 
 // files returns the files of the tests that must notice a bug.
 func (x testIndex) files(root string, b bug) (files []string, err error) {
-	top, _, _ := strings.Cut(b.run, "/") // the rest is about subtests
+	top, _, _ := strings.Cut(b.run, "/") // the rest names subtests
 	matches, err := regexp.Compile("^(" + top + ")$")
 	if err != nil {
 		return nil, err

@@ -2,18 +2,18 @@ package sabotage
 
 // tuiBugs are planted in the terminal client.
 var tuiBugs = []bug{
-	{"an answer chooses its own style by a character reference", "tui/visible.go",
+	{"an answer can set terminal styles by a character reference", "tui/visible.go",
 		"meant := html.UnescapeString(reference); strings.IndexFunc(meant, hidden) >= 0",
 		"meant := html.UnescapeString(reference); meant == \"\"", "./tui", "TestForeignTextIsNotObeyed"},
 	{"a link of an answer reaches the terminal as a control sequence", "tui/visible.go",
 		"text = link.ReplaceAllString(text, \"\")\n", "_ = link\n return text\n", "./tui", "TestForeignTextIsNotObeyed"},
 	{"a key that was typed before a card appeared answers it", "tui/cardkeys.go",
 		"case !m.armed():", "case false:", "./tui", "TestKeysBeforeACardDoNotAnswerIt"},
-	{"a person who types on answers a card", "tui/cardkeys.go",
+	{"text that a user keeps typing answers a card", "tui/cardkeys.go",
 		"m.card.from = m.at.Add(cardGuard)\n\t\tif name", "if name", "./tui", "TestKeysBeforeACardDoNotAnswerIt"},
 	{"an approval does not say which call it is about", "tui/cardkeys.go",
 		"client.Approval{Decision: d, Scope: scope, Digest: c.Digest}", "client.Approval{Decision: d, Scope: scope}",
 		"./tui", "TestAnswers"},
-	{"an event that is repeated is shown twice", "tui/talk.go",
+	{"a repeated event is shown twice", "tui/talk.go",
 		"if e.Position != 0 && e.Position <= t.Last {", "if false {", "./tui", "TestFoldInPartsAndTwice"},
 }
