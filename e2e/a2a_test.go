@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// An a2aEvent is an event of a stream of npm @a2a-js/sdk, or a task, with what tests look at. States are numbers there.
+// An a2aEvent is an event from a stream of npm @a2a-js/sdk, or a task, with the fields that tests check. States are
+// numbers there.
 type a2aEvent struct {
 	Kind, ID, TaskID, ContextID string
 	Status                      struct {
@@ -49,7 +50,7 @@ func (a a2aArtifact) text() (text string) {
 	return text
 }
 
-// card is the id of the card that the task waits for.
+// card returns the id of the card that the task waits for.
 func (e a2aEvent) card() string {
 	for _, p := range e.Status.Message.Parts {
 		var card struct{ ID string }
@@ -95,7 +96,7 @@ type a2aClient struct {
 	headers map[string]string
 }
 
-// in is the same client in the hands of a subtest.
+// in returns the same client for a subtest.
 func (c a2aClient) in(t *testing.T) a2aClient {
 	c.n = c.n.in(t)
 	return c
@@ -111,7 +112,7 @@ func (c a2aClient) begin(act string, more map[string]any) *socket {
 	return c.n.begin(command)
 }
 
-// stream adds up a stream to its end.
+// stream reads a stream to its end and adds up its events.
 func (c a2aClient) stream(act string, more map[string]any) (k a2aTask) {
 	c.n.t.Helper()
 	for socket := c.begin(act, more); ; {
@@ -134,14 +135,14 @@ func parseA2A(t *testing.T, h happened) (e a2aEvent) {
 	return e
 }
 
-// ask is an act that is answered by a task.
+// ask performs an act and returns the task of its answer.
 func (c a2aClient) ask(act string, more map[string]any) (k a2aTask) {
 	c.n.t.Helper()
 	k.add(parseA2A(c.n.t, c.begin(act, more).next()))
 	return k
 }
 
-// refused is an act that the client raises an error of its own for.
+// refused performs an act for which the client raises one of its own errors.
 func (c a2aClient) refused(act string, more map[string]any) string {
 	c.n.t.Helper()
 	h := c.begin(act, more).next()
@@ -152,8 +153,8 @@ func (c a2aClient) refused(act string, more map[string]any) string {
 	return fmt.Sprint(name, " ", h.Code)
 }
 
-// The official client streams a turn in both versions, goes on after a crash, resumes in mid-stream, answers what
-// waits, cancels, and sees usage.
+// TestA2A: the official client streams a turn in both versions, goes on after a crash, resumes in mid-stream, answers
+// cards, cancels, and gets usage.
 func TestA2A(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"1.0", "0.3"} {
@@ -234,8 +235,7 @@ func (c a2aClient) resume(task string, leave int) (k a2aTask) {
 	}
 }
 
-// a2aResumes: a client that hangs up in mid-stream, also because the server is killed, is shown the rest, and no
-// character twice.
+// a2aResumes: a client that hangs up in mid-stream, or whose server is killed, gets the rest and no character twice.
 func a2aResumes(t *testing.T, c a2aClient) {
 	begun := c.stream("stream", map[string]any{"text": "count slowly to 12", "context": "counting", "leave": 4})
 	if begun.text == "" || strings.Contains(begun.text, "12") {
@@ -265,7 +265,7 @@ func a2aCancels(t *testing.T, c a2aClient) {
 	}
 }
 
-// a2aRefuses: the client raises its own error for each, and nothing is appended.
+// a2aRefuses: the client raises its own error for each mistake, and nothing is appended.
 func a2aRefuses(t *testing.T, c a2aClient, ended string) {
 	gone := c.ask("send", map[string]any{"text": "say hi"})
 	if status, body := c.n.fetch(c.s, "DELETE", "/api/v1/sessions/"+gone.context, ""); status != http.StatusAccepted {
@@ -293,7 +293,7 @@ func a2aRefuses(t *testing.T, c a2aClient, ended string) {
 		{"get", map[string]any{"task": session + ".99999"}, "TaskNotFoundError -32001"},
 		{"subscribe", map[string]any{"task": gone.id}, "TaskNotFoundError -32001"},
 		{"cancel", map[string]any{"task": newThread() + ".2"}, "TaskNotFoundError -32001"},
-		{"send", map[string]any{"text": "hi", "base": "http://" + c.s.address + "/a2a/nobody/"}, "Error 0"}, // no card
+		{"send", map[string]any{"text": "hi", "base": "http://" + c.s.address + "/a2a/nobody/"}, "Error 0"}, // no agent
 	} {
 		if got := c.refused(one.act, one.more); got != one.want && !(c.version == "0.3" && one.want == "Error 0") {
 			t.Errorf("%s %v: %s, want %s", one.act, one.more, got, one.want)

@@ -67,7 +67,7 @@ type acpEvent struct {
 
 func (e acpEvent) text() string {
 	var c struct{ Text string }
-	_ = json.Unmarshal(e.Update.Content, &c) // of tool calls it is a list
+	_ = json.Unmarshal(e.Update.Content, &c) // in a tool call it is a list
 	return c.Text
 }
 
@@ -95,7 +95,7 @@ func startEditor(t *testing.T, env []string, args ...string) *acpEditor {
 		for {
 			line, err := lines.ReadString('\n')
 			if err != nil {
-				_ = cmd.Wait() // it was told to end
+				_ = cmd.Wait() // the test has told it to end
 				return
 			}
 			event := acpEvent{raw: line}
@@ -123,7 +123,7 @@ func (e *acpEditor) send(line map[string]any) {
 	}
 }
 
-// next is what happens next.
+// next returns the next thing that happens.
 func (e *acpEditor) next() acpEvent {
 	e.t.Helper()
 	event, err := e.events.at(within(e.t, patience), e.seen)
@@ -142,7 +142,7 @@ func (e *acpEditor) begin(method string, params map[string]any) string {
 	return as
 }
 
-// until is everything up to the answer to a request, and that.
+// until returns everything up to and including the response to a request.
 func (e *acpEditor) until(as string) (all []acpEvent, answer acpEvent) {
 	e.t.Helper()
 	for {
@@ -154,7 +154,7 @@ func (e *acpEditor) until(as string) (all []acpEvent, answer acpEvent) {
 	}
 }
 
-// must is the result of a request.
+// must returns the result of a request, which must not fail.
 func (e *acpEditor) must(method string, params map[string]any, into any) []acpEvent {
 	e.t.Helper()
 	all, answer := e.until(e.begin(method, params))
@@ -187,7 +187,7 @@ func prompting(session, text string) map[string]any {
 	return map[string]any{"sessionId": session, "prompt": []any{map[string]any{"type": "text", "text": text}}}
 }
 
-// chunks is the text of updates of a kind.
+// chunks returns the text of the updates of a kind.
 func chunks(events []acpEvent, kind string) (text string) {
 	for _, e := range events {
 		if e.Update.Kind == kind {
@@ -202,8 +202,8 @@ type promptResult struct {
 	Usage      struct{ TotalTokens int }
 }
 
-// TestEditor: an editor streams turns, decides approvals, cancels, and goes on after
-// the server was killed; what it loads is what it has seen.
+// TestEditor: an editor streams turns, decides approvals, cancels, and goes on after the server was killed. When it
+// loads a session, it gets what it has seen.
 func TestEditor(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, options{})
@@ -225,7 +225,7 @@ func TestEditor(t *testing.T) {
 		t.Error("nothing is said about usage")
 	}
 
-	// An approval to its effect, and a denial to none.
+	// An approval has its effect; a denial has none.
 	file := filepath.Join(s.o.workspace, "a.txt")
 	for _, c := range []struct {
 		option  string
@@ -255,7 +255,7 @@ func TestEditor(t *testing.T) {
 		}
 	}
 
-	// A card that is answered elsewhere is taken back.
+	// A card that was answered elsewhere is withdrawn.
 	as := e.begin("session/prompt", prompting(id, "write x to b.txt"))
 	card := e.card()
 	s.send("/approvals/"+s.waiting("approvals", id), `{"decision":"deny"}`)
@@ -268,7 +268,7 @@ func TestEditor(t *testing.T) {
 		t.Errorf("the card is still shown")
 	}
 
-	// Cancelled.
+	// A run is cancelled.
 	as = e.begin("session/prompt", prompting(id, "write x to c.txt"))
 	e.card()
 	e.send(map[string]any{"notify": "session/cancel", "params": map[string]any{"sessionId": id}})
@@ -277,7 +277,7 @@ func TestEditor(t *testing.T) {
 		t.Errorf("%s", answer.raw)
 	}
 
-	// The server is killed while a person is asked. The editor goes on with the next.
+	// The server is killed while an approval is open. The editor goes on with the next server.
 	as = e.begin("session/prompt", prompting(id, "write x to d.txt"))
 	card = e.card()
 	s.kill()
@@ -299,8 +299,7 @@ func TestEditor(t *testing.T) {
 	wantLateAnswers(t, s)
 }
 
-// wantNothingTwice: the server is killed in mid-stream, and the editor is shown each
-// character once.
+// wantNothingTwice kills the server in mid-stream and expects that the editor gets each character once.
 func wantNothingTwice(t *testing.T, s *server, e *acpEditor, id string) *server {
 	t.Helper()
 	as := e.begin("session/prompt", prompting(id, "count to 60"))
@@ -317,8 +316,8 @@ func wantNothingTwice(t *testing.T, s *server, e *acpEditor, id string) *server 
 	return s
 }
 
-// wantLateAnswers: an editor that closes its end right after asking is answered. If the
-// run waits for a person, the answer says so.
+// wantLateAnswers: an editor that closes its end right after a request gets the response. If the run waits for a
+// person, the response says so.
 func wantLateAnswers(t *testing.T, s *server) {
 	t.Helper()
 	for text, want := range map[string]string{"hello": `"stopReason":"end_turn"`,
@@ -343,7 +342,7 @@ func (e *acpEditor) card() acpEvent {
 	}
 }
 
-// wantReplay: who loads a session is shown every character of its log, once.
+// wantReplay: an editor that loads a session gets every character of its log, once.
 func wantReplay(t *testing.T, s *server, id string) {
 	t.Helper()
 	var text, users strings.Builder
@@ -376,8 +375,8 @@ func wantReplay(t *testing.T, s *server, id string) {
 	}
 }
 
-// TestEditorErrors: each mistake is an error of the SDK's own class, and leaves no
-// trace.
+// TestEditorErrors: each mistake is an error of the SDK's own class and appends
+// nothing.
 func TestEditorErrors(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, jwt())
@@ -431,7 +430,7 @@ func TestEditorErrors(t *testing.T) {
 	fails(e, "session/new", here, -32603, "parley serve")
 }
 
-// TestAnEditorThatLeavesAfterItsPrompt closes its pipe at once, and still gets the whole answer.
+// TestAnEditorThatLeavesAfterItsPrompt closes its pipe at once and still gets the whole answer.
 func TestAnEditorThatLeavesAfterItsPrompt(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, options{})

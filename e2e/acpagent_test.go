@@ -15,8 +15,8 @@ import (
 	"parley"
 )
 
-// withProgram are the settings of a server whose agent is a program that was written
-// with the official SDK of the Agent Client Protocol.
+// withProgram returns the settings of a server whose agent is a program that uses the official SDK of the Agent Client
+// Protocol.
 func withProgram(t *testing.T, o options, more string) options {
 	t.Helper()
 	script, err := filepath.Abs("testdata/acp-agent.mjs")
@@ -39,9 +39,9 @@ func withProgram(t *testing.T, o options, more string) options {
 	return o
 }
 
-// TestProgramAgents: an agent of the official SDK, as a process of the server. Its
-// permissions, files and terminals go through approvals, the workspace and the
-// sandbox.
+// TestProgramAgents runs an agent of the official SDK as a process of the
+// server. Its permissions, files and terminals go through approvals, the
+// workspace and the sandbox.
 func TestProgramAgents(t *testing.T) {
 	t.Parallel()
 	n := startNode(t)
@@ -64,7 +64,7 @@ func TestProgramAgents(t *testing.T) {
 	says("env KEPT", "KEPT is not set")
 	says("usage", "counted")
 
-	// Files and commands that only read need nobody. What is outside stays there.
+	// Reading files and read-only commands need no approval. Files outside the workspace cannot be read.
 	says("read note.txt", "it holds: first\nsecond\n")
 	secret := filepath.Join(t.TempDir(), "outside.txt")
 	if err := os.WriteFile(secret, []byte("hidden"), 0o644); err != nil {
@@ -104,7 +104,7 @@ func TestProgramAgents(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	}
-	// A command that was allowed runs inside the sandbox.
+	// An approved command runs inside the sandbox.
 	if got := decide("run touch "+secret+".new || echo kept out", "allow"); !strings.Contains(got, "kept out\n") {
 		t.Errorf("%q", got)
 	}
@@ -117,7 +117,7 @@ func TestProgramAgents(t *testing.T) {
 	wantProgramLog(t, ann, c.session)
 }
 
-// wantProgramLog: everything stands in the log, in the same words as for other agents.
+// wantProgramLog: the log has everything, in the same words as for other agents.
 func wantProgramLog(t *testing.T, v *visitor, session string) {
 	t.Helper()
 	seen := map[string]int{}
@@ -149,7 +149,7 @@ func wantProgramLog(t *testing.T, v *visitor, session string) {
 	}
 }
 
-// TestProgramAgentsEnd: cancelled, dead, or no agent at all.
+// TestProgramAgentsEnd: a program that is cancelled, dies, or is no agent at all.
 func TestProgramAgentsEnd(t *testing.T) {
 	t.Parallel()
 	n := startNode(t)
@@ -166,7 +166,7 @@ func TestProgramAgentsEnd(t *testing.T) {
 	}
 	c.say("wait")
 	cancel()
-	c.say("count") // the process lives on, and hears what was said since
+	c.say("count") // the process lives on and knows the conversation since
 	if a := c.answered(); a.text != "prompt 2 with 1 blocks" {
 		t.Errorf("%q", a.text)
 	}
@@ -179,7 +179,7 @@ func TestProgramAgentsEnd(t *testing.T) {
 		"it ended with exit code 3: the end of me." {
 		t.Errorf("%s", a.last.raw)
 	}
-	c.say("count") // a new process is told what was said before
+	c.say("count") // a new process gets the conversation so far
 	if a := c.answered(); a.text != "prompt 1 with 2 blocks" {
 		t.Errorf("%q", a.text)
 	}
@@ -192,7 +192,7 @@ func TestProgramAgentsEnd(t *testing.T) {
 		t.Errorf("%s", a.last.raw)
 	}
 
-	// The server is killed while a person is asked: the run ends as interrupted.
+	// If the server is killed while an approval is open, the run ends as interrupted.
 	c.say("write new.txt text")
 	c.upTo("approval_request")
 	session := c.session
@@ -208,9 +208,9 @@ func TestProgramAgentsEnd(t *testing.T) {
 	}
 }
 
-// TestKilledBetweenChunks: the program of an agent, or the server, is killed between two
-// chunks of an answer. The log keeps the text that was shown, as incomplete; the run ends
-// once, as interrupted; and the next message is answered by a new program.
+// TestKilledBetweenChunks kills the program of an agent, or the server, between two chunks of an answer. The log keeps
+// the text that was shown, as incomplete; the run ends once, as interrupted; and a new program answers the next
+// message.
 func TestKilledBetweenChunks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("another process does the work")
@@ -229,7 +229,7 @@ func TestKilledBetweenChunks(t *testing.T) {
 			if a.last.Message != want {
 				t.Errorf("%s", a.last.raw)
 			}
-			return s, a.text // what the canary filter held back until now
+			return s, a.text // includes text that the canary filter held back until now
 		},
 		"the server": func(t *testing.T, s *server, _ *console) (*server, string) {
 			s.kill()

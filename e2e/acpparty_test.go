@@ -2,7 +2,7 @@ package e2e
 
 import "fmt"
 
-// editor is a client of the Agent Client Protocol, which speaks through `parley acp`.
+// editor is a client of the Agent Client Protocol, which connects through `parley acp`.
 func (g *gathering) editor(p *party) {
 	e := startEditor(g.t, nil, "--server", "http://"+g.s.address)
 	e.initialize()
@@ -20,7 +20,7 @@ func (g *gathering) editor(p *party) {
 		e.send(map[string]any{"notify": "session/cancel", "params": map[string]any{"sessionId": session}})
 	}
 	answer := func(option string) {
-		answered = true // which it is not told
+		answered = true // the protocol does not report it
 		e.send(map[string]any{"choose": option, "of": shown.Of})
 	}
 	p.decide = func(_, decision string) { answer(decision) }
@@ -47,7 +47,7 @@ func (g *gathering) editor(p *party) {
 			return moment{what: cleared}
 		case u.Kind == "agent_message_chunk":
 			return r.speak(u.Message, event.text())
-		case u.Kind == "agent_thought_chunk" && u.Message != "": // else the server says it
+		case u.Kind == "agent_thought_chunk" && u.Message != "": // without a message id it is a notice of the server
 			r.thinking += event.text()
 		case u.Kind == "tool_call":
 			r.calls = append(r.calls, u.Name+" "+string(u.Input))

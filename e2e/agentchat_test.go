@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// agentChat connects to document 001's endpoint. Whatever happens from then on is
-// shown to the socket.
+// agentChat connects to document 001's endpoint. The socket gets everything
+// that happens from then on.
 func (n *node) agentChat(s *server) *socket {
 	n.t.Helper()
 	c := n.open("ws://"+s.address+"/ws?cards=1", nil)
@@ -44,21 +44,21 @@ func (c *socket) shows(want ...string) {
 }
 
 func quoted(s string) string {
-	raw, _ := json.Marshal(s) // it is a string
+	raw, _ := json.Marshal(s) // the fields are strings: Marshal cannot fail
 	return string(raw)
 }
 
 func userMessage(s string) string  { return `{"type":"user_message","message":` + quoted(s) + `}` }
 func agentMessage(s string) string { return `{"type":"agent_message","message":` + quoted(s) + `}` }
 
-// agentSays is text of a turn after which the run goes on.
+// agentSays is a text from a turn after which the run goes on.
 func agentSays(s string) string {
 	return `{"type":"agent_message","message":` + quoted(s) + `,"more":true}`
 }
 
 func errorMessage(s string) string { return `{"type":"error","error":` + quoted(s) + `}` }
 
-// shut proves that nothing came that was not taken, as silent does for threads.
+// shut checks that no further message has come, as silent does for threads.
 func shut(t *testing.T, sockets ...*socket) {
 	t.Helper()
 	sockets[0].chat("say silence", "")
@@ -67,7 +67,7 @@ func shut(t *testing.T, sockets ...*socket) {
 	}
 }
 
-// The sequences of the document, in its words, to everybody who is connected.
+// The sequences of the document, in its words, reach every connected client.
 func TestAgentChatSpeaksAsItsDocumentHasIt(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -106,7 +106,9 @@ func TestAgentChatSpeaksAsItsDocumentHasIt(t *testing.T) {
 	shut(t, other, c)
 }
 
-// The original told everybody, and closed the socket after most of these.
+// TestAgentChatTellsMistakesToWhoMadeThem: an error goes only to its sender,
+// and the socket stays open. The original sent it to every client, and closed
+// the socket after most of these.
 func TestAgentChatTellsMistakesToWhoMadeThem(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -133,7 +135,7 @@ func TestAgentChatTellsMistakesToWhoMadeThem(t *testing.T) {
 
 const rememberTea = "remember that tea is nice"
 
-// what the demo says when it is asked what it was told.
+// the demo model's reply to a question about what it was told
 func remembered(said ...string) string {
 	if len(said) == 0 {
 		return agentMessage("This is the first thing you say in this session.")
@@ -172,7 +174,8 @@ func TestAgentChatKeepsASessionAcrossConnectionsAndRestarts(t *testing.T) {
 			c.chat("what did I say", "another")
 			c.shows(userMessage("what did I say"), remembered())
 
-			// A session_id that is an id is one in every protocol.
+			// A session_id that is a session's id names that session in every
+			// protocol.
 			thread := n.dial(s, uuid)
 			thread.ask("what did I say")
 			if a := thread.completed(); !strings.Contains(a.text, rememberTea) {
@@ -208,7 +211,7 @@ func TestAgentChatWithoutASessionLastsAsLongAsItsConnection(t *testing.T) {
 	c.shows(userMessage("what did I say"), remembered())
 }
 
-// A session that was deleted makes place for a new one of the same name.
+// After a session was deleted, its name can be used for a new session.
 func TestAgentChatBeginsAnewAfterADeletion(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -229,8 +232,8 @@ func TestAgentChatBeginsAnewAfterADeletion(t *testing.T) {
 	shut(t, c)
 }
 
-// The original did not read on until it had answered, and ran two messages of
-// one session at once when they came by two sockets.
+// The original did not read on until it had answered. If two messages of one
+// session came by two sockets, it ran both at once.
 func TestAgentChatTakesMessagesWhileItAnswers(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -267,13 +270,14 @@ func TestAgentChatTakesMessagesWhileItAnswers(t *testing.T) {
 	}
 }
 
-// Who connects in the middle of an answer is shown the whole of it at its end, and
-// a run whose socket has gone goes on. Also if the server is killed in between.
+// A client that connects in the middle of an answer gets the whole answer at
+// its end. A run whose socket has gone goes on, also if the server is killed in
+// between.
 func TestAgentChatShowsAWholeAnswerToWhoComesLate(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, paced(t, 5*usualPace)), startNode(t)
 	session := newThread()
-	to := n.tempo(s).count(2, 15) // at a fifth of the usual pace
+	to := n.tempo(s).count(2, 15) // at a fifth of the usual speed
 	count := fmt.Sprint("count to ", to)
 	last := 0
 	// half waits until the agent counts.
@@ -301,7 +305,7 @@ func TestAgentChatShowsAWholeAnswerToWhoComesLate(t *testing.T) {
 	shut(t, late)
 }
 
-// The original ran every tool unasked.
+// The original ran every tool without approval.
 func TestAgentChatAsksBeforeItWrites(t *testing.T) {
 	t.Parallel()
 	for _, way := range ways {
@@ -342,12 +346,12 @@ func TestAgentChatAsksBeforeItWrites(t *testing.T) {
 			decide(c, first, "allow", "")
 			c.shows(errorMessage("This was already answered, has expired or never was."))
 			last := n.agentChat(s)
-			shut(t, c, late, last) // a card that was answered is shown to nobody
+			shut(t, c, late, last) // a decided card is shown to no client
 		})
 	}
 }
 
-// The original had such a limit among its settings, and did not look at it.
+// The original had such a setting, but ignored it.
 func TestAgentChatLimitsTurns(t *testing.T) {
 	t.Parallel()
 	workspace := t.TempDir()
@@ -360,7 +364,7 @@ func TestAgentChatLimitsTurns(t *testing.T) {
 	}
 	s, n := startServer(t, options{workspace: workspace}), startNode(t)
 	c := n.agentChat(s)
-	c.chat("list files", "") // which takes two
+	c.chat("list files", "") // needs two turns
 	c.shows(userMessage("list files"), agentSays("I look at the files of the workspace."), `{"type":"tool_call",…`,
 		`{"type":"tool_result",…`, `{"type":"error","error":"…`)
 	shut(t, c)
@@ -389,11 +393,12 @@ func TestAgentChatAsksQuestions(t *testing.T) {
 	shut(t, c, other)
 }
 
-// Who sends too much can still answer.
+// TestAgentChatLimitsMessagesButNotAnswers: a client that exceeds its rate
+// limit can still answer cards.
 func TestAgentChatLimitsMessagesButNotAnswers(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{env: []string{"PARLEY_LIMIT_MESSAGES=2/hour"}}), startNode(t)
-	c := n.agentChat(s) // has sent one
+	c := n.agentChat(s) // agentChat has sent one message
 	c.chat("write less to note.txt", "")
 	c.shows(userMessage("write less to note.txt"), agentSays("I write that to note.txt."), `{"type":"tool_call",…`)
 	card := c.expect("approval_request")

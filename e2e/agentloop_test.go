@@ -50,7 +50,7 @@ type item struct {
 	raw string
 }
 
-// kind is the type of a message, and what it is an item of.
+// kind is the type of a message, with the type of its item.
 func (i item) kind() string {
 	switch {
 	case i.Type == "loading_state" && i.Payload.Loading:
@@ -96,8 +96,8 @@ func (c *socket) item() item {
 	return i
 }
 
-// items expects messages of these kinds, the pieces of one message as one, and
-// returns them.
+// items expects messages of these kinds and returns them. Consecutive chunks of
+// one message count as one.
 func (c *socket) items(want ...string) (list []item) {
 	c.t.Helper()
 	for _, kind := range want {
@@ -128,7 +128,7 @@ func (c *socket) reviews(review string) {
 		"payload": map[string]any{"review": review, "customDenyMessage": nil}})
 }
 
-// session asks which session the connection is of.
+// session asks for the session of the connection.
 func (c *socket) session() string {
 	c.t.Helper()
 	c.send(map[string]any{"id": "x", "type": "get_session"})
@@ -181,7 +181,7 @@ func TestAgentLoopSpeaksAsItsDocumentHasIt(t *testing.T) {
 	}
 }
 
-// A vendor's refusal is told in the vendor's words and with its status, as the document has it.
+// A vendor's refusal is reported in the vendor's words and with its status, as the document has it.
 func TestAgentLoopQuotesTheVendor(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, withModel(providertest.Start(t), options{})), startNode(t)
@@ -196,7 +196,7 @@ func TestAgentLoopQuotesTheVendor(t *testing.T) {
 		c.input(said)
 		c.items("loading")
 		i := c.item()
-		for i.kind() == "system" { // of a busy vendor, which is asked again
+		for i.kind() == "system" { // the vendor was busy and is asked again
 			i = c.item()
 		}
 		if c.items("loaded"); i.kind() != "error" || !strings.HasSuffix(i.raw,
@@ -206,7 +206,7 @@ func TestAgentLoopQuotesTheVendor(t *testing.T) {
 	}
 }
 
-// An image of an input gets to the model.
+// An image in an input reaches the model.
 func TestAgentLoopShowsImagesToTheModel(t *testing.T) {
 	t.Parallel()
 	mock := providertest.Start(t)
@@ -221,7 +221,7 @@ func TestAgentLoopShowsImagesToTheModel(t *testing.T) {
 	}
 }
 
-// The five answers, as the example client gives them and shows what comes of them.
+// The five answers, as the example client sends them, and their effects as it shows them.
 func TestAgentLoopTakesAllFiveAnswers(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, options{})
@@ -242,7 +242,7 @@ func TestAgentLoopTakesAllFiveAnswers(t *testing.T) {
 				"output: aborted: use another name\nassistant: That came to nothing. I was told: A person did not allow this: use another name\n", 0, false},
 		{"no-exit", []string{"--answer", "no-exit"}, asked + "answer: no-exit\n" + call +
 			"output: aborted\nerror: A person said no and stopped the run.\n", 1, false},
-		// The second time nobody is asked.
+		// The second call needs no approval.
 		{"always", []string{"--answer", "always", "--say", "write hello to FILE"},
 			asked + "answer: always\n" + call + written + again + call + written, 0, true},
 		{"explain", []string{"--answer", "explain,YES", "--why", "as agreed"}, asked + "answer: explain\n" +
@@ -271,8 +271,8 @@ func TestAgentLoopTakesAllFiveAnswers(t *testing.T) {
 	}
 }
 
-// A client whose server goes away comes back to its session, and neither says
-// anything twice nor misses the rest.
+// A client that lost its server returns to its session, sends nothing twice and
+// misses nothing.
 func TestAgentLoopClientsComeBack(t *testing.T) {
 	t.Parallel()
 	for _, way := range ways {
@@ -327,8 +327,8 @@ func TestAgentLoopClientsComeBack(t *testing.T) {
 	}
 }
 
-// The original had one session for everybody: a second connection took it from
-// the first, and the end of either ended both.
+// The original had one session for all clients: a second connection took it
+// from the first, and the end of either ended both.
 func TestAgentLoopConnectionsAreApart(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -351,7 +351,7 @@ func TestAgentLoopConnectionsAreApart(t *testing.T) {
 	}
 }
 
-// The original ran them at the same time and threw away what the first had said.
+// The original ran both inputs at the same time and discarded the answer to the first.
 func TestAgentLoopQueuesASecondInput(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -375,7 +375,7 @@ func TestAgentLoopQueuesASecondInput(t *testing.T) {
 			"payload": map[string]any{"input": []any{map[string]any{"role": "user", "content": "say once"}}}})
 	}
 	c.items(slices.Concat([]string{"loading", "assistant"}, answered)...)
-	// And a run can be stopped, for which the original had no message.
+	// A run can also be stopped. The original had no message for that.
 	c.input("count slowly to 100")
 	c.items("loading", "assistant")
 	c.send(map[string]any{"id": "x", "type": "cancel"})
@@ -390,13 +390,13 @@ func TestAgentLoopQueuesASecondInput(t *testing.T) {
 		}
 	}
 	c.items("loaded")
-	c.send(map[string]any{"id": "x", "type": "cancel"}) // nothing runs
+	c.send(map[string]any{"id": "x", "type": "cancel"}) // no run is active
 	c.input("say ready")
 	c.items(slices.Concat([]string{"loading", "assistant"}, answered)...)
 }
 
-// An approval waits through a restart, is shown under the same id to whoever
-// resumes the session, and is cleared where it was answered elsewhere.
+// An approval waits through a restart, has the same id for every client that
+// resumes the session, and is cleared if it was answered elsewhere.
 func TestAgentLoopApprovalsAreTheSessions(t *testing.T) {
 	t.Parallel()
 	for _, way := range ways {
@@ -416,7 +416,7 @@ func TestAgentLoopApprovalsAreTheSessions(t *testing.T) {
 					t.Errorf("it was\n%s and is\n%s", card.raw, again.raw)
 				}
 			}
-			// Both ask for an explanation; there is one.
+			// Both ask for an explanation; there is only one.
 			c.reviews("explain")
 			for _, c := range []*socket{c, other} {
 				if again := c.items("assistant", "approval_request")[1]; again.ID == card.ID {
@@ -434,7 +434,7 @@ func TestAgentLoopApprovalsAreTheSessions(t *testing.T) {
 				t.Errorf("%s", i.raw)
 			}
 
-			// Answered by HTTP, where it can be explained as well.
+			// It is answered over HTTP, where it can also be explained.
 			c.input("write bye to note.txt")
 			c.items("loading", "assistant", "approval_request")
 			other.items("loading", "assistant", "approval_request")
@@ -464,11 +464,11 @@ func TestAgentLoopApprovalsAreTheSessions(t *testing.T) {
 }
 
 func jsonNumber(n int) string {
-	raw, _ := json.Marshal(n) // it is a number
+	raw, _ := json.Marshal(n) // n is a number: Marshal cannot fail
 	return string(raw)
 }
 
-// The original never closed a socket because of what was sent on it.
+// The original never closed a socket because of a bad message.
 func TestAgentLoopAnswersBadMessages(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -508,9 +508,9 @@ func TestAgentLoopAnswersBadMessages(t *testing.T) {
 	c.closed(1003)
 }
 
-// The document's guidelines for clients, on a server that sends what ours does
-// not: pieces without anything to see, types nobody knows, and shell items while
-// an approval is pending.
+// TestAgentLoopClientFollowsTheGuidelines checks the document's guidelines for
+// clients, with a server that sends frames ours does not send: chunks without
+// visible text, unknown types, and shell items while an approval is pending.
 func TestAgentLoopClientFollowsTheGuidelines(t *testing.T) {
 	t.Parallel()
 	message := func(kind, payload string) string {

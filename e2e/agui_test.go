@@ -12,7 +12,7 @@ import (
 type aguiAgent struct {
 	*socket
 	thread string
-	events []string // of the last run
+	events []string // events of the last run
 }
 
 type aguiState struct {
@@ -50,7 +50,7 @@ func (a *aguiAgent) start(more map[string]any) {
 	a.events = nil
 }
 
-// run has the agent run, to its end.
+// run starts a run and waits for its end.
 func (a *aguiAgent) run(more map[string]any) aguiState {
 	a.t.Helper()
 	a.start(more)
@@ -145,7 +145,8 @@ func TestAGUIInterrupts(t *testing.T) {
 	}
 	allowed := r.Interrupts[0]
 	before := len(s.events(a.thread))
-	// Another client of the thread says something instead: nothing is appended.
+	// Another client of the thread sends a new message instead: nothing is
+	// appended.
 	other := n.agui(s, a.thread)
 	other.run(says1("say on"))
 	if want := `{"type":"RUN_ERROR","message":"This thread is interrupted:`; !strings.HasPrefix(other.last(), want) {
@@ -177,7 +178,8 @@ func TestAGUIInterrupts(t *testing.T) {
 		strings.Count(resumed, "RUN_STARTED") != 1 {
 		t.Errorf("the resumed run is\n%s", resumed)
 	}
-	// The same answer again shows the same, and does nothing; another is an error.
+	// The same answer again gets the same events and has no effect; another
+	// answer is an error.
 	before = len(s.events(a.thread))
 	if other.run(yes); strings.Join(other.events, "\n") != resumed {
 		t.Errorf("answered again:\n%s\nand first\n%s", strings.Join(other.events, "\n"), resumed)
@@ -210,7 +212,8 @@ func TestAGUIInterrupts(t *testing.T) {
 	}
 }
 
-// threadStream follows a thread with an EventSource, which comes back by itself.
+// threadStream follows a thread with an EventSource, which reconnects by
+// itself.
 func (n *node) threadStream(s *server, thread string, more map[string]any) *socket {
 	n.t.Helper()
 	command := map[string]any{"do": "listen", "url": fmt.Sprintf("http://%s/api/agui/threads/%s/stream%s", s.address,
@@ -221,7 +224,7 @@ func (n *node) threadStream(s *server, thread string, more map[string]any) *sock
 	return n.begin(command)
 }
 
-// upTo reads messages up to one that contains some words.
+// upTo reads messages up to one that contains a text.
 func (c *socket) upTo(words string) (messages []happened) {
 	c.t.Helper()
 	for {
@@ -238,8 +241,8 @@ func (c *socket) upTo(words string) (messages []happened) {
 	}
 }
 
-// A client that lost its connection goes on after the last event that it has, also
-// after a crash: nothing is lost, and nothing comes twice.
+// A client that lost its connection continues after its last event, also after
+// a crash. No event is lost or comes twice.
 func TestAGUIResume(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -268,7 +271,7 @@ func TestAGUIResume(t *testing.T) {
 	if text != counted(150) {
 		t.Errorf("cut and continued it reads %q", text)
 	}
-	// The run has ended; the events from before the crash are the same.
+	// The run has ended; the events from before the crash are unchanged.
 	again := n.threadStream(s, a.thread, map[string]any{"query": "?last_event_id=" + seen[4].ID}).upTo("RUN_FINISHED")
 	if want := append(datas(seen[5:]), datas(rest)...); strings.Join(datas(again), "\n") != strings.Join(want, "\n") {
 		t.Errorf("a replay is\n%s\nand was\n%s", strings.Join(datas(again), "\n"), strings.Join(want, "\n"))

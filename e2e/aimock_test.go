@@ -10,22 +10,22 @@ import (
 	"parley/provider/providertest"
 )
 
-// A fixture is what aimock answers when a request fits: npm @copilotkit/aimock,
-// a mock of the vendors' servers that others wrote.
+// A fixture is the answer of aimock to a matching request. npm
+// @copilotkit/aimock is an independent mock of the vendors' servers.
 type fixture struct {
 	Match               match          `json:"match"`
 	Response            response       `json:"response"`
-	ChunkSize           int            `json:"chunkSize,omitempty"`       // characters
-	Timings             map[string]any `json:"recordedTimings,omitempty"` // of a stream that somebody recorded
+	ChunkSize           int            `json:"chunkSize,omitempty"`       // in characters
+	Timings             map[string]any `json:"recordedTimings,omitempty"` // timings of a recorded stream
 	TruncateAfterChunks int            `json:"truncateAfterChunks,omitempty"`
 	Chaos               map[string]any `json:"chaos,omitempty"`
 }
 
 type match struct {
-	User     string `json:"userMessage,omitempty"` // a part of the last message of a user
-	Turn     *int   `json:"turnIndex,omitempty"`   // messages of the assistant so far
+	User     string `json:"userMessage,omitempty"` // a part of the last user message
+	Turn     *int   `json:"turnIndex,omitempty"`   // number of assistant messages so far
 	Model    string `json:"model,omitempty"`
-	Sequence *int   `json:"sequenceIndex,omitempty"` // requests that fitted so far
+	Sequence *int   `json:"sequenceIndex,omitempty"` // number of matching requests so far
 }
 
 type response struct {
@@ -42,11 +42,11 @@ type toolCall struct {
 	ID        string `json:"id,omitempty"`
 }
 
-// call asks for a tool with arguments that are JSON.
+// call asks for a tool with arguments in JSON.
 func call(name string, arguments map[string]any) toolCall {
 	raw, err := json.Marshal(arguments)
 	if err != nil {
-		panic(err) // of the test's own making
+		panic(err) // the arguments come from the test itself
 	}
 	return toolCall{Name: name, Arguments: string(raw)}
 }
@@ -58,7 +58,7 @@ func asks(text string, calls ...toolCall) response { return response{Content: te
 
 func says(text string) response { return response{Content: text} }
 
-// script answers whoever says something, turn by turn.
+// script answers a user message turn by turn.
 func script(user string, turns ...response) (list []fixture) {
 	for i, turn := range turns {
 		list = append(list, fixture{Match: match{User: user, Turn: &i}, Response: turn, ChunkSize: 1 << 16})
@@ -66,8 +66,8 @@ func script(user string, turns ...response) (list []fixture) {
 	return list
 }
 
-// startModel starts aimock, which ends with the test. A request that fits nothing
-// is refused by it.
+// startModel starts aimock, which ends with the test. It refuses requests that
+// match no fixture.
 func startModel(t *testing.T, scripts ...[]fixture) *providertest.Mock {
 	t.Helper()
 	var file struct {
@@ -87,8 +87,8 @@ func startModel(t *testing.T, scripts ...[]fixture) *providertest.Mock {
 	return providertest.Start(t, "--fixtures", name)
 }
 
-// withModel are the settings of a server whose models of every vendor are the
-// mock's.
+// withModel returns the settings of a server that uses the mock for the models
+// of every vendor.
 func withModel(m *providertest.Mock, o options, env ...string) options {
 	o.env = append(append(o.env, "OPENAI_BASE_URL="+m.URL+"/v1", "OPENAI_API_KEY="+providertest.Key,
 		"ANTHROPIC_BASE_URL="+m.URL, "ANTHROPIC_API_KEY="+providertest.Key,
@@ -96,7 +96,7 @@ func withModel(m *providertest.Mock, o options, env ...string) options {
 	return o
 }
 
-// toldModel are the requests to the model of the run that some words of a user began.
+// toldModel returns the model requests of the run whose user message begins with the given words.
 func toldModel(m *providertest.Mock, user string) (bodies []string) {
 	for _, r := range m.Asked() {
 		if strings.Contains(r.Body, user) {

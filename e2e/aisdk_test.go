@@ -8,13 +8,14 @@ import (
 	"testing"
 )
 
-// An aiChat is a chat of npm ai, as useChat has it. It sends answers by itself.
+// An aiChat is a chat of npm ai, as useChat uses it. It sends answers by
+// itself.
 type aiChat struct {
 	*socket
 	id string
 }
 
-// An aiMessage is a message of a chat, with what tests look at.
+// An aiMessage is a message of a chat, with the fields that tests check.
 type aiMessage struct {
 	ID, Role string
 	Metadata struct {
@@ -104,7 +105,7 @@ func (c *aiChat) says(text string) aiMessage {
 	return c.ready()
 }
 
-// aiStream is a stream of DefaultChatTransport, read to its end.
+// aiStream reads a stream of DefaultChatTransport to its end.
 func (n *node) aiStream(s *server, act, chat string, more map[string]any) (chunks []string, m aiMessage) {
 	n.t.Helper()
 	command := map[string]any{"do": "use", "module": "aisdk", "act": act, "api": s.aisdk(), "chat": chat}
@@ -172,7 +173,7 @@ func TestAISDKApprovals(t *testing.T) {
 	if p.State != "approval-requested" || !strings.Contains(p.Approval.Descriptor.Command, "allowed.txt") {
 		t.Fatalf("%+v", p)
 	}
-	// What is said while it waits is refused, and leaves no trace.
+	// A new message is refused while the run waits, and appends nothing.
 	before := len(s.events(c.id))
 	if got, _ := n.aiStream(s, "send", c.id, userSays("u9", "say on")); len(got) != 1 ||
 		!strings.HasPrefix(got[0], "409 AI_APICallError: A tool call of this conversation waits for an answer.") {
@@ -191,7 +192,7 @@ func TestAISDKApprovals(t *testing.T) {
 	}
 	wantFile(t, s2, "allowed.txt", "tea")
 
-	// Nothing new: the same answer again.
+	// A request without anything new gets the same answer again.
 	list := map[string]any{"messages": []any{map[string]any{"id": m.ID, "role": "assistant", "parts": []any{
 		map[string]any{"type": "dynamic-tool", "toolName": "write_file", "toolCallId": p.ToolCallID,
 			"state": "approval-responded", "approval": map[string]any{"id": p.Approval.ID, "approved": true}}}}}}
@@ -218,8 +219,8 @@ func TestAISDKApprovals(t *testing.T) {
 	}
 }
 
-// A client that lost its connection reads the answer from its beginning: the
-// chunks are the same, to the byte, also after a crash.
+// A client that lost its connection reads the answer again from its beginning.
+// The chunks are identical, byte for byte, also after a crash.
 func TestAISDKResume(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -238,7 +239,7 @@ func TestAISDKResume(t *testing.T) {
 		t.Errorf("the replay was\n%s\nand is\n%s", strings.Join(replay, "\n"), strings.Join(whole, "\n"))
 	}
 	text := ""
-	for _, p := range m.Parts { // it was cut, and continued
+	for _, p := range m.Parts { // the answer was cut off and continued
 		if p.Type == "text" {
 			text += p.Text
 		}

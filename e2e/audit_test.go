@@ -38,8 +38,8 @@ func (v *visitor) audit(query string) []record {
 	return list.Events
 }
 
-// TestTheRecord: security decisions are on record, with who, what and how; and
-// what was changed later is found.
+// TestTheRecord: security decisions are audited, with principal, action and
+// way, and a later change of a record is found.
 func TestTheRecord(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, jwt()), startNode(t)
@@ -130,7 +130,7 @@ func TestTheRecord(t *testing.T) {
 		last[2])
 }
 
-// tamper changes one row behind the server's back.
+// tamper changes one row directly in the database.
 func tamper(t *testing.T, data, statement string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(data, "parley.db"))
@@ -147,8 +147,8 @@ func tamper(t *testing.T, data, statement string) {
 	}
 }
 
-// TestAFloodLeavesFewRecords: who is not let in has no tenant; the server keeps
-// count of them, and nobody can fill its disk that way.
+// TestAFloodLeavesFewRecords: refused clients have no tenant. The server counts
+// their refusals, so that a flood cannot fill its disk.
 func TestAFloodLeavesFewRecords(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, jwt("PARLEY_LIMIT_CONNECTIONS=10/minute"))

@@ -31,8 +31,8 @@ func TestAThreadIdThatIsNoUUIDv4IsAcceptedAndClosed1008(t *testing.T) {
 	}
 }
 
-// What a client gets wrong is told to it and to nobody else, leaves no trace in
-// the log, and costs it nothing but that message.
+// A client's mistake is reported to that client alone, leaves no trace in the
+// log, and costs only the bad message.
 func TestBadMessagesAreAnsweredToTheirSenderAndNothingElse(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -55,7 +55,7 @@ func TestBadMessagesAreAnsweredToTheirSenderAndNothingElse(t *testing.T) {
 	for _, bad := range []struct {
 		name    string
 		message func(thread string) string
-		names   string // what the error must mention
+		names   string // a text that the error must mention
 	}{
 		{"unknown type", object(map[string]any{"type": "chat.reqest"}), "chat.reqest"},
 		{"no type", object(map[string]any{"type": nil}), "type"},

@@ -10,18 +10,17 @@ import (
 	"time"
 )
 
-// A mortal is a client that is killed and comes back, again and again. What it
-// remembers are the messages it has.
+// A mortal is a client that is killed and reconnects, again and again. It
+// remembers only the messages it has received.
 type mortal struct {
 	t       *testing.T
 	has     []happened
 	connect func(leave int) *socket
-	replays int // messages that it is shown again when it comes back
+	replays int // number of messages that it receives again when it reconnects
 }
 
-// live is a life of so many new messages, after which the client is no more.
-// What comes when it comes back must first be what it was shown before, as far
-// as its dialect shows that again.
+// live connects, receives so many new messages and disconnects. If the dialect
+// repeats earlier messages, these must come first and be unchanged.
 func (m *mortal) live(messages int) (fresh []happened) {
 	m.t.Helper()
 	c := m.connect(messages)
@@ -31,7 +30,7 @@ func (m *mortal) live(messages int) (fresh []happened) {
 	return m.remember(c)
 }
 
-// remember takes what a socket was shown before it ended.
+// remember takes the messages that a socket received before it ended.
 func (m *mortal) remember(c *socket) (fresh []happened) {
 	m.t.Helper()
 	old := m.has[len(m.has)-m.replays:]
@@ -73,7 +72,7 @@ func (m *mortal) datas() (list []string) {
 
 func (m *mortal) atEnd() bool { return endsRun(m.has[len(m.has)-1].Data) }
 
-// endsRun knows the last message of a run, in each dialect that can be resumed.
+// endsRun recognizes the last message of a run in each dialect that can be resumed.
 func endsRun(data string) bool {
 	for _, kind := range []string{`"type":"chat.completed"`, `"type":"context_info"`, `"kind":"turn_complete"`,
 		`"type":"RunFinished"`} {
@@ -84,7 +83,7 @@ func endsRun(data string) bool {
 	return false
 }
 
-// atCard says which card the last message asks about.
+// atCard returns the card that the last message asks about.
 func (m *mortal) atCard(s *server, session string) (kind, id string) {
 	data := m.has[len(m.has)-1].Data
 	for _, c := range []struct{ mark, kind string }{
@@ -100,7 +99,7 @@ func (m *mortal) atCard(s *server, session string) (kind, id string) {
 	return "", ""
 }
 
-// waits is the card that waits in a session.
+// waits returns the id of the open card of a session.
 func waits(s *server, kind, session string) string {
 	s.t.Helper()
 	var list map[string][]struct{ ID string }
@@ -123,14 +122,15 @@ func settles(s *server, n *node, kind, id string) {
 	}
 }
 
-// resumable are the dialects that can be resumed: how a client connects that has
-// some messages, how many it is shown again, and what somebody has who stayed.
+// resumable lists the dialects that can be resumed. connect returns how a
+// client with some messages reconnects, and stayed returns the messages of a
+// client that never disconnected.
 var resumable = map[string]struct {
 	connect func(m *mortal, s *server, n *node, session string) map[string]any
 	stayed  func(s *server, n *node, session string) func() []string
 }{
 	"thread chat": {connect: func(m *mortal, s *server, _ *node, session string) map[string]any {
-		m.replays = len(m.has) // from the start of the run
+		m.replays = len(m.has) // it gets all messages from the start of the run
 		return map[string]any{"do": "open", "url": "ws://" + s.address + "/api/chat/ws?threadId=" + session}
 	}},
 	"agent loop": {connect: func(m *mortal, s *server, _ *node, session string) map[string]any {
@@ -146,7 +146,7 @@ var resumable = map[string]struct {
 		return func() (list []string) {
 			for {
 				i := c.item()
-				if !strings.HasSuffix(i.Type, "_closed") { // who comes when it is settled is not told that it was open
+				if !strings.HasSuffix(i.Type, "_closed") { // a client that connects later does not hear of the card
 					list = append(list, i.raw)
 				}
 				if i.Type == "context_info" {
@@ -186,11 +186,11 @@ var resumable = map[string]struct {
 	}},
 }
 
-// wholeBus is everything that the bus has to say of a session with one run.
+// wholeBus returns all messages of the bus for a session with one run.
 func wholeBus(s *server, _ *node, session string) func() []string {
 	return func() (list []string) {
 		whole := s.follow("/api/events?session_id="+session+"&last_event_id=0", "")
-		whole.next() // where it begins
+		whole.next() // skip the message about the starting position
 		for {
 			m := whole.next()
 			if list = append(list, m.data); strings.Contains(m.data, `"kind":"turn_complete"`) {
@@ -200,9 +200,8 @@ func wholeBus(s *server, _ *node, session string) func() []string {
 	}
 }
 
-// born is a client of a session in which nothing was said yet, the server's
-// address being asked for anew in every life. say is done when it has connected
-// for the first time.
+// born returns a client of an empty session. It asks for the server's address
+// again in every life. After its first connection it calls say.
 func born(t *testing.T, dialect string, s func() *server, n *node, session string, say func(*socket)) *mortal {
 	m := &mortal{t: t}
 	m.connect = func(leave int) *socket {
@@ -226,7 +225,7 @@ func born(t *testing.T, dialect string, s func() *server, n *node, session strin
 	return m
 }
 
-// tourWritten is what the tour said, by the log.
+// tourWritten is the text of the tour according to the log.
 func tourWritten(t *testing.T, s *server, session string) (text string) {
 	t.Helper()
 	whole := false
@@ -247,9 +246,9 @@ func tourWritten(t *testing.T, s *server, session string) (text string) {
 	return text
 }
 
-// Clients are killed after every single message. What they have in the end is what
-// somebody has who stayed: nothing is missing and nothing is there twice, also
-// where the run has gone on, or ended, without them.
+// TestClientsKilledAtEveryBoundary kills clients after every single message. In
+// the end they have the same messages as a client that stayed connected. None
+// is missing or repeated, even if the run went on or ended without them.
 func TestClientsKilledAtEveryBoundary(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -274,7 +273,7 @@ func TestClientsKilledAtEveryBoundary(t *testing.T) {
 				lives++
 				if kind, id := m.atCard(s, session); id != "" {
 					settles(s, n, kind, id)
-					if kind == "questions" { // the rest of it is said while nobody listens
+					if kind == "questions" { // the rest of the answer comes while no client is connected
 						s.awaitEvent(session, func(e event) bool { return e.Type == "RunFinished" })
 					}
 				}
@@ -297,15 +296,15 @@ func TestClientsKilledAtEveryBoundary(t *testing.T) {
 				if err := json.Unmarshal([]byte(data), &f); err != nil {
 					t.Fatal(err)
 				}
-				if f.Card == "" { // else it is about a card, and not of the answer
+				if f.Card == "" { // otherwise it is about a card and not part of the answer
 					said += f.Content
 				}
 			}
 			if said != text {
 				t.Errorf("who died %d times has read %q", lives, said)
 			}
-			// It was lost with the last message on its way, so it is shown all of it
-			// again, under the same name, until somebody has it for sure.
+			// The client was lost with the last message on its way, so the next socket gets the whole answer again,
+			// under the same name, until its delivery is confirmed.
 			c := n.enter(s, session, "")
 			if a := c.rest(append([]frame{c.expect("chat.started")}, c.upToCards(m.has)...)...); a.request != "mine" ||
 				a.ending != "chat.completed" {
@@ -317,8 +316,8 @@ func TestClientsKilledAtEveryBoundary(t *testing.T) {
 	}
 }
 
-// upToCards takes the messages of an answer that was shown before, up to the last
-// that answer does not know.
+// upToCards takes the messages that were shown before, up to the last message
+// that is not part of an answer.
 func (c *socket) upToCards(shown []happened) (taken []frame) {
 	c.t.Helper()
 	last := 0
@@ -337,8 +336,8 @@ func (c *socket) upToCards(shown []happened) (taken []frame) {
 	return taken
 }
 
-// Agent chat cannot be resumed. What it promises is that who comes is shown what
-// waits, and then everything that happens.
+// Agent chat cannot be resumed. It promises that a client that connects gets
+// the open cards, and then everything that happens.
 func TestAgentChatClientsKilledAtEveryBoundary(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -392,11 +391,11 @@ func TestAgentChatClientsKilledAtEveryBoundary(t *testing.T) {
 	if got := strings.Join(texts, "\n\n"); got != strings.TrimSpace(tourWritten(t, s, session)) {
 		t.Errorf("the whole answer is %q", got)
 	}
-	shut(t, late, steady) // and nothing of it comes again
+	shut(t, late, steady) // and none of it comes again
 }
 
-// Nor can the debug console: each socket is a conversation of its own. Its run
-// goes on without it, and the conversation by HTTP.
+// The debug console cannot be resumed either: each socket is a conversation of
+// its own. Its run goes on without the socket, and the conversation by HTTP.
 func TestDebugConsolesKilledAtEveryBoundary(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -413,7 +412,7 @@ func TestDebugConsolesKilledAtEveryBoundary(t *testing.T) {
 	}
 	kinds := map[string]bool{}
 	for i, c := range sockets {
-		c.has(1) // then there is a session
+		c.has(1) // the session exists from then on
 		e := s.awaitEvent(sessions[i], func(e event) bool { return e.Type == "ApprovalRequested" })
 		settles(s, n, "approvals", fmt.Sprintf("%s.%d", sessions[i], e.Seq))
 		s.awaitEvent(sessions[i], func(e event) bool { return e.Type == "RunFinished" })
@@ -430,7 +429,7 @@ func TestDebugConsolesKilledAtEveryBoundary(t *testing.T) {
 		}
 		kinds[f.Type] = true
 	}
-	if len(kinds) < 2 { // which of them is a matter of how many chunks there are
+	if len(kinds) < 2 { // which kinds come depends on the number of chunks
 		t.Errorf("they died of %v only", kinds)
 	}
 	for i, session := range sessions {
@@ -453,7 +452,7 @@ func TestDebugConsolesKilledAtEveryBoundary(t *testing.T) {
 	fresh.quiet()
 }
 
-// has waits until a socket was shown so many messages.
+// has waits until a socket has received so many messages.
 func (c *socket) has(messages int) {
 	c.t.Helper()
 	if _, err := c.events.find(within(c.t, patience), func(h happened) bool {
@@ -466,8 +465,8 @@ func (c *socket) has(messages int) {
 	}
 }
 
-// The server is killed, and comes back, in the middle of the first text, with a
-// card open, in a text after that, and with a question open. Clients of all
+// The server is killed and restarted in the middle of the first text, with an
+// open card, in a later text, and with an open question. Clients of all
 // dialects that can be resumed follow one session through it.
 func TestServerKilledAtBoundaries(t *testing.T) {
 	t.Parallel()
@@ -480,7 +479,7 @@ func TestServerKilledAtBoundaries(t *testing.T) {
 		all[dialect] = born(t, dialect, current, n, session, nil)
 	}
 	thread := all["thread chat"]
-	sockets := map[string]*socket{"thread chat": thread.connect(0)} // opens the session
+	sockets := map[string]*socket{"thread chat": thread.connect(0)} // this opens the session
 	sockets["thread chat"].settle()
 	connect := func() {
 		for dialect, m := range all {
@@ -491,7 +490,7 @@ func TestServerKilledAtBoundaries(t *testing.T) {
 	}
 	connect()
 	sockets["thread chat"].askAs("mine", "/tour")
-	// shown waits until the thread's client has a message, of a kind, behind one.
+	// shown waits until the thread's client has a message of a kind after a given one.
 	shown := func(kind string, times int, behind string) {
 		t.Helper()
 		if _, err := sockets["thread chat"].events.find(within(t, patience), func(h happened) bool {
@@ -506,7 +505,7 @@ func TestServerKilledAtBoundaries(t *testing.T) {
 			t.Fatalf("%v\n%s", err, sockets["thread chat"].history())
 		}
 	}
-	crash := func(pace time.Duration) { // of the next server
+	crash := func(pace time.Duration) { // pace is for the next server
 		t.Helper()
 		s.kill()
 		for dialect, c := range sockets {
@@ -568,8 +567,8 @@ func TestServerKilledAtBoundaries(t *testing.T) {
 			t.Errorf("%s: there came\n%s\nand there is\n%s", dialect, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
-	// Who resumes the agent loop behind its first message is shown the rest of it,
-	// but for what was asked and settled.
+	// A client that resumes the agent loop after its first message gets the
+	// rest, without cards that were settled meanwhile.
 	loop := all["agent loop"]
 	whole := born(t, "agent loop", current, n, session, nil)
 	whole.has = loop.has[:1:1]

@@ -26,7 +26,7 @@ func TestAfterCancelledNothingOfTheRequestComes(t *testing.T) {
 		t.Errorf("the log ends with %v", last)
 	}
 	// The model would have gone on for minutes. The next answer can only begin
-	// when nothing of it is alive, and comes right behind the cancelled one.
+	// when the cancelled call has ended, and comes right after it.
 	silent(t, c, other)
 	over := false
 	for _, e := range s.events(thread) {
@@ -59,7 +59,7 @@ func TestCancellingWhatIsNotThereIsSilent(t *testing.T) {
 		t.Errorf("the answer that was going on: %+v", a)
 	}
 	other.completed()
-	// And of one that is over.
+	// And a cancel of an answer that is over.
 	c.cancel(started.RequestID)
 	silent(t, c, other)
 }
@@ -93,16 +93,16 @@ func TestCancellingAWaitingRequestWithdrawsIt(t *testing.T) {
 	}
 }
 
-// Cancels overtake requests, but not the one they are about.
+// Cancels overtake other requests, but not the request that they cancel.
 func TestACancelRightBehindItsRequestIsNotLost(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
-	for i := range 20 { // it is a race, so more than once
+	for i := range 20 { // this is a race, so repeat it
 		c := n.dial(s, newThread())
 		request := fmt.Sprintf("changed-my-mind-%d", i)
 		c.askAs(request, "count slowly to 1000")
 		c.cancel(request)
-		ending := c.frame() // it may be cancelled before it has started
+		ending := c.frame() // the run may be cancelled before it has started
 		if ending.Type == "chat.started" {
 			a := c.rest(ending)
 			ending = a.frames[len(a.frames)-1]
@@ -124,7 +124,7 @@ func TestRequestsAreAnsweredOneAfterTheOtherInOrder(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for i := range 5 {
-		// completed allows nothing of another request in between.
+		// completed allows no frame of another request in between.
 		a, b := c.completed(), other.completed()
 		if want := fmt.Sprintf("answer number %d", i); a.text != want || b.text != want || a.request != b.request ||
 			seen[a.request] {

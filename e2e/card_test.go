@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// asksToWrite has the demo model ask for a file, and expects the card.
+// asksToWrite has the demo model ask for a write and expects the card.
 func asksToWrite(t *testing.T, c *socket, content, file string) frame {
 	t.Helper()
 	c.ask("write " + content + " to " + file)
@@ -70,7 +70,7 @@ func TestNothingIsWrittenBeforeItIsApproved(t *testing.T) {
 	if shown := other.skipTo("approval_request"); shown.raw != card.raw {
 		t.Errorf("the other socket was shown %s, not %s", shown.raw, card.raw)
 	}
-	late := n.dial(s, thread) // comes while the card waits
+	late := n.dial(s, thread) // connects while the card waits
 	late.expect("chat.started")
 	if shown := late.skipTo("approval_request"); shown.raw != card.raw {
 		t.Errorf("who came later was shown %s, not %s", shown.raw, card.raw)
@@ -86,7 +86,7 @@ func TestNothingIsWrittenBeforeItIsApproved(t *testing.T) {
 	}
 	wantFile(t, s, "note.txt", content)
 
-	// A card is answered once.
+	// A card can be answered once.
 	decide(other, card, "allow", "")
 	other.expect("error")
 	silent(t, c, other, late)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEventBusReportsChangesWithoutARepository: the workspace is a plain folder. A run that ends by itself is reported
-// before its outcome, a cancelled run after it. No repository appears in the folder.
+// TestEventBusReportsChangesWithoutARepository uses a plain folder as the workspace. A completed run is reported before
+// its outcome, a cancelled run after it. No repository appears in the folder.
 func TestEventBusReportsChangesWithoutARepository(t *testing.T) {
 	t.Parallel()
 	workspace := t.TempDir()

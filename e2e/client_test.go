@@ -19,17 +19,17 @@ import (
 	"github.com/google/uuid"
 )
 
-// A node is npm ws, npm eventsource and fetch in the hands of a test. All tests
+// A node is one test's view of npm ws, npm eventsource and fetch. All tests
 // share one process of Node.js that runs client.mjs.
 type node struct {
 	t *testing.T
 	*remote
 }
 
-// remote is what the process does for one test.
+// remote is the state that the process keeps for one test.
 type remote struct {
 	*clientProcess
-	ended map[string]bool // requests whose end a socket was shown
+	ended map[string]bool // requests whose end a socket of the test has received
 }
 
 type clientProcess struct {
@@ -38,7 +38,7 @@ type clientProcess struct {
 	exited chan error
 
 	mu      sync.Mutex // guards the following
-	last    int        // number of the socket that was made last
+	last    int        // number of the latest socket
 	sockets map[string]*socket
 }
 
@@ -48,7 +48,7 @@ var sharedClient struct {
 	err error
 }
 
-// startNode gives a test clients of its own. They end with the test.
+// startNode gives a test its own clients. They end with the test.
 func startNode(t *testing.T) *node {
 	t.Helper()
 	sharedClient.Do(func() { sharedClient.clientProcess, sharedClient.err = startClientProcess() })
@@ -86,20 +86,20 @@ func startClientProcess() (*clientProcess, error) {
 	return p, nil
 }
 
-// stopNode ends the process when no test is left that could use it.
+// stopNode ends the process when the last test that uses it has ended.
 func stopNode() error {
 	p := sharedClient.clientProcess
 	if p == nil {
 		return nil
 	}
-	p.stdin.Close() // the end of client.mjs
+	p.stdin.Close() // this ends client.mjs
 	if err := <-p.exited; err != nil {
 		return fmt.Errorf("node: %w\n%s", err, p.stderr.String())
 	}
 	return nil
 }
 
-// reaches waits until fetch uses no connection of a server that was killed before s.
+// reaches waits until fetch has no connection left to a server that was killed before s.
 func (n *node) reaches(s *server) {
 	n.t.Helper()
 	await(n.t, patience, "a new connection", func() bool {
@@ -110,7 +110,7 @@ func (n *node) reaches(s *server) {
 	})
 }
 
-// restarted is a server that was killed, started again at its address.
+// restarted kills a server and starts it again at its address.
 func (n *node) restarted(s *server) *server {
 	n.t.Helper()
 	o := s.o
@@ -120,7 +120,7 @@ func (n *node) restarted(s *server) *server {
 	return again
 }
 
-// in is the same node in the hands of a subtest.
+// in returns the same node for a subtest.
 func (n *node) in(t *testing.T) *node { return &node{t, n.remote} }
 
 // newSocket names a connection, which ends with the test.
@@ -139,7 +139,7 @@ func (n *node) newSocket() *socket {
 	return s
 }
 
-// happened is a line of client.mjs.
+// A happened is one line of client.mjs: an event of a client.
 type happened struct {
 	Socket string
 	Event  string
@@ -160,7 +160,7 @@ func (n *clientProcess) listen(stdout io.Reader) {
 		n.mu.Lock()
 		s := n.sockets[h.Socket]
 		n.mu.Unlock()
-		if s != nil { // its test has not ended
+		if s != nil { // the test has not ended
 			s.events.add(h)
 		}
 	}
@@ -184,7 +184,7 @@ func (n *node) do(command map[string]any) {
 	}
 }
 
-// open begins a connection; what comes of it is the first event.
+// open begins a connection; its outcome is the first event.
 func (n *node) open(url string, headers map[string]string) *socket {
 	n.t.Helper()
 	s := n.newSocket()
@@ -192,8 +192,9 @@ func (n *node) open(url string, headers map[string]string) *socket {
 	return s
 }
 
-// dial connects to a thread as a client that shows cards. The server has entered
-// the thread when it returns: whatever happens from then on is shown to the socket.
+// dial connects to a thread as a client that shows cards. When it returns, the
+// server has entered the thread: the socket gets everything that happens from
+// then on.
 func (n *node) dial(s *server, thread string) *socket {
 	n.t.Helper()
 	return n.enter(s, thread, "&cards=1")
@@ -209,8 +210,8 @@ func (n *node) enter(s *server, thread, more string) *socket {
 	return c
 }
 
-// A tempo is how long something takes on this machine now. A test that has to act while an answer is being given asks
-// for an answer that lasts many times as long.
+// A tempo measures how long an answer takes on this machine now. A test that acts during an answer asks for one that
+// lasts many times as long.
 type tempo time.Duration
 
 // tempo measures a connection and a short answer.
@@ -223,7 +224,8 @@ func (n *node) tempo(s *server) tempo {
 	return tempo(time.Since(start))
 }
 
-// count is a number that takes the demo model as many times as long to count to, and at least as long as least takes.
+// count returns a number to count to that takes the demo model as many times as long, and at least as long as least
+// takes.
 func (d tempo) count(times, least int) int { return least + times*int(time.Duration(d)/usualPace) }
 
 // slowCount is count for "count slowly".
@@ -231,22 +233,22 @@ func (d tempo) slowCount(times, least int) int {
 	return least + times*int(time.Duration(d)/(10*usualPace))
 }
 
-// seconds is a delay that is ten times as long, and at least as long as least.
+// seconds returns a delay that is ten times as long, and at least as long as least.
 func (d tempo) seconds(least int) int { return least + int(10*time.Duration(d)/time.Second) }
 
-// newThread is the name of a thread that does not exist yet.
+// newThread returns the name of a thread that does not exist yet.
 func newThread() string { return uuid.NewString() }
 
 // A socket is one connection of npm ws. Its methods are for the test's own
-// goroutine, and end the test when something else comes than expected.
+// goroutine. They end the test if something unexpected comes.
 type socket struct {
 	t      *testing.T
 	node   *node
 	name   string
 	thread string
 	events *list[happened]
-	read   int             // events taken
-	past   map[string]bool // requests whose end was shown to others before it came
+	read   int             // number of events taken
+	past   map[string]bool // requests whose end other sockets received before this one connected
 }
 
 // A frame is any message of the server. Each type has some of the fields.
@@ -265,7 +267,7 @@ type frame struct {
 	Tool      string
 	Command   string
 	Decision  string
-	Card      string // that the words are about
+	Card      string // the card that the text is about
 	ExpiresAt string
 	Questions []struct {
 		Question, Header string
@@ -274,7 +276,7 @@ type frame struct {
 	raw string
 }
 
-// next waits for what happens next on the socket.
+// next waits for the next event of the socket.
 func (c *socket) next() happened {
 	c.t.Helper()
 	for {
@@ -301,7 +303,7 @@ func (c *socket) history() string {
 func (c *socket) opened() {
 	c.t.Helper()
 	h := c.next()
-	if h.Event == "upgrade" { // the server named the session
+	if h.Event == "upgrade" { // the server named the session in its upgrade
 		h = c.next()
 	}
 	if h.Event != "open" {
@@ -309,7 +311,7 @@ func (c *socket) opened() {
 	}
 }
 
-// refused expects that the upgrade was answered with a status instead.
+// refused expects that the server answers the upgrade with an error status.
 func (c *socket) refused() (status int, body string) {
 	c.t.Helper()
 	h := c.next()
@@ -319,7 +321,7 @@ func (c *socket) refused() (status int, body string) {
 	return h.Code, h.Data
 }
 
-// closed expects that the server closes the socket now, and says why.
+// closed expects that the server closes the socket now, with this code, and returns its reason.
 func (c *socket) closed(code int) (reason string) {
 	c.t.Helper()
 	h := c.next()
@@ -332,7 +334,7 @@ func (c *socket) closed(code int) (reason string) {
 	return h.Data
 }
 
-// gone waits for the end of the connection, whatever comes before.
+// gone waits for the end of the connection and skips everything before it.
 func (c *socket) gone() (code int) {
 	c.t.Helper()
 	h, err := c.events.find(within(c.t, patience), func(h happened) bool { return h.Event == "close" })
@@ -366,7 +368,7 @@ func (c *socket) expect(kind string) frame {
 	return f
 }
 
-// skipTo waits for a message of a type, over pieces of text only.
+// skipTo waits for a message of a type and skips pieces of text only.
 func (c *socket) skipTo(kind string) frame {
 	c.t.Helper()
 	for {
@@ -380,26 +382,26 @@ func (c *socket) skipTo(kind string) frame {
 	}
 }
 
-// An answer is one run as a socket was shown it.
+// An answer is one run as a socket received it.
 type answer struct {
 	request string
 	text    string
-	ending  string  // the type of the frame that ended it
-	frames  []frame // all of them
+	ending  string  // the type of the last frame
+	frames  []frame // all frames
 }
 
 // answer expects a whole run and nothing else: its start, pieces, its end.
 //
-// A run that ended may be shown once more to a socket that connects, under the
-// same request, when the server could not note that it was shown: clients know
-// what they have, and skip it. TestAnAnswerThatWasShownIsNotShownAgain says when
-// the server has no such excuse.
+// If the server could not record that a run was delivered, it sends the run
+// again to a new socket, under the same request. Clients know what they have,
+// and skip it. TestAnAnswerThatWasShownIsNotShownAgain checks when the server
+// must not do this.
 func (c *socket) answer() answer {
 	c.t.Helper()
 	for {
 		a := c.rest(c.expect("chat.started"))
 		if !c.past[a.request] {
-			c.past = nil // what is old comes first
+			c.past = nil // repeated runs come first
 			return a
 		}
 	}
@@ -415,7 +417,7 @@ func (c *socket) completed() answer {
 	return a
 }
 
-// rest is an answer of which some frames were taken already.
+// rest reads the rest of an answer after some frames.
 func (c *socket) rest(seen ...frame) answer {
 	c.t.Helper()
 	a := answer{request: seen[0].RequestID, frames: seen}
@@ -440,7 +442,7 @@ func (c *socket) rest(seen ...frame) answer {
 	}
 }
 
-// pieces takes the start of a run and some of its text: it is under way.
+// pieces takes the start of a run and some pieces of its text, so that the run is under way.
 func (c *socket) pieces(n int) []frame {
 	c.t.Helper()
 	frames := []frame{c.expect("chat.started")}
@@ -457,13 +459,13 @@ func (c *socket) do(what string, more map[string]any) {
 	c.node.do(command)
 }
 
-// text sends a text message as it is.
+// text sends a text message unchanged.
 func (c *socket) text(data string) {
 	c.t.Helper()
 	c.do("text", map[string]any{"data": data})
 }
 
-// raw sends bytes as a text message, be they text or not.
+// raw sends bytes as a text message, even if they are not valid text.
 func (c *socket) raw(data string) {
 	c.t.Helper()
 	c.do("raw", map[string]any{"data": base64.StdEncoding.EncodeToString([]byte(data))})
@@ -490,7 +492,7 @@ func (c *socket) ask(content string) {
 	c.send(map[string]any{"type": "chat.request", "threadId": c.thread, "content": content})
 }
 
-// askAs sends a chat.request under a name of the client's choice.
+// askAs sends a chat.request under a name that the client chooses.
 func (c *socket) askAs(request, content string) {
 	c.t.Helper()
 	c.send(map[string]any{"type": "chat.request", "threadId": c.thread, "content": content, "requestId": request})
@@ -501,28 +503,28 @@ func (c *socket) cancel(request string) {
 	c.send(map[string]any{"type": "cancel", "requestId": request})
 }
 
-// close says goodbye and waits until the server has, too.
+// close closes the connection and waits until the server has closed it, too.
 func (c *socket) close() {
 	c.t.Helper()
 	c.do("close", map[string]any{"code": 1000, "reason": "done"})
 	c.gone()
 }
 
-// terminate hangs up as a lost network would.
+// terminate drops the connection as a lost network would.
 func (c *socket) terminate() {
 	c.t.Helper()
 	c.do("terminate", nil)
 	c.gone()
 }
 
-// fence is a type no server knows. The error about it is an answer to its sender
-// alone, which tells that everything sent before was received.
+// fence is an unknown message type. The server sends the error about it to its
+// sender alone, after it has received everything sent before.
 const fence = "e2e-fence"
 
 func isFence(h happened) bool { return h.Event == "message" && strings.Contains(h.Data, fence) }
 
-// settle waits until the server reads what the socket sends. An upgrade is
-// answered before the thread is entered; what is sent is read only then.
+// settle waits until the server reads the socket. The upgrade is answered
+// before the thread is entered; messages are read only after that.
 func (c *socket) settle() {
 	c.t.Helper()
 	c.send(map[string]any{"type": fence})
@@ -532,9 +534,9 @@ func (c *socket) settle() {
 	}
 }
 
-// silent proves that nothing has come for the sockets that they have not taken:
-// one of them asks something, and the answer is the next thing all of them see.
-// They must be of one thread, which has nothing to do.
+// silent checks that the sockets have no message left to take: one of them
+// asks, and the answer must be the next thing that all of them get. They must
+// belong to one idle thread.
 func silent(t *testing.T, sockets ...*socket) {
 	t.Helper()
 	sockets[0].ask("repeat silence")

@@ -19,11 +19,11 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-// A cluster is what make cluster starts.
+// A cluster is a cluster as make cluster starts it.
 type cluster struct {
-	balancer *server        // its address alone
-	database string         // URL
-	pids     map[int]string // of nodes, as the program prints them
+	balancer *server        // only its address is set
+	database string         // a URL
+	pids     map[int]string // of the nodes, as the program prints them
 }
 
 var (
@@ -32,10 +32,10 @@ var (
 	clusterBalancer = regexp.MustCompile(`^balancer +http://(\S+)$`)
 )
 
-// clusterPrograms are what make cluster runs and a NATS server.
+// clusterPrograms skips the test unless it finds the programs of make cluster and a NATS server.
 func clusterPrograms(t *testing.T) (cluster, nats string) {
 	t.Helper()
-	pgtest.Program(t, "postgres") // or it is skipped
+	pgtest.Program(t, "postgres") // skips the test if it is missing
 	dir := t.TempDir()
 	for name, args := range map[string][]string{
 		"cluster": {"parley/cmd/cluster"},
@@ -100,7 +100,7 @@ func startCluster(t *testing.T) *cluster {
 	return c
 }
 
-// holder is the number of the node that holds a session.
+// holder returns the number of the node that holds a session.
 func (c *cluster) holder(t *testing.T, session string) int {
 	t.Helper()
 	ctx := within(t, patience)
@@ -124,8 +124,8 @@ func (c *cluster) holder(t *testing.T, session string) int {
 	return 0
 }
 
-// A conversation through the balancer outlives the node that holds it: its clients
-// come back to other nodes, and get each event once.
+// A conversation through the balancer outlives the node that holds it: its
+// clients reconnect to other nodes, and get each event once.
 func TestANodeIsKilledInMidAnswer(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
@@ -135,7 +135,7 @@ func TestANodeIsKilledInMidAnswer(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	path := "/api/v1/sessions/" + thread
-	var followers []*socket // the balancer gives each to another node
+	var followers []*socket // the balancer connects each to another node
 	for range c.pids {
 		f := n.begin(map[string]any{"do": "listen", "url": "http://" + c.balancer.address + path + "/log"})
 		f.opened()
@@ -150,7 +150,7 @@ func TestANodeIsKilledInMidAnswer(t *testing.T) {
 		for {
 			h := followers[i].next()
 			if h.Event != "message" {
-				continue // it lost its connection and comes back
+				continue // it lost its connection and reconnects
 			}
 			e := parseEvent(t, h.Data)
 			logs[i] = append(logs[i], e)
@@ -205,10 +205,9 @@ func TestANodeIsKilledInMidAnswer(t *testing.T) {
 	}
 }
 
-// Nodes, PostgreSQL, NATS and the lines between them fail at random for a few seconds,
-// and the clocks of nodes differ.
-// Afterwards every input that was accepted has one ending, and all followers have seen
-// the same log. make cluster-check does the same for longer.
+// Nodes, PostgreSQL, NATS and the connections between them fail at random for a few seconds, and the clocks of nodes
+// differ. Afterwards every accepted input has one ending, and all followers have seen the same log. make cluster-check
+// does the same for longer.
 func TestAClusterUnderANemesis(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")

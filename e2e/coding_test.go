@@ -15,8 +15,8 @@ import (
 	"parley"
 )
 
-// The work: look, change, test, look at what was changed, tell. Changing and
-// testing need a person, reading does not.
+// The steps of the work: look, change, test, look at the changes, report.
+// Changes and tests need an approval, reading does not.
 const (
 	fixIt    = "Please fix the greeting"
 	fixLooks = "I look at the script."
@@ -35,7 +35,7 @@ func fixScript() (list []fixture) {
 		turns[i].Usage = map[string]int{"prompt_tokens": 1000, "completion_tokens": 100, "input_tokens": 1000,
 			"output_tokens": 100, "promptTokenCount": 1000, "candidatesTokenCount": 100}
 	}
-	// To aimock a text and a call of one Responses turn are two messages.
+	// aimock takes a text and a call of one Responses turn as two messages.
 	for i, f := range script(fixIt, turns...) {
 		if i > 0 {
 			i++
@@ -46,10 +46,10 @@ func fixScript() (list []fixture) {
 	return append(list, script(fixIt, turns...)...)
 }
 
-// TestAnAgentFixesABug: the same piece of work on a git repository, asked for and
-// approved in each of the documents' protocols. The model speaks another vendor's
-// protocol each time, and what runs commands is bubblewrap or, where a server
-// does not find it, Landlock.
+// TestAnAgentFixesABug does the same work on a git repository in each of the
+// documents' protocols, which also carry the approvals. Each time the model
+// speaks another vendor's protocol. Commands run in bubblewrap or, if a server
+// does not find it, under Landlock.
 func TestAnAgentFixesABug(t *testing.T) {
 	t.Parallel()
 	mock, bubblewrap, landlock := startModel(t, fixScript()), "PATH="+os.Getenv("PATH"), "PATH="+gitAlone(t)
@@ -74,7 +74,7 @@ func TestAnAgentFixesABug(t *testing.T) {
 	}
 }
 
-// gitAlone is a PATH with git and nothing else.
+// gitAlone returns a PATH with git and nothing else.
 func gitAlone(t *testing.T) (folder string) {
 	t.Helper()
 	git, err := exec.LookPath("git")
@@ -88,7 +88,7 @@ func gitAlone(t *testing.T) (folder string) {
 	return folder
 }
 
-// wantFixed looks at the repository.
+// wantFixed checks the repository after the work.
 func wantFixed(t *testing.T, s *server) {
 	t.Helper()
 	wantFile(t, s, "greet.sh", greetFixed)
@@ -98,7 +98,7 @@ func wantFixed(t *testing.T, s *server) {
 	}
 }
 
-// wantNotFixed: nothing has changed yet.
+// wantNotFixed checks that nothing has changed yet.
 func wantNotFixed(t *testing.T, s *server) {
 	t.Helper()
 	if status := git(t, s.o.workspace, "status", "--porcelain"); status != "" {
@@ -106,8 +106,8 @@ func wantNotFixed(t *testing.T, s *server) {
 	}
 }
 
-// wantWork looks at the log: what was asked for, what a person was asked, what
-// ran and what came of it.
+// wantWork checks the log: the calls, the approvals, the commands that ran, and
+// their results.
 func wantWork(t *testing.T, log []parley.Event) {
 	t.Helper()
 	var work []string
@@ -164,7 +164,7 @@ func wantWork(t *testing.T, log []parley.Event) {
 	}
 }
 
-// wantCards: exactly what would be done.
+// wantCards checks that the cards show exactly the changes and the command.
 func wantPatchCard(t *testing.T, s *server, tool, command string) {
 	t.Helper()
 	if tool != "apply_patch" || command != greetPatch {

@@ -12,8 +12,8 @@ import (
 	_ "modernc.org/sqlite" // the driver
 )
 
-// TestACorruptRowInTheMiddleOfARun: nobody can take up the run again. The server
-// says so, does not try for ever, and takes up the others.
+// TestACorruptRowInTheMiddleOfARun: the run cannot be resumed. The server says
+// so, stops trying, and resumes the other runs.
 func TestACorruptRowInTheMiddleOfARun(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, paced(t, slowPace)), startNode(t)
@@ -47,8 +47,8 @@ func TestACorruptRowInTheMiddleOfARun(t *testing.T) {
 	}
 }
 
-// TestADamagedFileIsSaidToBe: a page of the file makes no sense. Either the
-// server does not start and says why, or it serves what it can.
+// TestADamagedFileIsSaidToBe damages a page of the database file. Either the
+// server does not start and says why, or it serves the rest.
 func TestADamagedFileIsSaidToBe(t *testing.T) {
 	t.Parallel()
 	prepare := func(t *testing.T) (*server, string) {
@@ -100,11 +100,11 @@ func TestADamagedFileIsSaidToBe(t *testing.T) {
 		if status, body := s.get("/healthz", nil); status != http.StatusOK {
 			t.Errorf("/healthz: %d %s", status, body)
 		}
-		s.logged("integrity_check", 1) // what to do about it
+		s.logged("integrity_check", 1) // the message says what to do
 	})
 }
 
-// flip turns every bit of one byte of the database around.
+// flip inverts every bit of one byte of the database.
 func flip(t *testing.T, s *server, offset int64) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(s.o.data, "parley.db"), os.O_RDWR, 0)
@@ -122,7 +122,7 @@ func flip(t *testing.T, s *server, offset int64) {
 	}
 }
 
-// TestALogWithoutItsEnd: the last rows are missing. Every reader is told so at
+// TestALogWithoutItsEnd removes the last rows. Every reader gets an error at
 // once, instead of waiting for them.
 func TestALogWithoutItsEnd(t *testing.T) {
 	t.Parallel()

@@ -22,20 +22,21 @@ import (
 )
 
 // TestKilledAgainAndAgain kills a server under load, as often as PARLEY_KILLS
-// says, and then has the checker read the logs and compare them with what
-// clients were told and shown: nothing that was accepted is lost or done twice,
-// nothing is stuck, and every follower has seen the log and nothing else.
+// says. Then the checker compares the logs with what clients got: no accepted
+// input is lost or run twice, nothing is stuck, and every follower has seen
+// exactly the log.
 func TestKilledAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) { t.Parallel(); killedAgainAndAgain(t, options{}, 10*time.Second) })
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		// What a killed server held is taken over when its lease has run out.
+		// The sessions of a killed server are taken over when its lease has
+		// expired.
 		killedAgainAndAgain(t, options{env: []string{"PARLEY_DATABASE_URL=" + pgtest.Database(t)}}, 20*time.Second)
 	})
 }
 
-const writers, followers = 6, 2 // followers of each session
+const writers, followers = 6, 2 // clients, and followers of each session
 
 func killedAgainAndAgain(t *testing.T, o options, readyWithin time.Duration) {
 	kills := 5
@@ -62,7 +63,7 @@ func killedAgainAndAgain(t *testing.T, o options, readyWithin time.Duration) {
 
 	slowest := time.Duration(0)
 	for range kills {
-		select { // long enough for something to be going on
+		select { // long enough for some work to be under way
 		case <-time.After(100*time.Millisecond + rand.N(400*time.Millisecond)):
 		case <-s.exited:
 			t.Fatal("the server ended by itself")
@@ -97,11 +98,11 @@ type client struct {
 	t        *testing.T
 	url      string
 	session  string
-	accepted []string   // the keys that were answered with a receipt
+	accepted []string   // keys that were answered with a receipt
 	seen     [][]string // lines, by follower
 }
 
-// write asks for one thing after the other, each until it is accepted.
+// write sends one command after another, and repeats each until it is accepted.
 func (c *client) write(ctx context.Context) {
 	c.post(ctx, "", "open", fmt.Sprintf(`{"id":%q}`, c.session))
 	contents := []string{"count to 12", "think about it", "say hello", "lorem 15", "read nothing", "fail midway"}
@@ -113,7 +114,7 @@ func (c *client) write(ctx context.Context) {
 	}
 }
 
-// post repeats a command under its key until the server has taken it.
+// post repeats a command under its key until the server has accepted it.
 func (c *client) post(ctx context.Context, path, key, body string) bool {
 	for ctx.Err() == nil {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+path, strings.NewReader(body))
@@ -133,7 +134,7 @@ func (c *client) post(ctx context.Context, path, key, body string) bool {
 				return false
 			}
 		}
-		select { // a server that is not there is asked again
+		select { // while the server is down, it is asked again
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
 		}
@@ -141,7 +142,7 @@ func (c *client) post(ctx context.Context, path, key, body string) bool {
 	return false
 }
 
-// follow reads the log from where it is, whenever there is a server.
+// follow reads the log from its cursor, whenever there is a server.
 func (c *client) follow(ctx context.Context, f int) {
 	for ctx.Err() == nil {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/%s/log?follow=1&after=%d", c.url,
@@ -155,7 +156,7 @@ func (c *client) follow(ctx context.Context, f int) {
 				for lines := bufio.NewReader(response.Body); ; {
 					line, err := lines.ReadString('\n')
 					if err != nil {
-						break // half a line was not seen
+						break // a partial line does not count
 					}
 					c.seen[f] = append(c.seen[f], line)
 				}
@@ -169,8 +170,8 @@ func (c *client) follow(ctx context.Context, f int) {
 	}
 }
 
-// settled follows the log until everything in it has ended. What was accepted is
-// in it already, or never will be.
+// settled follows the log until everything in it has ended. Every accepted
+// input is in it already.
 func (c *client) settled(s *server) (log []parley.Event) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -228,7 +229,8 @@ func (c *client) check(log []parley.Event) {
 	}
 }
 
-// compare what followers saw, byte for byte, with what is stored.
+// compare compares the lines of the followers, byte for byte, with the stored
+// log.
 func (c *client) compare(s *server) {
 	log := c.log(s)
 	for f, seen := range c.seen {

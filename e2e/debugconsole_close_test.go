@@ -14,7 +14,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// All checks are before the upgrade, in this order. A foreign agent is not there.
+// All checks come before the upgrade, in this order. Agents of other tenants do
+// not exist for the client.
 func TestDebugConsoleChecksBeforeTheUpgrade(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, withAgents(t, jwt())), startNode(t)
@@ -74,8 +75,8 @@ func TestDebugConsoleChecksBeforeTheUpgrade(t *testing.T) {
 	}
 }
 
-// The original went on talking to agents that were stopped. Here it closes their
-// sockets, and the stop outlasts the server.
+// The original kept conversations with stopped agents open. Here their sockets
+// are closed, and the stop outlasts the server.
 func TestDebugConsoleClosesWhenTheAgentStops(t *testing.T) {
 	t.Parallel()
 	for _, way := range ways {
@@ -122,7 +123,7 @@ func TestDebugConsoleClosesWhenTheAgentStops(t *testing.T) {
 				}
 			}
 			stopped(s)
-			// What was going on is finished all the same.
+			// The run under way is finished all the same.
 			if e := head.awaits(busy.session, "RunFinished"); e.Body.Outcome != "completed" {
 				t.Errorf("%s", e)
 			}
@@ -133,7 +134,8 @@ func TestDebugConsoleClosesWhenTheAgentStops(t *testing.T) {
 			head.must(http.StatusOK, http.MethodPost, "/api/v1/agents/scout/start", "")
 			head.console(n, "scout").quiet()
 
-			// What everybody may know of it, and who did it.
+			// A reader of the facts sees the stop; the audit names the user who
+			// stopped the agent.
 			facts := s.visitor("rita@acme", time.Hour, "read_only").must(http.StatusOK, http.MethodGet,
 				"/api/v1/sessions/00000000-0000-4000-8000-000000000000/log", "")
 			if kinds := regexp.MustCompile(`"type":"(\w+)"`).FindAllString(facts, -1); len(kinds) != 3 ||
@@ -164,7 +166,8 @@ func (v *visitor) awaits(session, kind string) event {
 	return event{}
 }
 
-// The original did not close when a token expired, though it was designed to.
+// In the original, an expired token did not close the socket, although its
+// design said so.
 func TestDebugConsoleClosesWhenTheTokenEnds(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, withAgents(t, jwt())), startNode(t)
@@ -181,7 +184,7 @@ func TestDebugConsoleClosesWhenTheTokenEnds(t *testing.T) {
 	bob.closed(1008)
 }
 
-// A server that stops closes with 1001, also where nothing was said yet.
+// A stopping server closes with 1001, even before the first message.
 func TestDebugConsoleClosesWhenTheServerStops(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, withAgents(t, jwt())), startNode(t)
@@ -198,7 +201,7 @@ func TestDebugConsoleClosesWhenTheServerStops(t *testing.T) {
 	}
 }
 
-// In local mode nobody needs a token, and pages of other sites are kept out.
+// In local mode no token is needed, and pages of other sites are refused.
 func TestDebugConsoleInLocalMode(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -218,19 +221,19 @@ func TestDebugConsoleInLocalMode(t *testing.T) {
 	if raw, _ := io.ReadAll(response.Body); strings.TrimSpace(string(raw)) != `{"content":"hello"}` {
 		t.Errorf("%d %s", response.StatusCode, raw)
 	}
-	// Other protocols cannot take the tenant's session for a conversation.
+	// Other protocols cannot open the tenant's session as a conversation.
 	thread := n.open("ws://"+s.address+"/api/chat/ws?threadId=00000000-0000-4000-8000-000000000000", nil)
 	thread.opened()
 	thread.closed(1008)
 	chat := n.agentChat(s)
-	chat.chat("say elsewhere", "00000000-0000-4000-8000-000000000000") // a mere name
+	chat.chat("say elsewhere", "00000000-0000-4000-8000-000000000000") // here it is only a name
 	chat.shows(userMessage("say elsewhere"), agentMessage("elsewhere"))
 	if facts := s.events("00000000-0000-4000-8000-000000000000"); len(facts) > 0 {
 		t.Errorf("%v", facts)
 	}
 }
 
-// The twins of the socket, by HTTP.
+// The HTTP routes that do the same as the socket.
 func TestDebugConsoleByHTTP(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, withAgents(t, jwt()))
@@ -249,7 +252,7 @@ func TestDebugConsoleByHTTP(t *testing.T) {
 	if status != 200 || !strings.HasPrefix(body, `{"content":"Noted: tea is nice.`) || len(session) != 36 {
 		t.Errorf("%d %s %s", status, body, session)
 	}
-	// A client can go on with a session, or not.
+	// A client may continue a session or begin a new one.
 	if _, body, again := post("message",
 		`{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y"},{"role":"user","content":"what did I say"}],"session_id":"`+session+`"}`); again != session || !strings.Contains(body, "remember that tea is nice") {
 		t.Errorf("%s %s", body, again)
@@ -279,7 +282,7 @@ func TestDebugConsoleByHTTP(t *testing.T) {
 		}
 	}
 
-	// A person is needed: the answer does not wait for them.
+	// An approval is needed: the answer does not wait for it.
 	status, body, session = post("message", `{"content":"write patience to note.txt"}`)
 	var card struct {
 		Status, Command string
@@ -294,7 +297,7 @@ func TestDebugConsoleByHTTP(t *testing.T) {
 	ann.awaits(session, "RunFinished")
 	wantFile(t, s, "note.txt", "patience")
 
-	// The same message under the same key is said once.
+	// A message that is sent twice with one key has one effect.
 	keyed := ann.header()
 	keyed.Set("Idempotency-Key", "k1")
 	var sessions []string
@@ -313,8 +316,8 @@ func TestDebugConsoleByHTTP(t *testing.T) {
 	}
 }
 
-// The stream of an answer, which outlives neither the client nor the wait for a
-// person; the run outlives both.
+// TestDebugConsoleStreams: the stream of an answer ends when the client leaves
+// or the run waits for a person. The run goes on after both.
 func TestDebugConsoleStreams(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, withAgents(t, jwt()))
@@ -372,13 +375,13 @@ func TestDebugConsoleStreams(t *testing.T) {
 		}
 	}
 	wantFile(t, s, "again.txt", "x")
-	session := stream(`{"content":"count to 20"}`, func(event, _ string) bool { return event != "chunk" }) // and off
+	session := stream(`{"content":"count to 20"}`, func(event, _ string) bool { return event != "chunk" }) // hang up
 	if e := ann.awaits(session, "RunFinished"); e.Body.Outcome != "completed" {
 		t.Errorf("%s", e)
 	}
 }
 
-// What somebody wants an agent to know is told it in every conversation of theirs,
+// An agent gets the context of a user in each of that user's conversations,
 // also after a restart.
 func TestDebugConsoleContext(t *testing.T) {
 	t.Parallel()

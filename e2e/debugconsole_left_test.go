@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestALeftDebugConsoleCancelsWhatWaits: a page is closed while its run waits for an approval. The approval leaves the
-// inbox after a minute, and its run is named by what was asked.
+// TestALeftDebugConsoleCancelsWhatWaits closes a page while its run waits for an approval. The approval leaves the
+// inbox after a minute, and the run has the user's message as its title.
 func TestALeftDebugConsoleCancelsWhatWaits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the server waits a minute for the page")

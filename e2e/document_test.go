@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// The document's own example, byte for byte, is the first client. Its address is
-// fixed, so this test does not run beside others that could want the port.
+// The document's own example, byte for byte, is the first client. Its address
+// is fixed, so this test does not run beside tests that could use the port.
 func TestTheDocumentsExampleClientRunsUnchanged(t *testing.T) {
 	script := exampleClient(t)
 	const address = "127.0.0.1:3000"
@@ -25,7 +25,7 @@ func TestTheDocumentsExampleClientRunsUnchanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer turn.Close() // which ends the turn
+	defer turn.Close() // this ends the turn
 	await(t, patience, "port 3000, to which the document's client connects", func() bool {
 		if syscall.Flock(int(turn.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
 			return false
@@ -55,7 +55,7 @@ func TestTheDocumentsExampleClientRunsUnchanged(t *testing.T) {
 		exited <- client.Wait()
 	}()
 	_, err = lines.find(within(t, patience), func(line string) bool { return line == "Agent finished" })
-	// The example stays connected for as long as there is a server.
+	// The example stays connected as long as the server runs.
 	s.stop()
 	if ended := <-exited; err != nil || ended != nil || stderr.String() != "" {
 		t.Fatalf("the example got stuck or failed (%v, %v):\n%s\n%s", err, ended, tail(lines.all(), 50),
@@ -93,7 +93,7 @@ func exampleClient(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Modules are looked for beside the script.
+	// Node.js looks for modules beside the script.
 	dir := t.TempDir()
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestAFailedAnswerEndsWithAnError(t *testing.T) {
 	silent(t, c)
 }
 
-// exactly checks every field of a frame, and that there are no others.
+// exactly checks every field of a frame, and that there are no other fields.
 func exactly(t *testing.T, f frame, kind string, fields map[string]any) {
 	t.Helper()
 	var got map[string]any
@@ -164,8 +164,8 @@ func exactly(t *testing.T, f frame, kind string, fields map[string]any) {
 	}
 }
 
-// Clients of the document's original code speak other shapes of the same
-// exchange, and bring the names of their requests.
+// Clients of the document's original code use other shapes of the same
+// exchange, and choose the names of their requests.
 func TestOriginalShapesAreAnsweredInKindAndOnce(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -197,13 +197,13 @@ func TestOriginalShapesAreAnsweredInKindAndOnce(t *testing.T) {
 	say("mine-1", "repeat one and two and three")
 	final("mine-1", "one and two and three")
 
-	// Said again, as after a lost connection, it is not answered again: the next
-	// thing that comes is the answer to the next message.
+	// If the request is repeated, as after a lost connection, it is not
+	// answered again: the next frame is the answer to the next message.
 	say("mine-1", "repeat one and two and three")
 	say("mine-2", "repeat next")
 	final("mine-2", "next")
 
-	// The name cannot be used for something else.
+	// The name cannot be used for another message.
 	say("mine-1", "repeat four")
 	f := c.expect("error")
 	exactly(t, f, "error", map[string]any{"requestId": "mine-1", "message": f.Message, "retryable": false})
@@ -218,14 +218,14 @@ func TestOriginalShapesAreAnsweredInKindAndOnce(t *testing.T) {
 	}
 }
 
-// The document lists the names by which one finds a message in the debug log.
+// The document lists the names that identify a message in the debug log.
 func TestTheDebugLogTellsTheStoryOfAMessage(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
 	c := n.dial(s, newThread())
 	c.ask("repeat a few words")
 	request := c.completed().request
-	s.stop() // its log is whole now
+	s.stop() // its log is complete now
 
 	story := []string{
 		"websocket_connection_established_persistent", "event_published", "event_processing_started",

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// TestKilledWhileErasing kills the server before and after every write of an erasure. The next server says which erasure
-// has not ended. When it is repeated, no file in the data folder holds the user's word: not the database, its
-// write-ahead log, the index of words, nor the artifacts. Contents of files before its runs, which are encoded or
-// compressed, are gone too.
+// TestKilledWhileErasing kills the server before and after every write of an erasure. The next server reports the
+// erasure that has not ended. After it is repeated, no file in the data folder holds the user's word: not the database,
+// its write-ahead log, the search index, nor the artifacts. Saved contents of files, which are encoded or compressed,
+// are gone too.
 func TestKilledWhileErasing(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"ErasureBegun", "Erased", "Rewritten", "ErasureEnded"} {
@@ -34,7 +34,7 @@ func TestKilledWhileErasing(t *testing.T) {
 				wrote := s.says("helpful-assistant", "write "+word+" to note.txt")
 				s.send("/approvals/"+s.waiting("approvals", wrote), `{"decision":"allow"}`)
 				s.ends(wrote)
-				s.tells(wrote, "write more to note.txt") // what the file was before is kept for an undo
+				s.tells(wrote, "write more to note.txt") // the earlier content of the file is kept for an undo
 				s.send("/approvals/"+s.waiting("approvals", wrote), `{"decision":"allow"}`)
 				runs := 0
 				s.awaitEvent(wrote, func(e event) bool {
@@ -93,7 +93,7 @@ func TestKilledWhileErasing(t *testing.T) {
 	}
 }
 
-// keptOf lists what a data folder keeps of the files that the runs of a session changed.
+// keptOf lists the files in a data folder that save changes by the runs of a session.
 func keptOf(t *testing.T, data, session string) (found []string) {
 	t.Helper()
 	for _, pattern := range []string{"changes*/*", "changes*/undo/*"} {
@@ -110,8 +110,8 @@ func keptOf(t *testing.T, data, session string) (found []string) {
 	return found
 }
 
-// filesWith lists the files below a folder that hold the end of a word. An index of words leaves out how a word begins
-// that is like the one before it.
+// filesWith lists the files below a folder that hold the end of a word. A search index omits the beginning that a word
+// shares with the previous word.
 func filesWith(t *testing.T, folder, word string) (found []string) {
 	t.Helper()
 	err := filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error {

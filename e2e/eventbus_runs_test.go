@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// Cancel is by run: another session of the same agent goes on. In the original
-// one engine served all sessions of an agent, cancel matched the agent, and runs
-// stayed "running" for ever after a crash (docs/dialects/eventbus.md, bugs 5 and 7).
+// Cancel is by run: another session of the same agent goes on. In the original, one engine served all sessions of an
+// agent, cancel matched the agent, and runs stayed "running" for ever after a crash (docs/dialects/eventbus.md, bugs 5
+// and 7).
 func TestEventBusCancels(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -60,8 +60,8 @@ func TestEventBusCancels(t *testing.T) {
 	}
 }
 
-// An EventSource whose server is gone for a while comes back by itself, and has
-// every message once, in order: what somebody is sent who asks for all of it.
+// An EventSource whose server is gone for a while reconnects by itself. It gets
+// every message once, in order, as a client that asks for all of them does.
 func TestEventBusIsResumedWhereItWasLost(t *testing.T) {
 	t.Parallel()
 	for _, way := range ways {
@@ -79,13 +79,13 @@ func TestEventBusIsResumedWhereItWasLost(t *testing.T) {
 			list = append(list, b.until("turn_complete", "")...)
 
 			whole := s.follow("/api/events?session_id="+a.SessionID+"&last_event_id=0", "")
-			whole.next() // where it begins
+			whole.next() // skip the message about the starting position
 			for i, m := range list {
 				if all := whole.next(); all.data != m.raw || all.id != m.at || all.event != "" {
 					t.Fatalf("message %d was %s %s and is %s %s", i, m.at, m.raw, all.id, all.data)
 				}
 			}
-			// From any message on.
+			// A client can resume after any message.
 			for i := range list[:len(list)-1] {
 				rest := s.follow("/api/events", list[i].at)
 				rest.next()
@@ -97,8 +97,8 @@ func TestEventBusIsResumedWhereItWasLost(t *testing.T) {
 	}
 }
 
-// A place that is not of this log is told so, in one message, and then shown what
-// happens.
+// A client with a cursor that is not from this log gets one message that says
+// so, and then new events.
 func TestEventBusResyncs(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -112,7 +112,7 @@ func TestEventBusResyncs(t *testing.T) {
 		}
 		a := n.say(s, "", "say after "+reason)
 		list := b.until("turn_complete", "")
-		for last(list).SessionID != a.SessionID { // what was going on before has ended
+		for last(list).SessionID != a.SessionID { // the earlier run has ended
 			list = append(list, b.until("turn_complete", "")...)
 		}
 		if !slices.Contains(steps(list), "message helpful-assistant: after "+reason) {
@@ -121,7 +121,7 @@ func TestEventBusResyncs(t *testing.T) {
 	}
 }
 
-// What an agent delegates is shown with it, in a session of its own.
+// A delegated task is shown with its parent, in a session of its own.
 func TestEventBusShowsSubagents(t *testing.T) {
 	t.Parallel()
 	workspace := t.TempDir()
@@ -166,7 +166,7 @@ func TestEventBusShowsSubagents(t *testing.T) {
 		t.Errorf("%d %s", status, body)
 	}
 
-	// And the whole tree is cancelled.
+	// A cancel ends the whole tree.
 	a = n.say(s, "", "delegate count slowly to 2000 to explorer")
 	b.until("run", "subagent_spawned")
 	for m := b.next(); m.Kind != "token" || m.AgentID != "explorer"; m = b.next() {
@@ -188,7 +188,7 @@ func TestEventBusShowsSubagents(t *testing.T) {
 	}
 }
 
-// A plan is proposed, edited and approved, or rejected; nothing is done before.
+// A plan is proposed, edited and approved, or rejected; nothing is done before that.
 func TestEventBusDecidesPlans(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -228,8 +228,8 @@ func TestEventBusDecidesPlans(t *testing.T) {
 	}
 }
 
-// What a run is made of is told by its events, not by the clock: another run in
-// the same second is not in it (docs/dialects/eventbus.md, bug 12).
+// The report of a run is built from its events, not by the clock: another run
+// in the same second is not in it (docs/dialects/eventbus.md, bug 12).
 func TestEventBusTellsWhatARunWas(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -277,7 +277,7 @@ func TestEventBusTellsWhatARunWas(t *testing.T) {
 	}
 }
 
-// The original took a request from any page (docs/dialects/eventbus.md, bug 10).
+// The original accepted requests from any page (docs/dialects/eventbus.md, bug 10).
 func TestEventBusIsNotForOtherPages(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, options{})
@@ -297,7 +297,7 @@ func TestEventBusIsNotForOtherPages(t *testing.T) {
 	}
 }
 
-// A conversation is cleared away, and its name is free for another.
+// A conversation is cleared, and its name can be used for another.
 func TestEventBusClears(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -324,8 +324,8 @@ func TestEventBusClears(t *testing.T) {
 	}
 }
 
-// A client that names its session is answered and shown that name. A client that follows everything is shown the id of
-// the session, with the name beside it.
+// A client that names its session gets answers with that name. A client that follows all sessions gets the id of the
+// session, with the name beside it.
 func TestEventBusKeepsTheNamesOfSessions(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -343,7 +343,7 @@ func TestEventBusKeepsTheNamesOfSessions(t *testing.T) {
 			t.Errorf("who asks for everything is shown %s", m.raw)
 		}
 	}
-	// The same for a client that comes later, and after a restart.
+	// The same holds for a client that connects later, and after a restart.
 	s.kill()
 	s = s.again()
 	later := n.tune(s, "?session_id=s-one")

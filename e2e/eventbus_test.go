@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// A bus is an EventSource of npm on GET /api/events. It comes back by itself when
-// its connection is lost.
+// A bus is an EventSource of npm on GET /api/events. It reconnects by itself.
 type bus struct {
 	t      *testing.T
 	name   string
@@ -22,7 +21,7 @@ type bus struct {
 	last   int64 // seq
 }
 
-// A note is any message of the bus. Each kind has some of the fields.
+// A note is a message of the bus. Each kind has some of the fields.
 type note struct {
 	ID        string
 	Seq, Rev  int64
@@ -60,7 +59,7 @@ type note struct {
 	raw, at string // at: the id on the stream
 }
 
-// tune connects. Whatever happens from then on is shown to the bus.
+// tune connects. The bus gets everything that happens from then on.
 func (n *node) tune(s *server, query string) *bus {
 	n.t.Helper()
 	c := n.begin(map[string]any{"do": "listen", "url": "http://" + s.address + "/api/events" + query})
@@ -71,7 +70,7 @@ func (n *node) tune(s *server, query string) *bus {
 	return b
 }
 
-// begin has something of its own happen in Node.js.
+// begin starts a client in Node.js.
 func (n *node) begin(command map[string]any) *socket {
 	n.t.Helper()
 	c := n.newSocket()
@@ -80,7 +79,7 @@ func (n *node) begin(command map[string]any) *socket {
 	return c
 }
 
-// fetch asks with the fetch of Node.js.
+// fetch sends a request with the fetch of Node.js.
 func (n *node) fetch(s *server, method, path, body string) (int, string) {
 	n.t.Helper()
 	h := n.begin(map[string]any{"do": "fetch", "url": "http://" + s.address + path, "method": method,
@@ -91,7 +90,7 @@ func (n *node) fetch(s *server, method, path, body string) (int, string) {
 	return h.Code, strings.TrimSpace(h.Data)
 }
 
-// post asks for something that must be taken, and reads the answer.
+// post sends a request that must be accepted, and reads the answer.
 func (n *node) post(s *server, path, body string, answer any) {
 	n.t.Helper()
 	status, raw := n.fetch(s, "POST", path, body)
@@ -113,7 +112,7 @@ func (n *node) say(s *server, session, message string) (a accepted) {
 	if session != "" {
 		body["session_id"] = session
 	}
-	raw, _ := json.Marshal(body) // strings
+	raw, _ := json.Marshal(body) // the fields are strings: Marshal cannot fail
 	n.post(s, "/api/chat", string(raw), &a)
 	return a
 }
@@ -136,12 +135,12 @@ func (b *bus) history() string {
 	return lines.String()
 }
 
-// next is the next message. Each is later than the one before, but for cards that
-// are shown to who connects.
+// next returns the next message. Each has a later position than the one before,
+// except cards that a new client is shown.
 func (b *bus) next() (m note) {
 	b.t.Helper()
 	h := b.happens()
-	for h.Event != "message" { // it was away, and is back
+	for h.Event != "message" { // the client lost its connection and reconnected
 		h = b.happens()
 	}
 	m.raw, m.at = h.Data, h.ID
@@ -168,7 +167,7 @@ func (b *bus) until(kind, phase string) (list []note) {
 
 func last(list []note) note { return list[len(list)-1] }
 
-// steps are the messages in short, runs of the same as one.
+// steps returns the messages in short form, with repeated ones as one.
 func steps(list []note) (short []string) {
 	for _, m := range list {
 		s := strings.TrimSuffix(m.Kind+"/"+m.Phase, "/")
@@ -198,7 +197,7 @@ func wantSteps(t *testing.T, list []note, want ...string) {
 	}
 }
 
-// The document's "Event flow: single agent turn", with every status on the way.
+// The document's "Event flow: single agent turn", with every status in between.
 func TestEventBusShowsATurnAsItsDocumentHasIt(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -251,8 +250,8 @@ func TestEventBusShowsATurnAsItsDocumentHasIt(t *testing.T) {
 	}
 }
 
-// A message to a busy agent is shown as waiting, and reaches the model once: the
-// original also ran it again (docs/dialects/eventbus.md, bug 1).
+// A message to a busy agent is shown as waiting, and reaches the model once.
+// The original also ran it again (docs/dialects/eventbus.md, bug 1).
 func TestEventBusQueuesWhileBusy(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -282,7 +281,7 @@ func TestEventBusQueuesWhileBusy(t *testing.T) {
 	list = b.until("turn_complete", "")
 	if text := steps(list); !slices.ContainsFunc(text,
 		func(s string) bool { return strings.Count(s, "say two") == 1 }) || list[0].Text != "what did I say" {
-		t.Errorf("%q", text) // and not another run for it
+		t.Errorf("%q", text) // there must be no other run for it
 	}
 }
 
@@ -295,9 +294,9 @@ func (n *node) answerCard(s *server, id, label, note string) (int, string) {
 	return n.fetch(s, "POST", "/api/ask-user-response", string(raw))
 }
 
-// Approvals and questions, with the server ending in between. In the original a
-// quick answer was unknown, and what waited was listed nowhere after a reconnect
-// (docs/dialects/eventbus.md, bug 4).
+// Approvals and questions, with a restart of the server in between. In the
+// original a quick answer was unknown, and open cards were not listed after a
+// reconnect (docs/dialects/eventbus.md, bug 4).
 func TestEventBusAsks(t *testing.T) {
 	t.Parallel()
 	for _, way := range ways {
@@ -388,7 +387,7 @@ func (n *node) runs(s *server, path string) (list []runLine) {
 	return list
 }
 
-// Lines of stderr say so, in the order in which they were printed.
+// Lines of stderr are marked, and come in the order in which they were printed.
 func TestEventBusTellsStderrFromStdout(t *testing.T) {
 	t.Parallel()
 	workspace := t.TempDir()

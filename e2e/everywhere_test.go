@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// One session, driven through all dialects at once. Whoever opens it, all that
-// can follow it are told the same by what they are shown; what waits for a person
-// in one is answered in any other, and is then cleared in all; and a run is
-// cancelled, queued behind and steered from anywhere.
+// TestEverywhere drives one session through all dialects at once. Whichever
+// dialect opens it, all that can follow it report the same run. A card that one
+// dialect shows can be answered in any other, and is then cleared in all. A run
+// can be cancelled, queued behind and steered from any dialect.
 func TestEverywhere(t *testing.T) {
 	t.Parallel()
 	for _, opener := range dialects {
@@ -35,14 +35,14 @@ func TestEverywhere(t *testing.T) {
 					g.in(t)
 					stage.do(t, g)
 				}) {
-					return // the parties are not where the next stage begins
+					return // the parties are not ready for the next stage
 				}
 			}
 		})
 	}
 }
 
-// same ends a run for everybody, and compares what they were told.
+// same waits for the end of a run in all dialects and compares their reports.
 func (g *gathering) same(speaker *party, ending string) told {
 	g.t.Helper()
 	native := g.member("native")
@@ -62,8 +62,8 @@ func (g *gathering) same(speaker *party, ending string) told {
 	return want
 }
 
-// speakers are the dialects that speak where the opener makes no difference: all of them in the session that
-// the native protocol opened, elsewhere the opener and the three after it.
+// speakers returns the dialects that speak: all of them in the session that the native protocol opened, elsewhere the
+// opener and the three after it. There the opener makes no difference.
 func (g *gathering) speakers() []*party {
 	if g.opener == "native" {
 		return g.members
@@ -102,7 +102,7 @@ func everywhereTheSame(t *testing.T, g *gathering) {
 		{"fail midway", "failed", "This answer will break off"},
 		{"fail", "failed", ""},
 	} {
-		speaker := g.members[(i+slices.Index(dialects, g.opener))%len(dialects)] // each says each somewhere
+		speaker := g.members[(i+slices.Index(dialects, g.opener))%len(dialects)] // each dialect speaks in some session
 		speaker.say(talk.message)
 		if r := g.same(speaker, talk.ending); !strings.Contains(r.text, talk.says) {
 			t.Errorf("%s: %q", talk.message, r.text)
@@ -110,7 +110,7 @@ func everywhereTheSame(t *testing.T, g *gathering) {
 	}
 }
 
-// cardsEverywhere has every dialect answer what another one asked for: it allows, denies, and answers a question.
+// cardsEverywhere has every dialect answer the card of another: it allows, denies, and answers a question.
 func cardsEverywhere(t *testing.T, g *gathering) {
 	asker := g.member(g.opener)
 	for _, answerer := range g.members {
@@ -137,7 +137,7 @@ func cardsEverywhere(t *testing.T, g *gathering) {
 			one.answer(id, one.text)
 			for _, p := range g.each(asker) {
 				if p == answerer && p.dialect == "agent loop" && one.message != "ask me" {
-					continue // who settles an approval there is told by what follows
+					continue // in these dialects the events after the answer confirm it
 				}
 				if m := p.until(cleared); m.id != id && m.id != "" {
 					t.Errorf("%s was told that %s is settled, not %s", p.dialect, m.id, id)
@@ -152,7 +152,7 @@ func cardsEverywhere(t *testing.T, g *gathering) {
 	}
 }
 
-// cancelsEverywhere has a run of each dialect cancelled by each that can.
+// cancelsEverywhere: each dialect cancels a run of every other, if it can.
 func cancelsEverywhere(t *testing.T, g *gathering) {
 	asker := g.member(g.opener)
 	for _, canceller := range g.members {
@@ -169,23 +169,23 @@ func cancelsEverywhere(t *testing.T, g *gathering) {
 		}
 		canceller.cancel(asker)
 		g.same(asker, "cancelled")
-		asker.say("say silence") // and nothing else comes
+		asker.say("say silence") // and no other message comes
 		if r := g.same(asker, "completed"); r.text != "silence" {
 			t.Errorf("after %s cancelled: %q", canceller.dialect, r.text)
 		}
 	}
 }
 
-// busyEverywhere: while a run goes on, the documents' sockets queue and the event
-// bus steers.
+// busyEverywhere: during a run, the documents' sockets queue messages and the
+// event bus steers.
 func busyEverywhere(t *testing.T, g *gathering) {
 	asker := g.member(g.opener)
 	for _, other := range g.speakers() {
 		if other.deaf {
-			continue // it hears nothing of a run it did not ask for
+			continue // it gets only the runs of its own messages
 		}
 		to := 4
-		if other.dialect == "event bus" { // its message must come while the run goes on
+		if other.dialect == "event bus" { // its message must come while the run is active
 			start := time.Now()
 			asker.say("say ready")
 			g.same(asker, "completed")
@@ -205,7 +205,7 @@ func busyEverywhere(t *testing.T, g *gathering) {
 				t.Errorf("%s interfered: %q", other.dialect, r.text)
 			}
 			for _, p := range g.members {
-				p.run = told{} // who was shown the message when it was received was shown it during the other run
+				p.run = told{} // these dialects showed the message during the other run, when it was received
 			}
 			if r := g.same(other, "completed"); r.text != other.dialect {
 				t.Errorf("%s was answered %q", other.dialect, r.text)
@@ -218,7 +218,7 @@ func busyEverywhere(t *testing.T, g *gathering) {
 			if r.text != want || r.ending != "completed" {
 				t.Errorf("steered: %s was told %q %s", p.dialect, r.text, r.ending)
 			}
-			// Both messages have an end, where messages have ends.
+			// Both messages end, in dialects where messages have an end.
 			if p.dialect == "thread chat" || p.dialect == "debug console" && !p.deaf {
 				if r := p.over(); r.text != "" || r.ending != "completed" {
 					t.Errorf("%s was told %q %s", p.dialect, r.text, r.ending)
@@ -228,8 +228,8 @@ func busyEverywhere(t *testing.T, g *gathering) {
 	}
 }
 
-// haltsEverywhere: what a model must not say is said in no dialect, and a session
-// that was halted because of it takes nothing more in any.
+// haltsEverywhere: a leaked canary is shown in no dialect, and the halted
+// session refuses new messages in all.
 func haltsEverywhere(t *testing.T, g *gathering) {
 	speaker := g.member(g.opener)
 	speaker.say("leak")

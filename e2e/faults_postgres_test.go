@@ -13,12 +13,13 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-// TestDatabaseTrouble is TestDiskTrouble for a database that goes away, hangs or
-// may not be written. A hanging one cannot be told from a slow one, so the first
-// refusal takes as long as a statement may; nobody else waits for that.
+// TestDatabaseTrouble is TestDiskTrouble for a database that goes away, hangs
+// or becomes read-only. A hung database looks like a slow one, so the first
+// refusal takes as long as a statement may. Later requests do not wait for
+// that.
 func TestDatabaseTrouble(t *testing.T) {
 	t.Parallel()
-	database := pgtest.New(t) // others use the one for all
+	database := pgtest.New(t) // other tests share one database
 	launch := func(t *testing.T) func() {
 		return func() {
 			if err := database.Launch(); err != nil {
@@ -47,8 +48,9 @@ func TestDatabaseTrouble(t *testing.T) {
 		}, 5*time.Second + atOnce, atOnce, healed},
 		{"read-only", func(x *trial) func() {
 			address := strings.TrimPrefix(x.o.env[0], "PARLEY_DATABASE_URL=")
-			// Connections keep what was the default when they were made. Those
-			// there are end here; those made meanwhile are the server's to end.
+			// A connection keeps the default of its start. The existing
+			// connections end here; the server must end those that it opens
+			// meanwhile.
 			administer(x.t, address, `ALTER DATABASE %s SET default_transaction_read_only = on`,
 				`SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '%s' AND pid <> pg_backend_pid()`)
 			return func() { administer(x.t, address, `ALTER DATABASE %s RESET default_transaction_read_only`) }
@@ -61,12 +63,12 @@ func TestDatabaseTrouble(t *testing.T) {
 	}
 }
 
-// TestAppendTrouble: heartbeats and reads work, and appends do not.
+// TestAppendTrouble: heartbeats and reads work, but appends fail.
 func TestAppendTrouble(t *testing.T) {
 	t.Parallel()
 	database := pgtest.New(t)
 	for _, b := range []trouble{
-		{"no room", func(x *trial) func() { // as PostgreSQL says it, whatever else still fits
+		{"no room", func(x *trial) func() { // the error of PostgreSQL, although other statements still succeed
 			address := strings.TrimPrefix(x.o.env[0], "PARLEY_DATABASE_URL=")
 			statements(x.t, address, `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$
 				BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$`,
@@ -84,7 +86,7 @@ func TestAppendTrouble(t *testing.T) {
 				x.t.Fatal(err)
 			}
 			return unlock
-		}, 5*time.Second + atOnce, 2*5*time.Second + atOnce, healed}, // behind another that waits as long
+		}, 5*time.Second + atOnce, 2*5*time.Second + atOnce, healed}, // it may wait behind a request that waits as long
 	} {
 		t.Run(b.name, func(t *testing.T) {
 			o := options{env: []string{"PARLEY_DATABASE_URL=" + database.Database(t)}}
@@ -93,7 +95,7 @@ func TestAppendTrouble(t *testing.T) {
 	}
 }
 
-// statements are carried out in a database.
+// statements runs statements in a database.
 func statements(t *testing.T, address string, list ...string) {
 	t.Helper()
 	ctx := within(t, patience)
@@ -109,7 +111,8 @@ func statements(t *testing.T, address string, list ...string) {
 	}
 }
 
-// administer does something about a database, which is named %s, from another.
+// administer runs a statement about a database, whose name replaces %s, from
+// another database.
 func administer(t *testing.T, address string, statements ...string) {
 	t.Helper()
 	ctx := within(t, patience)
@@ -131,8 +134,8 @@ func administer(t *testing.T, address string, statements ...string) {
 	}
 }
 
-// TestAKilledServerOnPostgreSQLGoesOnAtOnce: a server that is started again in the
-// same data folder does not wait for the leases of the process before.
+// TestAKilledServerOnPostgreSQLGoesOnAtOnce: a server that is started again in
+// the same data folder does not wait for the leases of its previous process.
 func TestAKilledServerOnPostgreSQLGoesOnAtOnce(t *testing.T) {
 	t.Parallel()
 	address := pgtest.New(t).Database(t)
@@ -141,7 +144,7 @@ func TestAKilledServerOnPostgreSQLGoesOnAtOnce(t *testing.T) {
 	c.ask("count to 60")
 	c.pieces(2)
 	s.kill()
-	statements(t, address, `UPDATE nodes SET seen_at = now() + interval '1 hour'`) // no lease runs out by itself
+	statements(t, address, `UPDATE nodes SET seen_at = now() + interval '1 hour'`) // no lease expires by itself
 	s = s.again()
 	took := await(t, patience, "the run to go on",
 		func() bool { return len(of("TurnFinished", s.events(c.thread))) > 0 })

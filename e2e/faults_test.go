@@ -14,9 +14,10 @@ import (
 	"time"
 )
 
-// TestDiskTrouble: while the disk does not take anything, writes are refused at
-// once and in the words of the dialect, sockets stay, nothing piles up, and when
-// it does again everything goes on by itself. What was refused never appears.
+// TestDiskTrouble: while the disk accepts no writes, the server refuses them at
+// once, in the words of the dialect. Sockets stay open and nothing piles up.
+// When the disk works again, everything goes on without a restart. Refused
+// input never appears.
 func TestDiskTrouble(t *testing.T) {
 	t.Parallel()
 	for _, b := range []trouble{
@@ -47,8 +48,8 @@ func smallDisk(t *testing.T) options {
 	return o
 }
 
-// onSmallDisk is a command that runs another one, to which a folder is a disk of
-// so many bytes.
+// onSmallDisk returns a command that runs another one with a small disk mounted
+// on a folder. The disk has so many bytes.
 func onSmallDisk(t *testing.T, folder, size string) []string {
 	t.Helper()
 	command := []string{"unshare", "--mount", "sh", "-c", `mount -t tmpfs -o size=` + size + ` none "$0" && exec "$@"`,
@@ -59,7 +60,8 @@ func onSmallDisk(t *testing.T, folder, size string) []string {
 	return command
 }
 
-// conversing is a server and a socket of it whose thread has a finished run.
+// conversing starts a server and connects a socket to a thread with a finished
+// run.
 func conversing(t *testing.T) (*server, *socket) {
 	t.Helper()
 	s := startServer(t, options{data: t.TempDir()})
@@ -69,8 +71,8 @@ func conversing(t *testing.T) (*server, *socket) {
 	return s, c
 }
 
-// noRoom fills the disk, as the server sees it, to the last byte, and takes every
-// byte that the server frees.
+// noRoom fills the disk, as the server sees it, to the last byte, and takes
+// every byte that the server frees.
 func noRoom(x *trial) (heal func()) {
 	name := fmt.Sprintf("/proc/%d/root%s/ballast", x.cmd.Process.Pid, x.o.data)
 	f, err := os.Create(name)
@@ -109,7 +111,7 @@ func noRoom(x *trial) (heal func()) {
 	return heal
 }
 
-// movedAway moves the folder's files, which can still be written then.
+// movedAway moves the folder's files. The server can still write to them.
 func movedAway(x *trial) (heal func()) {
 	away := x.t.TempDir()
 	move := func(from, to string) {
@@ -123,8 +125,8 @@ func movedAway(x *trial) (heal func()) {
 	return func() { move(away, x.o.data) }
 }
 
-// TestADeletedDatabaseAcceptsNothing: what is written into a file without a name
-// is lost, so nothing must be accepted into one, whatever stands in its place.
+// TestADeletedDatabaseAcceptsNothing: writes to a deleted file are lost. The
+// server must accept none, even if another file has its name.
 func TestADeletedDatabaseAcceptsNothing(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"parley.db", "parley.db-wal"} {
@@ -141,7 +143,7 @@ func TestADeletedDatabaseAcceptsNothing(t *testing.T) {
 				x := &trial{server: s, refused: map[string]bool{}}
 				x.refusal(atOnce)
 				x.ask(c, healed)
-				s.kill() // nothing could be put back
+				s.kill() // the file cannot be restored
 			})
 		}
 	}
@@ -165,9 +167,9 @@ func replace(name string) error {
 	return os.Rename(to.Name(), name)
 }
 
-// TestWhatWasRefusedDoesNotComeBack: a commit whose sync failed stands complete
-// in the file. The process dies before anything else is written, and the next
-// one must not take it for good.
+// TestWhatWasRefusedDoesNotComeBack: a commit whose sync failed is complete in
+// the file. The process dies before the next write. The next process must not
+// treat that commit as stored.
 func TestWhatWasRefusedDoesNotComeBack(t *testing.T) {
 	t.Parallel()
 	s, c := conversing(t)
@@ -188,8 +190,8 @@ func TestWhatWasRefusedDoesNotComeBack(t *testing.T) {
 	}
 }
 
-// TestATruncatedDatabaseIsNotReady: the pages in memory would let the server go
-// on for a while, and all it accepted would be lost.
+// TestATruncatedDatabaseIsNotReady: with the pages in memory the server could
+// go on for a while, and lose everything it accepted.
 func TestATruncatedDatabaseIsNotReady(t *testing.T) {
 	t.Parallel()
 	s, _ := conversing(t)
@@ -217,8 +219,8 @@ func TestATruncatedDatabaseIsNotReady(t *testing.T) {
 	}
 }
 
-// TestABackupToAFullDisk names the file that cannot be written, and not the data
-// folder, with which nothing is wrong.
+// TestABackupToAFullDisk: the error names the file that cannot be written, and
+// not the data folder, which is fine.
 func TestABackupToAFullDisk(t *testing.T) {
 	t.Parallel()
 	s, _ := conversing(t)
@@ -255,7 +257,7 @@ func keptDisk(t *testing.T) (o options, inside string) {
 	}
 	t.Cleanup(func() {
 		end.Close()
-		_ = holder.Wait() // it may have failed to mount
+		_ = holder.Wait() // the mount may have failed
 	})
 	if line, _ := bufio.NewReader(out).ReadString('\n'); line != "mounted\n" {
 		t.Skip("no disk can be mounted")
@@ -268,9 +270,9 @@ func keptDisk(t *testing.T) (o options, inside string) {
 	return o, filepath.Join("/proc", pid, "root", o.data)
 }
 
-// TestASmallDiskThatIsFull: what was accepted fills the disk. The write-ahead log
-// takes a small part of it, a server can be started again, and with room
-// everything goes on.
+// TestASmallDiskThatIsFull fills the disk with accepted input. The write-ahead
+// log takes a small part of it, a server can be started again, and with free
+// space everything goes on.
 func TestASmallDiskThatIsFull(t *testing.T) {
 	t.Parallel()
 	o, inside := keptDisk(t)
@@ -307,7 +309,7 @@ func TestASmallDiskThatIsFull(t *testing.T) {
 	}
 	await(t, patience, "/readyz to say so", func() bool { return !ready() })
 	s.kill()
-	s = s.again() // which needs no room
+	s = s.again() // this needs no space
 	if _, body := s.get("/api/v1/sessions", nil); !strings.Contains(body, `"sessions":[{`) {
 		t.Errorf("after a crash: %.200s", body)
 	}

@@ -14,8 +14,8 @@ import (
 	"parley/provider/providertest"
 )
 
-// TestTheFirstAgent does what docs/first-agent.md says, to the letter: its
-// commands are run, its chat is had, and what is printed is what it shows.
+// TestTheFirstAgent follows docs/first-agent.md to the letter: it runs the
+// commands and the chat, and compares the output with the page.
 func TestTheFirstAgent(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../docs/first-agent.md")
@@ -47,7 +47,7 @@ func TestTheFirstAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// What comes before the server is started is run by a shell.
+	// A shell runs everything before the start of the server.
 	i := slices.IndexFunc(commands, func(c string) bool { return strings.HasPrefix(c, "bin/parley serve") })
 	if want := []string{"make build", "bin/parley doctor --workspace ~/greeting", "bin/parley serve --workspace " +
 		"~/greeting"}; !slices.Equal(commands[i-2:], want) {
@@ -66,8 +66,8 @@ func TestTheFirstAgent(t *testing.T) {
 	s := startServer(t, options{workspace: filepath.Join(home, "greeting"),
 		env: append(model, "PATH="+os.Getenv("PATH"))})
 
-	// The chat, by the real binary. What is typed is not in what it prints, nor
-	// is the Enter behind it.
+	// The chat runs with the real binary. Its output contains neither the typed
+	// text nor the Enter after it.
 	chat = strings.ReplaceAll(chat, "> ^D\n", "> \n")
 	typed := regexp.MustCompile(`(?m)^(> |.*\[s\]top: )(.+)$\n`)
 	var lines []string
@@ -85,7 +85,7 @@ func TestTheFirstAgent(t *testing.T) {
 	id := regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}`)
 	want, got := strings.TrimSpace(typed.ReplaceAllString(chat, "$1")),
 		strings.TrimSpace(id.ReplaceAllString(printed.String(), "3f0c…"))
-	got = regexp.MustCompile(` --server \S+$`).ReplaceAllString(got, "") // the page's is the usual one
+	got = regexp.MustCompile(` --server \S+$`).ReplaceAllString(got, "") // the page uses the default server
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what is printed is not what the page shows (-page +printed):\n%s", diff)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// autonomous is a server on which agents come back unasked.
+// autonomous starts a server with autonomy enabled.
 func autonomous(t *testing.T, env ...string) options {
 	t.Helper()
 	workspace := t.TempDir()
@@ -50,8 +50,8 @@ func TestAnAutonomousMessageIsAsTheDocumentHasIt(t *testing.T) {
 	s.logged("msg=effect_created ", 2)
 	s.logged("msg=effect_delivered", 2)
 
-	// Who is not there when it comes is shown it on coming back, also by
-	// another process.
+	// A client that was not connected gets it on its return, also from another
+	// process.
 	c.ask(fmt.Sprintf("remind me in %d seconds to breathe", n.tempo(s).seconds(3)))
 	c.completed()
 	c.terminate()
@@ -81,8 +81,8 @@ func TestAnAutonomousMessageIsAsTheDocumentHasIt(t *testing.T) {
 	silent(t, back)
 }
 
-// A message of the user cancels what was to come: the next thing that comes
-// unasked is what was promised after it.
+// A message of the user cancels the pending follow-up: the next autonomous
+// message is the follow-up that was set after it.
 func TestAMessageCancelsReminders(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, autonomous(t)), startNode(t)
@@ -102,7 +102,7 @@ func TestAMessageCancelsReminders(t *testing.T) {
 	}
 }
 
-// Clients of the original code know such messages by another name.
+// Clients of the original code use another name for autonomous messages.
 func TestAnAutonomousMessageInTheOriginalShape(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, autonomous(t)), startNode(t)

@@ -14,10 +14,10 @@ import (
 	"unicode/utf8"
 )
 
-// Table B: what is sent on an open connection. The ids are those of
+// Table B: messages on an open connection. The ids are those of
 // docs/threats.md.
 
-// TestFramesNoSocketMayCarry: bytes, as no client library would send them.
+// TestFramesNoSocketMayCarry sends bytes that no client library would send.
 func TestFramesNoSocketMayCarry(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, jwt())
@@ -58,7 +58,7 @@ func TestFramesNoSocketMayCarry(t *testing.T) {
 		t.Run(c.id, func(t *testing.T) {
 			t.Parallel()
 			w, _ := ann.in(t).rawSocket("")
-			go w.send(c.bytes) // answers to pings have to be read meanwhile
+			go w.send(c.bytes) // answers to pings must be read meanwhile
 			if code := w.goodbye(); code != c.code {
 				t.Errorf("closed with %d, want %d", code, c.code)
 			}
@@ -93,7 +93,8 @@ func TestFramesNoSocketMayCarry(t *testing.T) {
 	})
 }
 
-// TestMessagesThatAreRefused: one error to who sent it, and the socket stays.
+// TestMessagesThatAreRefused: the sender gets one error, and the socket stays
+// open.
 func TestMessagesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, jwt()), startNode(t)
@@ -205,7 +206,7 @@ func TestMessagesThatAreRefused(t *testing.T) {
 		for _, request := range []string{"never", "elsewhere", "finished"} {
 			c.cancel(request)
 		}
-		silent(t, c) // nothing is said about it
+		silent(t, c) // there is no frame about it
 		if a := running.rest(frame{RequestID: "elsewhere"}); a.ending != "chat.completed" {
 			t.Errorf("a run of another thread was cancelled: %+v", a)
 		}
@@ -222,7 +223,7 @@ func TestMessagesThatAreRefused(t *testing.T) {
 		for len(refused)+len(done) < all+1 {
 			switch f := c.frame(); f.Type {
 			case "error":
-				if refused = append(refused, f.RequestID); len(refused) == all-32 { // the others wait
+				if refused = append(refused, f.RequestID); len(refused) == all-32 { // the other 32 wait
 					c.cancel("first")
 				}
 			case "chat.completed", "cancelled":
@@ -235,7 +236,7 @@ func TestMessagesThatAreRefused(t *testing.T) {
 	})
 }
 
-// corpus is a folder of others' test cases.
+// corpus is a folder of test cases from other projects.
 func corpus(t *testing.T, name string) string {
 	path := filepath.Join(cmp.Or(os.Getenv("PARLEY_CORPORA"), filepath.Join("..", "..", "shared", "data")), name)
 	if _, err := os.Stat(path); err != nil {
@@ -244,7 +245,7 @@ func corpus(t *testing.T, name string) string {
 	return path
 }
 
-// TestJSONThroughASocket: B07, B08 and B09, JSONTestSuite as messages.
+// TestJSONThroughASocket: B07, B08 and B09, with JSONTestSuite as messages.
 func TestJSONThroughASocket(t *testing.T) {
 	t.Parallel()
 	dir := corpus(t, filepath.Join("json", "test_parsing"))
@@ -256,7 +257,7 @@ func TestJSONThroughASocket(t *testing.T) {
 	ann := s.user("ann")
 	c := ann.dial(n, newThread())
 	count, closed := map[byte]int{}, map[byte]int{}
-	var refused []string // of what may be taken or refused
+	var refused []string // of the cases that may be accepted or refused
 	for _, entry := range entries {
 		name := entry.Name()
 		data, err := os.ReadFile(filepath.Join(dir, name))
@@ -264,7 +265,7 @@ func TestJSONThroughASocket(t *testing.T) {
 			t.Fatal(err)
 		}
 		count[name[0]]++
-		if !utf8.Valid(data) { // no text: no socket may carry it
+		if !utf8.Valid(data) { // it is not text: no socket may carry it
 			closed[name[0]]++
 			bad := ann.dial(n, newThread())
 			bad.raw(string(data))
@@ -286,7 +287,7 @@ func TestJSONThroughASocket(t *testing.T) {
 			refused = append(refused, name)
 		}
 	}
-	silent(t, c) // one socket has carried all of it
+	silent(t, c) // one socket has carried all messages
 	t.Logf("B07: %d of %d refused (%d of them, no UTF-8, by closing); B08: %d taken", count['n'], count['n'],
 		closed['n'], count['y'])
 	if count['n'] != 188 || count['y'] != 95 || closed['y'] != 0 {
@@ -297,7 +298,7 @@ func TestJSONThroughASocket(t *testing.T) {
 	}
 }
 
-// TestNaughtyNames: B15, strings that break programs, as ids.
+// TestNaughtyNames: B15, strings that often break programs, as ids.
 func TestNaughtyNames(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(corpus(t, filepath.Join("text", "blns.json")))

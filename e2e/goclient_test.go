@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestTheGoClientExample: the example builds outside of the server, and gets its answer from the real one.
+// TestTheGoClientExample builds the example outside of the server's module. It gets its answer from the real server.
 func TestTheGoClientExample(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, options{})

@@ -9,16 +9,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// allows answers the approval that was last shown, for the rest of the session.
+// allows answers the latest approval, for the rest of the session.
 func (c *socket) allows(scope string) {
 	c.t.Helper()
 	c.send(map[string]any{"id": uuid.NewString(), "type": "approval_response",
 		"payload": map[string]any{"review": "always", "scope": scope}})
 }
 
-// TestGrants: over the agent loop, always covers exactly what was shown, or the rule
-// that was shown. Grants are listed and revoked over the native protocol, also after
-// a restart.
+// TestGrants: over the agent loop, always covers exactly the shown call, or the shown rule. Grants are listed and
+// revoked over the native protocol, also after a restart.
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	s, n := startSandboxed(t, "suggest"), startNode(t)
@@ -29,7 +28,7 @@ func TestGrants(t *testing.T) {
 		c.input("run " + command)
 		return c.items("loading", "assistant", "approval_request")[2]
 	}
-	runs := func(command string) { // unasked
+	runs := func(command string) { // runs without approval
 		t.Helper()
 		c.input("run " + command)
 		c.items(append([]string{"loading", "assistant"}, ran...)...)
@@ -46,7 +45,7 @@ func TestGrants(t *testing.T) {
 	c.allows("")
 	c.items(ran...)
 	runs("mkdir a")
-	asks("mkdir b") // always covers exactly what was shown
+	asks("mkdir b") // always covers exactly the shown call
 	c.allows("similar")
 	c.items(ran...)
 	for _, similar := range []string{"mkdir c", "mkdir -p d/e f", "mkdir g && ls"} {

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// Table A: who is let in. The ids are those of docs/threats.md.
+// Table A: authentication. The ids are those of docs/threats.md.
 
 const app = "https://app.example.com"
 
-// TestHandshakeTokens: of all these tokens none is good.
+// TestHandshakeTokens: all of these tokens are refused.
 func TestHandshakeTokens(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, jwt("PARLEY_JWT_AUDIENCE=tests"))
@@ -27,7 +27,8 @@ func TestHandshakeTokens(t *testing.T) {
 
 	const hs256 = `{"alg":"HS256","typ":"JWT"}`
 	now := time.Now().Unix()
-	// claims are good ones, changed: a value of "" leaves the claim out.
+	// claims returns good claims with changes: a value of "" leaves the claim
+	// out.
 	claims := func(changes ...string) string {
 		all := map[string]json.RawMessage{"iss": json.RawMessage(`"parley"`), "aud": json.RawMessage(`"tests"`),
 			"sub": json.RawMessage(`"ann"`),
@@ -40,7 +41,7 @@ func TestHandshakeTokens(t *testing.T) {
 			}
 		}
 		var parts []string
-		for name, value := range all { // not json.Marshal, which refuses 1e400 and such
+		for name, value := range all { // not json.Marshal, which refuses numbers such as 1e400
 			parts = append(parts, fmt.Sprintf("%q:%s", name, value))
 		}
 		return "{" + strings.Join(parts, ",") + "}"
@@ -55,7 +56,7 @@ func TestHandshakeTokens(t *testing.T) {
 	b64 := base64.RawURLEncoding.EncodeToString
 	parts := strings.Split(signed(), ".")
 
-	good := &visitor{s, "ann", signed()} // what is changed below
+	good := &visitor{s, "ann", signed()} // the base of the cases below
 	good.must(http.StatusOK, http.MethodGet, "/api/v1/sessions", "")
 	good.rawSocket("")
 	for _, c := range []struct {
@@ -122,14 +123,14 @@ func TestHandshakeTokens(t *testing.T) {
 	if n := dials.Load(); n > 0 {
 		t.Errorf("A05: the address a token names was called %d times", n)
 	}
-	// A21: nothing of any token is in the log, whichever way it was refused.
+	// A21: no part of a token is in the log, for any way of refusal.
 	s.stop()
 	noTokens(t, s)
 }
 
 const evilKey = "a key of somebody else, also long enough"
 
-// noTokens looks for tokens, all of which begin alike, in what a server logged.
+// noTokens looks for tokens, all of which begin alike, in the log of a server.
 func noTokens(t *testing.T, s *server) {
 	t.Helper()
 	for _, line := range s.log.all() {
@@ -141,7 +142,7 @@ func noTokens(t *testing.T, s *server) {
 	}
 }
 
-// TestHandshakeEnds: what was let in ends when its token does.
+// TestHandshakeEnds: a connection ends when its token expires.
 func TestHandshakeEnds(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, jwt()), startNode(t)
@@ -186,7 +187,8 @@ func TestHandshakeEnds(t *testing.T) {
 			t.Errorf("closed with %d, %v after the token expired", code, late)
 		}
 		s.tries(brief.token, http.StatusUnauthorized)
-		// The run is no socket's: it goes on, and who comes back is shown it.
+		// The run belongs to no socket: it goes on, and a client that returns
+		// gets it.
 		again := long.dial(n, c.thread)
 		frames := again.pieces(len(c.events.all()) + 10)
 		again.cancel(frames[0].RequestID)
@@ -221,7 +223,8 @@ func TestHandshakeEnds(t *testing.T) {
 	})
 }
 
-// TestHandshakeTickets: a ticket is good once, for what it was bought for.
+// TestHandshakeTickets: a ticket is valid once, and only for the origin it was
+// bought for.
 func TestHandshakeTickets(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, jwt("PARLEY_ALLOWED_ORIGINS="+app+",https://other.example.com")), startNode(t)

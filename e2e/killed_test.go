@@ -14,9 +14,9 @@ import (
 	"parley/provider/providertest"
 )
 
-// A server is killed in the middle of something and started again. What must not
-// happen twice leaves a line in a file each time it begins: deploy.sh, which goes
-// on when somebody opens the pipe beside it.
+// A server is killed in the middle of an action and started again. An action
+// that must not happen twice adds a line to a file each time it begins:
+// deploy.sh. It goes on when a reader opens the pipe beside it.
 const deployScript = "#!/bin/sh\necho ran >> witness.txt\nread go < gate\necho deployed\n"
 
 func newDeployment(t *testing.T, mock *providertest.Mock, env ...string) *server {
@@ -32,7 +32,7 @@ func newDeployment(t *testing.T, mock *providertest.Mock, env ...string) *server
 	return startServer(t, withModel(mock, options{workspace: workspace}, append(env, "PATH="+os.Getenv("PATH"))...))
 }
 
-// witnesses counts how often something was begun.
+// witnesses counts how often an action was begun.
 func (s *server) witnesses() int {
 	s.t.Helper()
 	raw, err := os.ReadFile(filepath.Join(s.o.workspace, "witness.txt"))
@@ -42,12 +42,12 @@ func (s *server) witnesses() int {
 	return strings.Count(string(raw), "ran\n")
 }
 
-// begun waits until somebody reads at the gate.
+// begun waits until the command has opened the gate.
 func (s *server) begun() *os.File {
 	s.t.Helper()
 	var gate *os.File
 	await(s.t, patience, "a command at the gate", func() (ok bool) {
-		// It cannot be opened like this while nobody reads.
+		// This fails as long as the gate has no reader.
 		f, err := os.OpenFile(filepath.Join(s.o.workspace, "gate"), os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		gate = f
 		return err == nil
@@ -65,13 +65,14 @@ func (s *server) pass() {
 	}
 }
 
-// killedAtTheGate kills the server when a command is there, and starts another.
+// killedAtTheGate kills the server when a command is at the gate, and starts
+// another server.
 func (s *server) killedAtTheGate() *server {
 	s.t.Helper()
 	gate := s.begun()
-	defer gate.Close() // or the command would read the end
+	defer gate.Close() // otherwise the command would read the end of the file
 	s.kill()
-	await(s.t, patience, "the command to end", func() bool { // or it would be taken for that of the next server
+	await(s.t, patience, "the command to end", func() bool { // or it would be taken for the command of the next server
 		f, err := os.OpenFile(filepath.Join(s.o.workspace, "gate"), os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		if err == nil {
 			f.Close()
@@ -81,7 +82,7 @@ func (s *server) killedAtTheGate() *server {
 	return s.again()
 }
 
-// waiting is the one thing of a kind that waits for a person.
+// waiting returns the only open card of a kind.
 func (s *server) waiting(path, session string) (id string) {
 	s.t.Helper()
 	sep := "?"
@@ -126,8 +127,8 @@ func killedScripts() [][]fixture {
 	}
 }
 
-// TestKilledDuringACommand: nobody knows whether it happened, and a person says
-// what is to become of it.
+// TestKilledDuringACommand: the outcome of the command is unknown, and a person
+// decides what happens next.
 func TestKilledDuringACommand(t *testing.T) {
 	t.Parallel()
 	mock := startModel(t, killedScripts()...)
@@ -135,7 +136,7 @@ func TestKilledDuringACommand(t *testing.T) {
 		resolution string
 		witnesses  int
 		outcome    parley.Outcome
-		told       string // to the model
+		told       string // text for the model
 	}{
 		{"rerun", 2, parley.Completed, "exit code 0\\ndeployed"},
 		{"mark_done", 1, parley.Completed, "A person looked and says that this was done. I saw it"},
@@ -147,7 +148,7 @@ func TestKilledDuringACommand(t *testing.T) {
 			session := s.says("a-auto", "deploy it")
 			s = s.killedAtTheGate()
 			id := s.waiting("calls?status=unknown", session)
-			s.kill() // once more: it still waits, and nothing is done about it
+			s.kill() // kill it again: the card still waits, and the command is not run
 			s = s.again()
 			if again := s.waiting("calls?status=unknown", session); again != id || s.witnesses() != 1 {
 				t.Errorf("%s waits, and then %s; it was begun %d times", id, again, s.witnesses())
@@ -183,7 +184,7 @@ func wantStatus(t *testing.T, s *server, session string, want parley.Status) {
 	}
 }
 
-// TestKilledWhileReading: what only reads is done again by itself.
+// TestKilledWhileReading: a read-only call is repeated without asking.
 func TestKilledWhileReading(t *testing.T) {
 	t.Parallel()
 	mock := startModel(t, killedScripts()...)
@@ -208,7 +209,8 @@ func TestKilledWhileReading(t *testing.T) {
 	}
 }
 
-// TestKilledDuringAnApproval: it still waits, and what it allows is done once.
+// TestKilledDuringAnApproval: the approval still waits, and the allowed call
+// runs once.
 func TestKilledDuringAnApproval(t *testing.T) {
 	t.Parallel()
 	s := newDeployment(t, startModel(t, killedScripts()...))
@@ -254,7 +256,8 @@ func TestKilledDuringAQuestion(t *testing.T) {
 	}
 }
 
-// TestKilledDuringASubAgent: the child goes on, and its parent is told once.
+// TestKilledDuringASubAgent: the child goes on, and its parent gets its result
+// once.
 func TestKilledDuringASubAgent(t *testing.T) {
 	t.Parallel()
 	mock := startModel(t, killedScripts()...)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestTooMany: B22, how often somebody may come, and what that means for others. The rates are per hour: on a slow
-// machine a rate per minute grants one more while the test asks.
+// TestTooMany: B22, rate limits, and their effect on other users. The rates are per hour: on a slow machine, a rate per
+// minute would allow one more request during the test.
 func TestTooMany(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, jwt("PARLEY_LIMIT_MESSAGES=5/hour", "PARLEY_LIMIT_CONNECTIONS=4/hour")), startNode(t)
@@ -65,11 +65,11 @@ func TestTooMany(t *testing.T) {
 			wait < 1 || wait > 3600/4 {
 			t.Errorf("connection 5: %d, Retry-After %q", status, header.Get("Retry-After"))
 		}
-		fay.rawSocket("") // from the same address, and somebody else
+		fay.rawSocket("") // another user from the same address
 	})
 }
 
-// TestNoFileLeft: B29, more connections than the system grants.
+// TestNoFileLeft: B29, more connections than the system allows.
 func TestNoFileLeft(t *testing.T) {
 	t.Parallel()
 	prlimit, err := exec.LookPath("prlimit")
@@ -85,9 +85,9 @@ func TestNoFileLeft(t *testing.T) {
 	c.completed()
 	var flood []*wire
 	for range 300 {
-		flood = append(flood, s.wire("")) // those over the limit wait to be accepted
+		flood = append(flood, s.wire("")) // connections over the limit wait to be accepted
 	}
-	c.ask("count to 30") // who was let in is served all the same
+	c.ask("count to 30") // existing connections are served
 	if a := c.completed(); !strings.HasSuffix(a.text, "30") {
 		t.Errorf("%q", a.text)
 	}

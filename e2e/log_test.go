@@ -54,7 +54,7 @@ func parseEvent(t *testing.T, line string) (e event) {
 	return e
 }
 
-// of keeps the events of one type.
+// of returns the events of one type.
 func of(kind string, events []event) (kept []event) {
 	for _, e := range events {
 		if e.Type == kind {
@@ -83,7 +83,7 @@ func (s *server) awaitEvent(thread string, wanted func(event) bool) event {
 	}
 }
 
-// A stream is server-sent events, read as the standard has it.
+// A stream reads server-sent events as the standard describes them.
 type stream struct {
 	t     *testing.T
 	lines *bufio.Reader
@@ -124,7 +124,7 @@ func (s *stream) next() (m sent) {
 		case "data":
 			m.data += value
 		case "":
-			if value == "" && m != (sent{}) { // an empty line, not a comment
+			if value == "" && m != (sent{}) { // it is an empty line, not a comment
 				return m
 			}
 		}

@@ -1,11 +1,11 @@
-// Package e2e proves the promises of the server from outside: it starts the
-// real binary, as a process of its own on data of its own, and speaks to it
-// through sockets, mostly with npm ws, a client that shares no code with it.
+// Package e2e tests the promises of the server from outside: it starts the real
+// binary as a process with data of its own. It speaks to it through sockets,
+// mostly with npm ws, a client that shares no code with it.
 //
 // main_test.go, server_test.go, client_test.go and log_test.go are the tools;
-// the other files are the promises. Nothing here sleeps. That something does
-// not come is proved by an order: whatever would have come late must come
-// before the answer to a question asked later.
+// the other files are the tests. Nothing here sleeps. An order of messages
+// proves that a message does not come: a late one would have to come before the
+// answer to a later question.
 package e2e
 
 import (
@@ -25,25 +25,25 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-// patience is how long any single thing may take. It is long enough for a busy
-// machine: no test that passes waits for it.
+// patience limits any single wait. It is long enough for a busy machine; a test
+// that passes does not wait for it.
 const patience = time.Minute
 
 func TestMain(m *testing.M) {
-	// The tests wait far more than they compute: for the demo model, which speaks
-	// at the pace of a real one, and for deadlines of the server. A flag that is
-	// given wins.
-	_ = flag.Set("test.parallel", "8") // every test binary has it
+	// The tests wait far more than they compute: for the demo model, which has
+	// the pace of a real one, and for deadlines of the server. An explicit flag
+	// wins.
+	_ = flag.Set("test.parallel", "8") // every test binary has this flag
 	goleak.VerifyTestMain(suite{m}, goleak.Cleanup(func(code int) {
 		pgtest.Stop()
 		if built.dir != "" {
-			_ = os.RemoveAll(built.dir) // a temporary folder
+			_ = os.RemoveAll(built.dir) // it is a temporary folder
 		}
 		os.Exit(code)
 	}))
 }
 
-// A suite is all tests, and the process that they share.
+// A suite runs all tests, and then ends the process that they share.
 type suite struct{ *testing.M }
 
 func (s suite) Run() int {
@@ -61,8 +61,8 @@ var built struct {
 	err         error
 }
 
-// binary is the program under test: $PARLEY_BIN, or what go build makes of the
-// tree, once for all tests.
+// binary returns the program under test: $PARLEY_BIN, or the result of go
+// build, which runs once for all tests.
 func binary(t *testing.T) string {
 	t.Helper()
 	if given := os.Getenv("PARLEY_BIN"); given != "" {
@@ -84,14 +84,14 @@ func binary(t *testing.T) string {
 	return built.binary
 }
 
-// within is the context of one wait of a test.
+// within returns the context for one wait of a test.
 func within(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), d, fmt.Errorf("nothing within %v", d))
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// A list grows on one goroutine and is waited for on others.
+// A list grows on one goroutine while others wait for its items.
 type list[T any] struct {
 	mu      sync.Mutex
 	items   []T
@@ -114,7 +114,7 @@ func (l *list[T]) change(f func()) {
 	l.changed = make(chan struct{})
 }
 
-// all is what there is now.
+// all returns the present items.
 func (l *list[T]) all() []T {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// A chat is a session, driven over the native routes.
+// A chat is a session that is driven over the native routes.
 type chat struct {
 	*server
 	id string
@@ -25,7 +25,7 @@ func (s *server) chat() *chat {
 	return &chat{s, opened.ID}
 }
 
-// posts sends JSON, and reads the answer into something unless that is nil.
+// posts sends JSON, and decodes the answer unless into is nil.
 func (s *server) posts(path, body string, status int, into any) {
 	s.t.Helper()
 	response := s.request(within(s.t, patience), http.MethodPost, path,
@@ -72,7 +72,7 @@ func (c *chat) allow(n int) {
 	c.posts(fmt.Sprintf("/api/v1/approvals/%s.%d", c.id, card.Seq), `{"decision":"allow"}`, http.StatusAccepted, nil)
 }
 
-// servedWith starts a server with servers of tools.
+// servedWith starts a server with MCP servers.
 func servedWith(t *testing.T, servers string) *server {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "parley.yaml")
@@ -91,7 +91,7 @@ func absolute(t *testing.T, name string) string {
 	return path
 }
 
-// children are the processes of node that work in the server's workspace.
+// children lists the Node.js processes that run in the server's workspace.
 func (s *server) children() (pids []int) {
 	workspace, _ := filepath.EvalSymlinks(s.o.workspace)
 	names, _ := filepath.Glob("/proc/[0-9]*")
@@ -106,9 +106,9 @@ func (s *server) children() (pids []int) {
 	return pids
 }
 
-// TestAServerOfTools drives one that others wrote: its tools are listed, a call
-// asks, a cancel reaches it, a kill in the middle leaves a call of unknown fate,
-// and nothing of it is left at the end.
+// TestAServerOfTools drives an independent MCP server: its tools are listed, a
+// call asks, a cancel reaches it, a kill in the middle leaves a call of unknown
+// outcome, and no process of it is left at the end.
 func TestAServerOfTools(t *testing.T) {
 	t.Parallel()
 	modules := absolute(t, "node_modules")
@@ -119,7 +119,7 @@ func TestAServerOfTools(t *testing.T) {
 	if len(s.children()) != 0 {
 		t.Error("it was started before anybody had a use for it")
 	}
-	c.say("hello") // has it started
+	c.say("hello") // starts the MCP server
 	s.logged("a server of tools is connected", 1)
 	c.await("RunFinished", 1)
 
@@ -145,7 +145,7 @@ func TestAServerOfTools(t *testing.T) {
 	outputs := len(of("ToolOutputAppended", s.events(c.id)))
 	c.say(long)
 	c.allow(3)
-	c.await("ToolOutputAppended", outputs+1) // the server of tools has the call, and not only this server
+	c.await("ToolOutputAppended", outputs+1) // the MCP server has the call, and not only this server
 	for _, pid := range s.children() {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Error(err)
@@ -178,8 +178,8 @@ func TestAServerOfTools(t *testing.T) {
 	}
 }
 
-// TestAToolThatChanges is not there until somebody has accepted what it has
-// become, across restarts.
+// TestAToolThatChanges: a changed tool is not offered until a user has accepted
+// the change, also across restarts.
 func TestAToolThatChanges(t *testing.T) {
 	t.Parallel()
 	script := absolute(t, "testdata/changing.mjs")

@@ -12,11 +12,11 @@ import (
 // An mcpClient is npm @modelcontextprotocol/sdk.
 type mcpClient struct {
 	*socket
-	pieces string // of the answer to the last call
-	last   int    // progress of it
+	pieces string // pieces of the answer to the last call
+	last   int    // its latest progress
 }
 
-// An mcpResult is the result of a tool, with what tests look at.
+// An mcpResult is the result of a tool, with the fields that tests check.
 type mcpResult struct {
 	Content           []struct{ Text string }
 	IsError           bool
@@ -76,7 +76,7 @@ func (c *mcpClient) ask(message, session string) {
 	c.call("ask_agent", map[string]any{"agent": "helpful-assistant", "message": message, "session": session})
 }
 
-// hear waits for what happens next. Pieces of the answer are added up.
+// hear waits for the next event. It adds up pieces of the answer.
 func (c *mcpClient) hear() (h happened, p mcpProgress) {
 	c.t.Helper()
 	if h = c.next(); h.Event != "progress" {
@@ -94,7 +94,7 @@ func (c *mcpClient) hear() (h happened, p mcpProgress) {
 	return h, p
 }
 
-// until waits for an event of the client, over progress.
+// until waits for an event of the client and skips progress.
 func (c *mcpClient) until(event string) happened {
 	c.t.Helper()
 	for {
@@ -108,7 +108,7 @@ func (c *mcpClient) until(event string) happened {
 	}
 }
 
-// result waits for the end of a call. The pieces are the answer.
+// result waits for the end of a call. The pieces must make up the answer.
 func (c *mcpClient) result() (r mcpResult) {
 	c.t.Helper()
 	h := c.until("result")
@@ -136,7 +136,7 @@ func (c *mcpClient) kind(kind string) mcpProgress {
 }
 
 // The official client asks an agent with progress, goes on after a crash, resumes a call whose connection was lost, has
-// a person asked, cancels, and sees usage.
+// a person answer cards, cancels, and gets usage.
 func TestMCPServer(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -204,8 +204,8 @@ func mcpAsksPeople(t *testing.T, c *mcpClient, s *server) {
 	wantNoFile(t, s, "not.txt")
 }
 
-// A client without a message attends to the run that another client asked for: its person is asked what the run waits
-// for, and it is told the answer. So is a client whose message waits behind that run.
+// A client without a message attends to the run of another client: its person is asked the run's cards, and it gets the
+// answer. So does a client whose message waits behind that run.
 func TestMCPAttends(t *testing.T) {
 	t.Parallel()
 	o := options{workspace: t.TempDir()}
@@ -222,7 +222,7 @@ func TestMCPAttends(t *testing.T) {
 		}
 	}
 	seen := 0
-	waits := func(what string) { // what say has led to
+	waits := func(what string) { // the card that the call must lead to
 		t.Helper()
 		seen = s.awaitEvent(session, func(e event) bool { return e.Type == what && e.Seq > seen }).Seq
 	}
@@ -237,7 +237,7 @@ func TestMCPAttends(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 
-	// Two people are asked, and one answer counts. A client that ends its call leaves the run alone.
+	// Two people are asked, and one answer counts. If a client ends its call, the run goes on.
 	say("write it to a.txt")
 	waits("ApprovalRequested")
 	attend(first, second, silent)
@@ -258,7 +258,7 @@ func TestMCPAttends(t *testing.T) {
 		t.Errorf("%d decisions", len(decided))
 	}
 
-	// A message that waits behind a run has a person asked what the run waits for.
+	// For a message that waits behind a run, a person is asked the run's cards.
 	say("ask me")
 	waits("QuestionAsked")
 	first.act("answer", map[string]any{"action": "accept", "content": map[string]any{"answer_1": "Coffee"}})
@@ -270,7 +270,7 @@ func TestMCPAttends(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 
-	// A card of a call whose connection was lost is still asked about.
+	// After a call has lost its connection, its card is still asked about.
 	say("write it to b.txt")
 	waits("ApprovalRequested")
 	second.call("ask_agent", map[string]any{"agent": "scribe", "session": session})
@@ -287,7 +287,7 @@ func TestMCPAttends(t *testing.T) {
 	wantNoFile(t, s, "b.txt")
 }
 
-// mcpResumes: a client whose connections are lost in the middle of a call comes back, and is told the rest, and no
+// mcpResumes: a client whose connections are lost in the middle of a call reconnects and gets the rest, and no
 // character twice.
 func mcpResumes(t *testing.T, c *mcpClient) {
 	c.ask("count slowly to 12", "counting")
@@ -300,10 +300,10 @@ func mcpResumes(t *testing.T, c *mcpClient) {
 	}
 }
 
-// mcpEnds: a client that cancels a call cancels the run. One that leaves does not, nor one that ends its session.
+// mcpEnds: a client that cancels a call cancels the run. A client that disconnects or ends its session does not.
 func mcpEnds(t *testing.T, c *mcpClient, n *node, s *server) {
 	outcome := func(session string) (last string) {
-		c.ask("say on", session) // which is answered after the run before
+		c.ask("say on", session) // it is answered after the previous run
 		if r := c.result(); r.text() != "on" {
 			t.Errorf("%+v", r)
 		}
@@ -335,7 +335,7 @@ func mcpEnds(t *testing.T, c *mcpClient, n *node, s *server) {
 	}
 }
 
-// mcpRefuses: the client raises its own error for each, and nothing is appended.
+// mcpRefuses: the client raises its own error for each mistake, and nothing is appended.
 func mcpRefuses(t *testing.T, c *mcpClient, n *node, s *server) {
 	session, gone := newThread(), newThread()
 	for _, id := range []string{session, gone} {
@@ -378,11 +378,11 @@ func mcpRefuses(t *testing.T, c *mcpClient, n *node, s *server) {
 	}
 }
 
-// TestMCPConformance: the scenarios of the protocol's own test suite pass that need nothing but a server. The others
+// TestMCPConformance: all scenarios of the protocol's own test suite pass that need nothing but a server. The others
 // call tools, resources and prompts of a test server by name.
 func TestMCPConformance(t *testing.T) {
 	t.Parallel()
-	startNode(t) // or say what is not installed
+	startNode(t) // reports missing npm packages
 	s := startServer(t, options{})
 	cmd := exec.CommandContext(within(t, patience), "node", "--import", "./testdata/old-node.mjs",
 		"node_modules/@modelcontextprotocol/conformance/dist/index.js", "server", "--url", "http://"+s.address+"/mcp")

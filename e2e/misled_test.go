@@ -12,9 +12,9 @@ import (
 	"parley"
 )
 
-// A model may ask for anything. Each of these is told to it as the result of the
-// call, nothing outside the project changes, and the run goes on to its end. The
-// agent is asked for nothing: no person stands in the way.
+// A model may ask for anything. Each of these mistakes is reported to it as the
+// result of the call. Nothing outside the project changes, and the run goes on
+// to its end. The agent needs no approvals, so no person could intervene.
 func TestWhatAModelGetsWrong(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -39,7 +39,7 @@ func TestWhatAModelGetsWrong(t *testing.T) {
 		name  string
 		agent string
 		calls []toolCall
-		told  string // a part of every result
+		told  string // a text that every result must contain
 	}{
 		{"no JSON", "", []toolCall{{Name: "read_file", Arguments: `{"path":`},
 			{Name: "read_file", Arguments: `path=inside.txt`}}, "not valid JSON"},
@@ -129,7 +129,7 @@ func TestWhatAModelGetsWrong(t *testing.T) {
 				}
 				results[b.Call] = b.Result
 			}
-			// What is one too many stands for all the others.
+			// One more than the limit stands for any larger number.
 			if blocked := those[parley.ToolCallBlocked](log); len(results) != min(len(c.calls), parley.MaxCalls+1) ||
 				len(c.calls) > parley.MaxCalls &&
 					(len(blocked) != 1 || !strings.Contains(blocked[0].Reason, "were left out")) {
@@ -171,7 +171,7 @@ func many(n int) (calls []toolCall) {
 	return calls
 }
 
-// tree is everything in a folder.
+// tree returns everything in a folder.
 func tree(t *testing.T, top string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -197,8 +197,8 @@ func tree(t *testing.T, top string) map[string]string {
 	return all
 }
 
-// wantTakenBack: a vendor refuses a conversation in which a call has a name that
-// no tool could have, or arguments that are no JSON.
+// wantTakenBack acts as a vendor that refuses a conversation in which a call
+// has an impossible tool name, or arguments that are not JSON.
 func wantTakenBack(t *testing.T, body string) {
 	t.Helper()
 	var request struct {
@@ -223,5 +223,5 @@ func wantTakenBack(t *testing.T, body string) {
 	}
 }
 
-// callName is what vendors document.
+// callName is the pattern that vendors document.
 var callName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)

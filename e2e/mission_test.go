@@ -9,9 +9,9 @@ import (
 	"parley"
 )
 
-// Document 004's missions, by npm eventsource and fetch: an idle agent is prompted,
-// again after its interval, also by another process after a kill, in one session;
-// and not any more when the mission is cleared.
+// Document 004's missions, by npm eventsource and fetch: an idle agent is
+// prompted, and again after its interval, also by another process after a kill,
+// in one session. After the mission is cleared, it is not prompted any more.
 func TestEventBusMissions(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t,
@@ -60,7 +60,7 @@ func TestEventBusMissions(t *testing.T) {
 	prompted()
 	s.kill()
 	s = s.again()
-	b = n.tune(s, "?last_event_id="+seen) // the first thing it does may be to prompt
+	b = n.tune(s, "?last_event_id="+seen) // the new process may begin with a prompt
 	prompted()
 	is("DELETE", "/api/mission", fmt.Sprintf(`{"project_root":%q}`, s.o.workspace), 200, `{"ok":true}`)
 	is("GET", "/api/mission", "", 200, `{"active":false}`)
@@ -68,9 +68,9 @@ func TestEventBusMissions(t *testing.T) {
 	is("POST", "/api/mission", `{"text":"x","project_root":"/nowhere"}`, 400,
 		`{"error":"project_root: There is no project`)
 
-	// What was promised and taken is the same, once each; what came after the end
-	// of the mission is nothing.
-	s.stop() // what still goes on ends, or goes on after the next start
+	// The promised and the delivered prompts are the same, once each. After the
+	// end of the mission there are none.
+	s.stop() // active runs end now, or go on after the next start
 	s = s.again()
 	runs := len(of("RunStarted", s.events(session)))
 	s.awaitEvent(session, func(e event) bool {
@@ -112,8 +112,8 @@ func TestEventBusMissions(t *testing.T) {
 	}
 }
 
-// Without AUTONOMY_ENABLED a mission is kept, and who sets it is told that nobody
-// will be prompted, and why.
+// Without AUTONOMY_ENABLED a mission is stored. The answer to the user who sets
+// it says that no agent is prompted, and why.
 func TestMissionsWithoutAutonomy(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)

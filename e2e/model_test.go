@@ -11,7 +11,7 @@ import (
 	"parley/provider/providertest"
 )
 
-// withModels is a server with one agent, and a file for it to read.
+// withModels starts a server with one agent, and a file for it to read.
 func withModels(t *testing.T, agent string, env ...string) *server {
 	t.Helper()
 	workspace := t.TempDir()
@@ -27,7 +27,7 @@ func withModels(t *testing.T, agent string, env ...string) *server {
 	return startServer(t, options{workspace: workspace, env: env})
 }
 
-// bodies of the events of one type in a thread's log.
+// bodies returns the events of one type in a thread's log.
 func bodies[T parley.EventBody](s *server, thread string) (list []T) {
 	s.t.Helper()
 	_, log := s.get("/api/v1/sessions/"+thread+"/log", nil)
@@ -45,8 +45,8 @@ func bodies[T parley.EventBody](s *server, thread string) (list []T) {
 
 const helper = "---\nname: helper\n---\nHelp."
 
-// TestEveryVendorAnswers through the real binary: a text, and calls that the
-// server carries out and tells the model about.
+// TestEveryVendorAnswers uses the real binary: a text, and tool calls whose
+// results go back to the model.
 func TestEveryVendorAnswers(t *testing.T) {
 	t.Parallel()
 	mock := providertest.Start(t)
@@ -122,8 +122,8 @@ func TestAnotherModelAnswers(t *testing.T) {
 	s.logged("another model is asked", 2)
 }
 
-// TestAModelThatCannotBeCalled is a warning at start and an error in the chat,
-// and the demo does not answer in its place.
+// TestAModelThatCannotBeCalled: a missing key is a warning at the start and an
+// error in the chat. The demo model does not answer instead.
 func TestAModelThatCannotBeCalled(t *testing.T) {
 	t.Parallel()
 	n := startNode(t)
@@ -138,13 +138,13 @@ func TestAModelThatCannotBeCalled(t *testing.T) {
 	}
 }
 
-// TestACutAnswerGoesOn: what was shown stays, and the model is told to go on where
-// it was cut off. Nothing is shown twice.
+// TestACutAnswerGoesOn: the text that was shown stays, and the model is told to
+// continue where it was cut off. Nothing is shown twice.
 func TestACutAnswerGoesOn(t *testing.T) {
 	t.Parallel()
 	mock := providertest.Start(t)
 	n := startNode(t)
-	s := withModels(t, helper, "OPENAI_BASE_URL="+mock.URL+"/v1", "MODEL=llama3.2") // no key is needed there
+	s := withModels(t, helper, "OPENAI_BASE_URL="+mock.URL+"/v1", "MODEL=llama3.2") // this server needs no key
 	thread := newThread()
 	c := n.dial(s, thread)
 	c.ask("stop in the middle")

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// talk makes a log worth reading, and returns it as JSON lines with the epoch.
+// talk makes a log with some content, and returns it as JSON lines with the
+// epoch.
 func talk(t *testing.T, s *server) (thread, epoch string, lines []string) {
 	t.Helper()
 	c := startNode(t).dial(s, newThread())
@@ -74,7 +75,8 @@ func TestAStreamResumesWithExactlyWhatIsMissing(t *testing.T) {
 	expect(resumed, 7)
 	uptodate := s.follow(path, fmt.Sprintf("%s-%d", epoch, len(lines)))
 
-	// A cursor that is not of this log is answered plainly, then from the start.
+	// A cursor that is not from this log gets a message that says so, then the
+	// log from the start.
 	var again []*stream
 	for _, cursor := range []string{"otherepoch-7", fmt.Sprintf("%s-%d", epoch, len(lines)+1), "nonsense"} {
 		st := s.follow(path, cursor)
@@ -85,8 +87,8 @@ func TestAStreamResumesWithExactlyWhatIsMissing(t *testing.T) {
 		again = append(again, st)
 	}
 
-	// The next event of the log is the next one of every stream: there was no
-	// other in between.
+	// The next event of the log is the next one of every stream, so there was
+	// no other in between.
 	response := s.request(within(t, patience), http.MethodPatch, "/api/v1/sessions/"+thread,
 		http.Header{"Content-Type": {"application/json"}}, `{"title":"renamed"}`)
 	response.Body.Close()
@@ -99,8 +101,8 @@ func TestAStreamResumesWithExactlyWhatIsMissing(t *testing.T) {
 	}
 }
 
-// What comes while a stream is away is what it gets when it comes back, also to
-// another process.
+// A stream that reconnects gets the events that came while it was away, also
+// from another process.
 func TestAStreamResumesAcrossARestart(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, options{})

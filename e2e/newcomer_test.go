@@ -17,12 +17,12 @@ import (
 	"parley/provider/providertest"
 )
 
-// What a person reads who has just built the program and tries it out.
+// The messages for a person who has just built the program and tries it out.
 
-// nowhere is an address at which no model's server answers.
+// nowhere is an address without a model server.
 const nowhere = "http://127.0.0.1:1"
 
-// TestTheTerminalSaysWhereToGo: on a terminal the server says which address to open.
+// TestTheTerminalSaysWhereToGo: on a terminal the server prints the address to open.
 func TestTheTerminalSaysWhereToGo(t *testing.T) {
 	t.Parallel()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -45,7 +45,7 @@ func TestTheTerminalSaysWhereToGo(t *testing.T) {
 	cmd := exec.CommandContext(within(t, patience), binary(t), "serve", "--listen", "127.0.0.1:0", "--data", data)
 	cmd.Dir, cmd.Env, cmd.Stdout = t.TempDir(), []string{"OPENAI_BASE_URL=" + nowhere + "/v1"}, screen
 	err = cmd.Start()
-	screen.Close() // so that reading ends with the server
+	screen.Close() // so that reading ends when the server ends
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestTheTerminalSaysWhereToGo(t *testing.T) {
 	}
 }
 
-// TestAChatWithoutAServer promises nothing before it has failed.
+// TestAChatWithoutAServer: the command announces nothing before it has failed.
 func TestAChatWithoutAServer(t *testing.T) {
 	t.Parallel()
 	out, said, code := runWith(t, nil, "hello\n", "chat", "--server", nowhere)
@@ -82,7 +82,7 @@ func TestAChatWithoutAServer(t *testing.T) {
 	}
 }
 
-// TestAChatInAScript fails if its last message was not answered, and says why.
+// TestAChatInAScript: the command fails if its last message was not answered, and says why.
 func TestAChatInAScript(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, options{env: []string{"OPENAI_BASE_URL=" + nowhere + "/v1"}})
@@ -101,7 +101,7 @@ func TestAChatInAScript(t *testing.T) {
 	}
 }
 
-// TestAModelsServerThatIsDown is named to the operator, by address.
+// TestAModelsServerThatIsDown: the error for the operator names the address.
 func TestAModelsServerThatIsDown(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, options{env: []string{"OPENAI_BASE_URL=" + nowhere + "/v1", "MODEL=llama3.2"}})
@@ -116,7 +116,7 @@ func TestAModelsServerThatIsDown(t *testing.T) {
 	}
 }
 
-// TestAWholeAuditIsSaidToBe, for a person and for a script.
+// TestAWholeAuditIsSaidToBe: parley audit verify reports a complete audit, for a person and for a script.
 func TestAWholeAuditIsSaidToBe(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, jwt())
@@ -128,7 +128,7 @@ func TestAWholeAuditIsSaidToBe(t *testing.T) {
 	}
 }
 
-// TestAnAgentForSomeUsers lets in users by their names, whatever their role.
+// TestAnAgentForSomeUsers: an agent can allow users by name, whatever their role.
 func TestAnAgentForSomeUsers(t *testing.T) {
 	t.Parallel()
 	o := jwt()
@@ -146,7 +146,7 @@ func TestAnAgentForSomeUsers(t *testing.T) {
 	}
 }
 
-// TestTheModelsThatCanBeChosen are listed with their windows and prices.
+// TestTheModelsThatCanBeChosen: models are listed with their windows and prices.
 func TestTheModelsThatCanBeChosen(t *testing.T) {
 	t.Parallel()
 	mock := providertest.Start(t)
@@ -159,7 +159,7 @@ func TestTheModelsThatCanBeChosen(t *testing.T) {
 	}
 }
 
-// TestTheOutputOfACommand is what it printed; its exit code is beside it.
+// TestTheOutputOfACommand: the result of a command is its output, with the exit code beside it.
 func TestTheOutputOfACommand(t *testing.T) {
 	t.Parallel()
 	s, n := startSandboxed(t, "suggest"), startNode(t)

@@ -11,8 +11,8 @@ import (
 
 // Clients that know only the types of their document, and so show no cards.
 
-// A heard message, with the fields of documents 001 and 002 and the one that marks
-// words about a card.
+// A heard is a message with the fields of documents 001 and 002, and the field
+// that marks a notice of a card.
 type heard struct {
 	Type, Reasoning, Content, Card string
 	raw                            string
@@ -37,8 +37,8 @@ var (
 	types002 = []string{"chat.started", "content", "chat.completed", "error", "cancelled"}
 )
 
-// page checks that words name the page of a session on this server, and that the
-// page is there, unless the binary was built without the console.
+// page checks that a notice names the page of a session on this server. The
+// page must exist, unless the binary was built without the console.
 func (s *server) page(words, session string) {
 	s.t.Helper()
 	at := fmt.Sprintf(" at http://%s/chat/%s", s.address, session)
@@ -54,8 +54,8 @@ func (s *server) page(words, session string) {
 	}
 }
 
-// The document's example of a client of thread chat prints what content says: the
-// words about the card among it, once, and apart from the answer.
+// The document's example client of thread chat prints the content: the notice
+// of the card among it, once, and apart from the answer.
 func TestAThreadChatClientWithoutCardsIsTold(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -76,8 +76,8 @@ func TestAThreadChatClientWithoutCardsIsTold(t *testing.T) {
 	}
 	s.page(told.Content, thread)
 
-	// Who comes back is shown the run from its start, with the same words in the
-	// same place: it can compare, and skip what it has.
+	// A client that reconnects gets the run from its start, with the same words
+	// in the same place, so that it can compare and skip.
 	c.terminate()
 	again := n.enter(s, thread, "")
 	var repeated string
@@ -111,8 +111,8 @@ func TestAThreadChatClientWithoutCardsIsTold(t *testing.T) {
 	wantFile(t, s, "note.txt", "patience")
 }
 
-// A client of agent chat is told in a thought: when the card comes, or when it
-// connects and its user was not told; and not a second time.
+// A client of agent chat gets a thought: when the card comes, or, if its user
+// was not told, when it connects. It gets it only once.
 func TestAnAgentChatClientWithoutCardsIsTold(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -124,7 +124,7 @@ func TestAnAgentChatClientWithoutCardsIsTold(t *testing.T) {
 	}
 	session := newThread()
 	s.send("/sessions", `{"id":"`+session+`"}`)
-	s.tells(session, "ask me") // while no client of agent chat is there
+	s.tells(session, "ask me") // no client of agent chat is connected
 	s.awaitEvent(session, func(e event) bool { return e.Type == "QuestionAsked" })
 	c := n.open("ws://"+s.address+"/ws", nil)
 	c.opened()
@@ -135,7 +135,7 @@ func TestAnAgentChatClientWithoutCardsIsTold(t *testing.T) {
 	}
 	s.page(told.Reasoning, session)
 	c.terminate()
-	c = dial() // which takes everything that comes first
+	c = dial() // dial takes the first messages
 	c.chat("write patience to note.txt", "")
 	var kinds []string
 	for told = c.hears(types001...); told.Card == ""; told = c.hears(types001...) {

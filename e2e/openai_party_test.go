@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// openAI is npm openai with Responses. A response ends when a person is awaited. What comes after is read by a request
-// without a message, whoever has answered.
+// openAI is npm openai with Responses. A response ends when a person must answer. A request without a message reads the
+// rest after the answer, from whichever client it came.
 func (g *gathering) openAI(p *party) {
 	p.deaf, p.shows = true, []string{"thinking", "calls", "results", "text"}
 	digits := func() string { return strings.ReplaceAll(g.session, "-", "") }
@@ -20,7 +20,7 @@ func (g *gathering) openAI(p *party) {
 			"approval_request_id": "mcpr_" + digits() + strings.Replace(card, g.session+".", "_", 1)}}}))
 	}
 	p.choose = func(_, label string) { create(asking(label)) }
-	p.cancel = func(*party) { // the id of a response follows from the input that it answers
+	p.cancel = func(*party) { // the id of a response is derived from the input that it answers
 		received := of("InputReceived", g.s.events(g.session))
 		id := fmt.Sprintf("resp_%s_%d", digits(), received[len(received)-1].Seq)
 		g.n.openAI(g.s, "", "responses.cancel", id).answer()

@@ -14,7 +14,7 @@ const openAIModel = "helpful-assistant"
 // An openAICall is a call of npm openai.
 type openAICall struct {
 	*socket
-	events []openAIEvent // that have come
+	events []openAIEvent // received so far
 }
 
 // An openAIEvent is an event of a stream of either API.
@@ -40,7 +40,7 @@ type openAIItem struct {
 
 	CallID   string `json:"call_id"`
 	Approves string `json:"approval_request_id"`
-	Card     string // that the words of a message are about
+	Card     string // the card that the message is about
 }
 
 type openAITool struct {
@@ -48,7 +48,7 @@ type openAITool struct {
 	Function struct{ Name, Arguments string }
 }
 
-// An openAIAnswer is what a call returned.
+// An openAIAnswer is the result of a call.
 type openAIAnswer struct {
 	ID, Status, Object string
 	Text               string `json:"output_text"`
@@ -87,13 +87,13 @@ func (a openAIAnswer) said() string {
 	return a.Choices[0].Message.Content
 }
 
-// openAI begins a call in a session; empty: in none.
+// openAI begins a call in a session; empty: without one.
 func (n *node) openAI(s *server, session, call string, args ...any) *openAICall {
 	n.t.Helper()
 	return n.openAILeaving(s, 0, session, call, args...)
 }
 
-// openAILeaving is openAI by a client that hangs up after so many events.
+// openAILeaving is openAI with a client that hangs up after so many events.
 func (n *node) openAILeaving(s *server, leave int, session, call string, args ...any) *openAICall {
 	n.t.Helper()
 	command := openAICommand(s, call, args)
@@ -110,7 +110,7 @@ func openAICommand(s *server, call string, args []any) map[string]any {
 	return map[string]any{"do": "openai", "url": "http://" + s.address + "/v1", "call": call, "args": args}
 }
 
-// openAI is a call of somebody with a token.
+// openAI is a call of a user with a token.
 func (v *visitor) openAI(n *node, call string, args ...any) *openAICall {
 	v.t.Helper()
 	command := openAICommand(v.server, call, args)
@@ -118,7 +118,7 @@ func (v *visitor) openAI(n *node, call string, args ...any) *openAICall {
 	return &openAICall{socket: n.begin(command)}
 }
 
-// event is the next event, or nil at the end of the call, which h is.
+// event returns the next event. At the end of the call e is nil, and h is the end.
 func (c *openAICall) event() (e *openAIEvent, h happened) {
 	c.t.Helper()
 	if h = c.next(); h.Event != "message" {
@@ -132,7 +132,7 @@ func (c *openAICall) event() (e *openAIEvent, h happened) {
 	return e, h
 }
 
-// answer waits for the end of the call, which must be good.
+// answer waits for the end of the call, which must succeed.
 func (c *openAICall) answer() (a openAIAnswer) {
 	c.t.Helper()
 	for {
@@ -170,7 +170,7 @@ func (c *openAICall) refused() (class string, status int, about string) {
 	}
 }
 
-// text is what the events said that have come.
+// text returns the text of the events so far.
 func (c *openAICall) text() string {
 	var b strings.Builder
 	for _, e := range c.events {
@@ -200,8 +200,8 @@ func messages(list ...object) object { return object{"model": openAIModel, "mess
 
 func by(role, text string) object { return object{"role": role, "content": text} }
 
-// npm openai streams a turn through both APIs, goes on after a crash of the server,
-// and reads again what it has seen, under the same numbers.
+// npm openai streams a turn through both APIs, goes on after a crash of the
+// server, and reads its events again under the same numbers.
 func TestOpenAI(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -241,13 +241,13 @@ func TestOpenAI(t *testing.T) {
 	if !strings.Contains(next.Text, "1. think about tea") {
 		t.Errorf("after a crash: %q", next.Text)
 	}
-	// A client with a session sends the whole conversation, as one without does. It is not told twice.
+	// A client with a session sends the whole conversation, as a client without one does. The model gets it only once.
 	c := n.openAI(s, "tea", "chat.completions.create", messages(by("user", "think about tea"), by("assistant", a.Text),
 		by("user", "what did I say"))).answer()
 	if c.said() != "In this session you said:\n\n1. think about tea" {
 		t.Errorf("after a crash: %q", c.said())
 	}
-	// One without a session has what it sends. Settings of a model mean nothing here.
+	// A client without a session has only the messages that it sends. Settings of the model are ignored here.
 	c = n.openAI(s, "", "chat.completions.create", merged(messages(by("system", "Be brief."), by("user", "say tea"),
 		by("assistant", "tea"), by("user", "what did I say")), object{"temperature": 0.2, "max_tokens": 1000,
 		"user": "x"})).answer()
@@ -272,7 +272,7 @@ func merged(list ...object) object {
 	return all
 }
 
-// A response is read from the middle, as often as somebody wants, without a lost or doubled character, and cancelled.
+// A response is read from the middle, repeatedly, without a lost or repeated character, and cancelled.
 func TestOpenAIResumes(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -309,14 +309,14 @@ func TestOpenAIResumes(t *testing.T) {
 	if c := n.openAI(s, "", "responses.cancel", a.ID).answer(); c.Status != "cancelled" {
 		t.Errorf("%s", c.raw)
 	}
-	if c := n.openAI(s, "", "responses.cancel", a.ID).answer(); c.Status != "cancelled" { // again
+	if c := n.openAI(s, "", "responses.cancel", a.ID).answer(); c.Status != "cancelled" { // a second time
 		t.Errorf("%s", c.raw)
 	}
 	if class, _, about := n.openAI(s, "", "responses.cancel", whole.ID).refused(); class != "BadRequestError" {
 		t.Errorf("a complete response: %s", about)
 	}
 
-	// A crash in the middle: what was seen stays, and what follows is the rest.
+	// A crash in the middle: the text so far stays, and the rest follows.
 	a = n.openAI(s, "", "responses.create", asking("count slowly to 15", object{"background": true})).answer()
 	seen := n.openAILeaving(s, 8, "", "responses.retrieve", a.ID, object{"stream": true})
 	seen.answer()
@@ -330,11 +330,11 @@ func TestOpenAIResumes(t *testing.T) {
 		t.Errorf("%q and %q were read, and the response is %s", seen.text(), rest.text(), whole.raw)
 	}
 
-	// Whoever leaves a completion without a session cannot come back to it.
+	// A client that leaves a completion without a session cannot return to it.
 	n.openAILeaving(s, 3, "", "chat.completions.create",
 		merged(messages(by("user", "count slowly to 401")), object{"stream": true})).answer()
 	n.heard(s, "count slowly to 401", `"RunFinished"`)
-	// Whoever leaves one with a session can.
+	// A client that leaves one with a session can.
 	n.openAILeaving(s, 3, "left", "chat.completions.create",
 		merged(messages(by("user", "count slowly to 3")), object{"stream": true})).answer()
 	if c := n.openAI(s, "left", "chat.completions.create",
@@ -348,7 +348,7 @@ func TestOpenAIResumes(t *testing.T) {
 	}
 }
 
-// An approval is carried through to its effect, and a denial to none.
+// An approval leads to its effect; a denial has none.
 func TestOpenAIApprovals(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -364,7 +364,7 @@ func TestOpenAIApprovals(t *testing.T) {
 		decide := asking("",
 			object{"previous_response_id": asked.ID, "input": []object{{"type": "mcp_approval_response",
 				"approval_request_id": request.ID, "approve": yes}}})
-		// A message that is no answer is refused, and nothing is appended.
+		// A message that is not an answer is refused, and nothing is appended.
 		if class, _, about := n.openAI(s, "", "responses.create",
 			asking("say it", object{"previous_response_id": asked.ID})).refused(); class != "ConflictError" {
 			t.Errorf("a message meanwhile: %s", about)
@@ -388,7 +388,7 @@ func TestOpenAIApprovals(t *testing.T) {
 			t.Errorf("the input was %s", items.raw)
 		}
 	}
-	// A completion says what waits. Once somebody has answered, the run goes on.
+	// A completion shows the open card. After the answer, the run goes on.
 	c := n.openAI(s, "chat", "chat.completions.create", messages(by("user", "write it to chat.txt"))).answer()
 	if !strings.Contains(c.said(), "Waiting for approval of write_file") || c.Choices[0].Finish != "stop" {
 		t.Errorf("%s", c.raw)
@@ -410,7 +410,7 @@ func TestOpenAIApprovals(t *testing.T) {
 	}
 }
 
-// heard waits for events of the whole server, each of which has some words, in this order.
+// heard waits for events of the whole server that contain these words, in this order.
 func (n *node) heard(s *server, words ...string) {
 	n.t.Helper()
 	c := n.begin(map[string]any{"do": "listen", "url": "http://" + s.address + "/api/v1/log?after=0"})

@@ -10,8 +10,8 @@ import (
 var weather = object{"type": "function", "name": "get_weather", "description": "the weather of a city",
 	"parameters": object{"type": "object", "properties": object{"city": object{"type": "string"}}}}
 
-// Tools of the client, as programs use them that keep the conversation themselves: each request has all of it, and no
-// name of a session. The calls wait in the log, also while the server is gone.
+// Client tools, as used by programs that keep the conversation themselves: each request has all of it, and no name of a
+// session. The calls wait in the log, also while the server is down.
 func TestOpenAIClientTools(t *testing.T) {
 	t.Parallel()
 	m := startModel(t, script("weather in Paris",
@@ -51,12 +51,12 @@ func TestOpenAIClientTools(t *testing.T) {
 		t.Errorf("results that nothing waits for: %s", about)
 	}
 
-	// Results that are of no use any more are part of what was said.
+	// Results that come too late are part of the conversation.
 	request["messages"] = append(told, by("user", "in one word"))
 	if a := n.openAI(s, "", "chat.completions.create", request).answer(); a.said() != "Snow." {
 		t.Errorf("%s", a.raw)
 	}
-	// The run takes up a message that comes with a result.
+	// The run adopts a message that comes with a result.
 	request["messages"] = []object{by("user", "bring news")}
 	calls = n.openAI(s, "", "chat.completions.create", request).answer().Choices[0].Message.ToolCalls
 	request["messages"] = []object{by("user", "bring news"), {"role": "assistant", "tool_calls": []object{
@@ -66,7 +66,7 @@ func TestOpenAIClientTools(t *testing.T) {
 		t.Errorf("%s", a.raw)
 	}
 
-	// Responses, which the server keeps.
+	// Responses that the server stores.
 	kept := n.openAI(s, "", "responses.create", asking("weather in Paris", object{"tools": []object{weather}})).answer()
 	var results []object
 	for _, i := range kept.Output {
@@ -81,7 +81,7 @@ func TestOpenAIClientTools(t *testing.T) {
 		t.Errorf("%s\n%s", kept.raw, items.raw)
 	}
 
-	// Responses, in the way of Codex: nothing is stored, all output is sent back.
+	// Responses as Codex uses them: nothing is stored, and the client sends all output back.
 	codex := asking("", object{"store": false, "stream": true, "include": []string{"reasoning.encrypted_content"},
 		"instructions": "You are a weather frog.", "tools": []object{weather, {"type": "web_search"}}})
 	input := []object{{"type": "message", "role": "user", "content": []object{{"type": "input_text",
@@ -117,7 +117,7 @@ func TestOpenAIClientTools(t *testing.T) {
 		strings.Count(bodies[0], "weather in Paris") != 1 {
 		t.Errorf("the model was told %s", bodies)
 	}
-	// What was not to be stored is gone.
+	// The conversation that was not to be stored is gone.
 	last := third.events[len(third.events)-1].Response.ID
 	n.heard(s, "thank you", `"SessionDeleted"`)
 	if class, _, about := n.openAI(s, "", "responses.retrieve", last).refused(); class != "NotFoundError" {
@@ -130,7 +130,7 @@ func functionCall(c openAITool) object {
 		"arguments": c.Function.Arguments}}
 }
 
-// The client raises the class of its own for each refusal, and nothing is appended.
+// The client raises its own error class for each refusal, and nothing is appended.
 func TestOpenAIRefusals(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -175,7 +175,7 @@ func TestOpenAIRefusals(t *testing.T) {
 	if after := len(s.events(session)); after != before {
 		t.Errorf("%d events were appended", after-before)
 	}
-	// The client repeats by itself what fails, but not a message that is in the log.
+	// The client retries failures by itself, but not a message that is in the log.
 	failed := newThread()
 	if class, _, about := n.openAI(s, failed, "chat.completions.create",
 		messages(by("user", "fail"))).refused(); class != "InternalServerError" {
@@ -189,7 +189,7 @@ func TestOpenAIRefusals(t *testing.T) {
 	}
 }
 
-// With authentication the API key is a token, and what is another's is not there.
+// With authentication the API key is a token, and objects of other users do not exist.
 func TestOpenAITokens(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, jwt()), startNode(t)
@@ -212,7 +212,7 @@ func TestOpenAITokens(t *testing.T) {
 			t.Errorf("another's: %s", about)
 		}
 	}
-	// The same name is another session for somebody else.
+	// For another user the same name is another session.
 	tea := object{"metadata": object{"session_id": "tea"}}
 	ann.openAI(n, "responses.create", asking("say hello", tea)).answer()
 	if a := bob.openAI(n, "responses.create", asking("what did I say", tea)).answer(); strings.Contains(a.Text,
@@ -221,7 +221,7 @@ func TestOpenAITokens(t *testing.T) {
 	}
 }
 
-// deleted is a session that was there.
+// deleted is a session that was deleted.
 func (s *server) deleted(n *node) string {
 	s.t.Helper()
 	id := newThread()

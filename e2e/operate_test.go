@@ -11,7 +11,7 @@ import (
 
 var asJSON = http.Header{"Content-Type": {"application/json"}}
 
-// tell posts to the native protocol.
+// tell sends a POST request of the native protocol.
 func (s *server) tell(path, body string) {
 	s.t.Helper()
 	response := s.request(within(s.t, patience), http.MethodPost, path, asJSON, body)
@@ -21,8 +21,9 @@ func (s *server) tell(path, body string) {
 	}
 }
 
-// TestASessionIsCarriedAway: while the server runs, and once more from what
-// kill -9 left; the copy goes on elsewhere, and the original where it was.
+// TestASessionIsCarriedAway exports a session while the server runs, and again
+// from the data after kill -9. The copy goes on elsewhere, and the original in
+// its place.
 func TestASessionIsCarriedAway(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, options{})
@@ -63,7 +64,7 @@ func TestASessionIsCarriedAway(t *testing.T) {
 	}
 }
 
-// TestDoctorsExitCode is for scripts.
+// TestDoctorsExitCode checks the exit code, which scripts use.
 func TestDoctorsExitCode(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What bad input gets from AG-UI and from the AI SDK: each client raises its own
-// error, and nothing is appended.
+// Bad input to AG-UI and the AI SDK: each client raises its own error, and
+// nothing is appended.
 func TestBadInputOfPages(t *testing.T) {
 	t.Parallel()
 	acme, n := startServer(t, jwt()), startNode(t)
@@ -90,8 +90,8 @@ func TestBadInputOfPages(t *testing.T) {
 	}
 }
 
-// Of two answers at once, one counts and the other is refused; in AG-UI, which wants
-// it so, the same answer is shown what came of the first.
+// Of two concurrent answers, one counts and the other is refused. AG-UI wants it so that a repeated answer gets the
+// events of the first.
 func TestTwoAnswersAtOnceOfPages(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -139,8 +139,8 @@ func TestTwoAnswersAtOnceOfPages(t *testing.T) {
 	wantFile(t, s, "two.txt", "it")
 }
 
-// A tool of the page is called, waits in the log over a crash, and its result goes
-// to the model.
+// A tool of the page is called, waits in the log through a crash, and its
+// result goes to the model.
 func TestToolsOfPages(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -153,7 +153,7 @@ func TestToolsOfPages(t *testing.T) {
 	if len(r.Pending) != 1 || len(r.Interrupts) != 0 || !strings.Contains(a.last(), `"type":"success"`) {
 		t.Fatalf("%+v\n%s", r, a.last())
 	}
-	// Something else is said meanwhile, and refused.
+	// Another message meanwhile is refused.
 	other := n.agui(s, a.thread)
 	if other.run(says1("say on")); !strings.Contains(other.last(), `"type":"RUN_ERROR"`) {
 		t.Errorf("while a tool is pending: %s", other.last())
@@ -182,8 +182,8 @@ func TestToolsOfPages(t *testing.T) {
 	}
 }
 
-// What a sub-agent asks reaches the page of the session at the top, and the page's
-// answer the sub-agent, also after a crash.
+// The card of a sub-agent reaches the page of the root session. The page's
+// answer reaches the sub-agent, also after a crash.
 func TestSubAgentsAskPages(t *testing.T) {
 	t.Parallel()
 	workspace := t.TempDir()

@@ -9,26 +9,26 @@ import (
 	"testing"
 )
 
-// A party is a client of one dialect that takes part in a session. All of them
-// are used in the same way, so that one test can have a session spoken to,
-// watched, answered and cancelled through any of them.
+// A party is a client of one dialect that takes part in a session. All parties
+// have the same methods, so that one test can speak to a session, watch it,
+// answer and cancel through any of them.
 type party struct {
 	t       *testing.T
 	dialect string
 	say     func(text string)
-	decide  func(card, decision string) // of an approval: allow or deny
-	choose  func(card, label string)    // the answer to a question
-	cancel  func(*party)                // the run that goes on; nil: the dialect cannot
-	hear    func(*told) moment          // the next message
+	decide  func(card, decision string) // decides an approval: allow or deny
+	choose  func(card, label string)    // answers a question
+	cancel  func(*party)                // cancels the active run; nil: the dialect cannot
+	hear    func(*told) moment          // takes the next message
 
 	run     told
-	deaf    bool // it hears only what it said itself
+	deaf    bool // it gets only runs of its own messages
 	request string
-	refused string   // the last error that ends no run
-	shows   []string // fields of told that the dialect has
+	refused string   // the last error that did not end a run
+	shows   []string // fields of told that the dialect reports
 }
 
-// A moment is something that parties wait for.
+// A moment is an event that parties wait for.
 type moment struct{ what, id string }
 
 const (
@@ -40,20 +40,20 @@ const (
 	ended   = "an end"
 )
 
-// told is what a run was, put together from the messages of one dialect.
+// A told is the record of a run, collected from the messages of one dialect.
 type told struct {
 	inputs   []string
 	thinking string
-	calls    []string // tool and arguments
-	results  []string // tool and whether it did what it was asked to
-	text     string   // the texts of its turns, set apart by an empty line
+	calls    []string // tool names and arguments
+	results  []string // tool names and whether the calls succeeded
+	text     string   // the texts of its turns, with an empty line in between
 	ending   string   // completed, cancelled or failed
 
-	names map[string]string // of calls
-	part  string            // the text that is being said is the one of this name
+	names map[string]string // names of calls
+	part  string            // name of the text that is being streamed
 }
 
-// speak adds a text, or a piece of one that has a name.
+// speak adds a text, or a chunk of a text with a name.
 func (r *told) speak(name, piece string) moment {
 	if r.text != "" && name != r.part {
 		r.text += "\n\n"
@@ -63,7 +63,7 @@ func (r *told) speak(name, piece string) moment {
 	return moment{what: words}
 }
 
-// end notes how a run ended. Some dialects tell more kinds of failures apart.
+// end notes how a run ended. Some dialects distinguish more kinds of failure.
 func (r *told) end(how string) moment {
 	if r.ending = how; how != "completed" && how != "cancelled" {
 		r.ending = "failed"
@@ -71,7 +71,7 @@ func (r *told) end(how string) moment {
 	return moment{what: ended}
 }
 
-// until listens up to a moment, which must come before the run's end.
+// until reads up to a moment, which must come before the run's end.
 func (p *party) until(what string) moment {
 	p.t.Helper()
 	for {
@@ -85,7 +85,7 @@ func (p *party) until(what string) moment {
 	}
 }
 
-// over listens to the end of the run, and returns what it was.
+// over reads to the end of the run, and returns its record.
 func (p *party) over() told {
 	p.t.Helper()
 	p.until(ended)
@@ -94,7 +94,7 @@ func (p *party) over() told {
 	return r
 }
 
-// seen is what a party could know of a run, in a form that can be compared.
+// seen returns the parts of a run that a dialect reports, in a form that can be compared.
 func (p *party) seen(r told) string {
 	var b strings.Builder
 	for _, field := range p.shows {
@@ -109,7 +109,7 @@ func (p *party) seen(r told) string {
 			fmt.Fprintf(&b, "results %q\n", r.results)
 		case "text":
 			fmt.Fprintf(&b, "text %q\n", r.text)
-		case "trimmed text of answers": // agent chat shows no half answers
+		case "trimmed text of answers": // agent chat shows no partial answers
 			if r.ending == "completed" {
 				fmt.Fprintf(&b, "text %q\n", strings.TrimSpace(r.text))
 			}
@@ -125,14 +125,14 @@ type gathering struct {
 	n       *node
 	session string
 	opener  string
-	members []*party // native last: it is shown everything
+	members []*party // native is last: it gets everything
 }
 
 var dialects = []string{"debug console", "agent chat", "thread chat", "agent loop", "event bus", "openai", "agui",
 	"aisdk", "a2a", "mcp", "editor", "native"}
 
-// gather has a session opened through one dialect and followed in all others
-// that can.
+// gather opens a session through one dialect, and follows it in all others that
+// can.
 func gather(t *testing.T, s *server, n *node, opener string) *gathering {
 	t.Helper()
 	g := &gathering{t: t, s: s, n: n, session: newThread(), opener: opener}
@@ -154,7 +154,7 @@ func (g *gathering) member(dialect string) *party {
 	return g.members[slices.Index(dialects, dialect)]
 }
 
-// each is everybody who hears what a speaker says.
+// each calls f for the parties that get the messages of a speaker.
 func (g *gathering) each(speaker *party) (list []*party) {
 	for _, p := range g.members {
 		if !p.deaf || p == speaker {
@@ -200,7 +200,7 @@ func (g *gathering) join(dialect string) *party {
 	return p
 }
 
-// in has the members work for a subtest.
+// in returns the members for a subtest.
 func (g *gathering) in(t *testing.T) {
 	g.t, g.s, g.n = t, g.s.in(t), g.n.in(t)
 	for _, p := range g.members {
@@ -208,7 +208,7 @@ func (g *gathering) in(t *testing.T) {
 	}
 }
 
-// The decisions of parties.
+// The decisions that parties use.
 const (
 	allow = "allow"
 	deny  = "deny"
@@ -247,7 +247,7 @@ func (g *gathering) consoleSocket() *console {
 func relay(r *told, f relayed) moment {
 	switch f.Type {
 	case "chunk":
-		r.text += f.Content // which has the empty lines between texts
+		r.text += f.Content // it includes the empty lines between texts
 		if *f.Done {
 			return r.end("completed")
 		}
@@ -269,8 +269,8 @@ func relay(r *told, f relayed) moment {
 	return moment{}
 }
 
-// stream is document 000's twin by HTTP, which can go on with a session of
-// others, and shows what came of what one said oneself. A socket of another
+// stream is the HTTP version of document 000. It can continue a session of
+// another client, and gets the answers to its own messages. A socket of another
 // session answers cards.
 func (g *gathering) stream(p *party) {
 	p.deaf, p.shows = true, []string{"results", "text"}
@@ -396,7 +396,7 @@ func (g *gathering) loop(p *party) {
 	p.shows = []string{"thinking", "calls", "results", "text"}
 	p.say = c.input
 	request := ""
-	p.decide = func(_, decision string) { // it says which, since others before may have been settled elsewhere
+	p.decide = func(_, decision string) { // it names the card, since earlier ones may have been decided elsewhere
 		review := map[string]string{allow: "yes", deny: "no-continue"}[decision]
 		c.send(map[string]any{"id": newThread(), "type": "approval_response",
 			"payload": map[string]any{"review": review, "requestId": request}})
@@ -531,8 +531,8 @@ func (g *gathering) bus(p *party) {
 	}
 }
 
-// a2a is a client that streams tasks of its own. It answers and cancels those of others when it finds them in the list
-// of tasks.
+// a2a is a client that streams its own tasks. It finds tasks of other clients in the list of tasks, and can answer and
+// cancel them.
 func (g *gathering) a2a(p *party) {
 	p.deaf, p.shows = true, []string{"text"}
 	c := a2aClient{n: g.n, s: g.s, version: "1.0"}
@@ -565,7 +565,7 @@ func (g *gathering) a2a(p *party) {
 	}
 }
 
-// tells is what an event of a task says; waits is the card that the task waits for.
+// tells adds an event of a task to the record; waits is the card that the task waits for.
 func tells(r *told, e a2aEvent, waits *string) (list []moment) {
 	switch {
 	case e.Kind == "task":
@@ -597,8 +597,8 @@ func tells(r *told, e a2aEvent, waits *string) (list []moment) {
 	return append(list, moment{})
 }
 
-// mcp is a client that asks the agent by a tool, and whose person is asked what waits. If the message that led to a card
-// is another client's, it attends to the run by a call without a message.
+// mcp is a client that calls the agent as a tool, and whose person answers cards. If a card belongs to another client's
+// message, it attends to the run by a call without a message.
 func (g *gathering) mcp(p *party) {
 	p.deaf, p.shows = true, []string{"text"}
 	c, asks := g.n.mcp(g.s, true), false

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// agui is HttpAgents that say and answer things, and an EventSource that follows
-// the thread. If it opens the session, the first run is heard from its own stream:
-// the thread is not there before.
+// agui uses HttpAgents to send messages and answers, and an EventSource to
+// follow the thread. If it opens the session, it reads the first run from its
+// own stream: the thread does not exist before.
 func (g *gathering) agui(p *party) {
 	p.shows = []string{"thinking", "calls", "results", "text"}
 	var first *aguiAgent
@@ -46,7 +46,7 @@ func (g *gathering) agui(p *party) {
 	}
 }
 
-// hearsAGUI is what an event of AG-UI says. waits is the card that is open.
+// hearsAGUI adds an event of AG-UI to the record. waits is the open card.
 func hearsAGUI(p *party, r *told, raw string, waits *string) moment {
 	p.t.Helper()
 	var e struct {
@@ -93,7 +93,7 @@ func hearsAGUI(p *party, r *told, raw string, waits *string) moment {
 	return moment{}
 }
 
-// stops cancels what runs in the session.
+// stops cancels the active run of the session.
 func (g *gathering) stops(p *party, path string) {
 	p.t.Helper()
 	status, body := g.n.fetch(g.s, "POST", path+g.session+"/stop", "")
@@ -102,14 +102,14 @@ func (g *gathering) stops(p *party, path string) {
 	}
 }
 
-// aisdk is npm ai, which is shown what came of what one said oneself. Where its
-// stream ended because of a card, it sends the message again, and is shown the same
-// chunks and those that follow.
+// aisdk is npm ai, which gets the answers to its own messages. If its stream
+// ended at a card, it sends the message again, and gets the same chunks and the
+// following ones.
 func (g *gathering) aisdk(p *party) {
 	p.deaf, p.shows = true, []string{"thinking", "calls", "results", "text"}
 	var stream *socket
 	var ask map[string]any
-	var heard []string // chunks
+	var heard []string // the chunks
 	again, said := 0, 0
 	send := func(messages map[string]any) *socket {
 		return g.n.begin(map[string]any{"do": "use", "module": "aisdk", "act": "send", "api": g.s.aisdk(),
@@ -156,7 +156,7 @@ func (g *gathering) aisdk(p *party) {
 	}
 }
 
-// hearsAISDK is what a chunk of the AI SDK says.
+// hearsAISDK adds a chunk of the AI SDK to the record.
 func hearsAISDK(p *party, r *told, raw string) moment {
 	p.t.Helper()
 	var c struct {

@@ -13,8 +13,8 @@ import (
 	"parley/checker"
 )
 
-// A project is a git repository that agents work on: a script with a mistake and
-// a test that finds it.
+// A project is a git repository that agents work on: a script with a mistake,
+// and a test that finds it.
 const (
 	greetScript = "#!/bin/sh\n# Greets somebody.\necho \"Helo, $1!\"\n"
 	testScript  = "#!/bin/sh\ngot=$(sh greet.sh World)\nif [ \"$got\" = 'Hello, World!' ]; then echo 'ok: greets'; else echo \"FAIL: $got\"; exit 1; fi\n"
@@ -22,7 +22,7 @@ const (
 	greetFixed  = "#!/bin/sh\n# Greets somebody.\necho \"Hello, $1!\"\n"
 )
 
-// newProject makes one, as the workspace of a server.
+// newProject creates a project in the workspace of a server.
 func newProject(t *testing.T) (folder string) {
 	t.Helper()
 	folder = filepath.Join(t.TempDir(), "project")
@@ -40,7 +40,7 @@ func agentFile(t *testing.T, folder, name, settings string) {
 	put(t, folder, "agents/"+name+".md", "---\nname: "+name+"\n"+settings+"\n---\nYou work on code.\n")
 }
 
-// git asks about a repository, with no settings of whoever runs the tests.
+// git runs git without the settings of the user who runs the tests.
 func git(t *testing.T, folder string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", args...)
@@ -53,8 +53,8 @@ func git(t *testing.T, folder string, args ...string) string {
 	return string(out)
 }
 
-// exported is a session as `parley export` writes it, which must be a log that
-// can be.
+// exported is a session in the format of `parley export`. Its log must be
+// valid.
 func (s *server) exported(session string) (log []parley.Event) {
 	s.t.Helper()
 	out, errs, code := run(s.t, "export", "--data", s.o.data, session)
@@ -63,7 +63,7 @@ func (s *server) exported(session string) (log []parley.Event) {
 	}
 	for line := range strings.Lines(out) {
 		if !strings.HasPrefix(line, `{"session":`) {
-			continue // the header, and definitions of agents
+			continue // skip the header and definitions of agents
 		}
 		var e parley.Event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
@@ -77,7 +77,7 @@ func (s *server) exported(session string) (log []parley.Event) {
 	return log
 }
 
-// settled is an exported session in which nothing goes on.
+// settled returns an exported session without an active run.
 func (s *server) settled(session string) []parley.Event {
 	s.t.Helper()
 	log := s.exported(session)
@@ -87,7 +87,7 @@ func (s *server) settled(session string) []parley.Event {
 	return log
 }
 
-// those are the bodies of one type.
+// those returns the events of one type.
 func those[B parley.EventBody](log []parley.Event) (list []B) {
 	for _, e := range log {
 		if b, ok := e.Body.(B); ok {
@@ -97,7 +97,7 @@ func those[B parley.EventBody](log []parley.Event) (list []B) {
 	return list
 }
 
-// finished is how the last run of a log ended.
+// finished returns how the last run of a log ended.
 func finished(t *testing.T, log []parley.Event) parley.RunFinished {
 	t.Helper()
 	ends := those[parley.RunFinished](log)
@@ -107,7 +107,7 @@ func finished(t *testing.T, log []parley.Event) parley.RunFinished {
 	return ends[len(ends)-1]
 }
 
-// spoken is all that the model said in a log.
+// spoken returns all text of the model in a log.
 func spoken(log []parley.Event) (text string) {
 	for _, o := range those[parley.OutputFinished](log) {
 		if o.Kind == parley.Text {
@@ -117,7 +117,7 @@ func spoken(log []parley.Event) (text string) {
 	return text
 }
 
-// send asks for something by the native protocol that must be taken.
+// send sends a request of the native protocol that must be accepted.
 func (s *server) send(path, body string) string {
 	s.t.Helper()
 	status, answer := s.post(path, body)
@@ -133,11 +133,11 @@ func (s *server) post(path, body string) (int, string) {
 	return v.ask(http.MethodPost, "/api/v1"+path, body)
 }
 
-// says has a new session be told something, by the native protocol.
+// says sends a message to a new session, by the native protocol.
 func (s *server) says(agent, content string) (session string) {
 	s.t.Helper()
 	session = newThread()
-	raw, _ := json.Marshal(map[string]string{"id": session, "agent": agent}) // strings
+	raw, _ := json.Marshal(map[string]string{"id": session, "agent": agent}) // strings: Marshal cannot fail
 	s.send("/sessions", string(raw))
 	s.tells(session, content)
 	return session
@@ -145,14 +145,14 @@ func (s *server) says(agent, content string) (session string) {
 
 func (s *server) tells(session, content string) {
 	s.t.Helper()
-	raw, _ := json.Marshal(map[string]string{"content": content}) // a string
+	raw, _ := json.Marshal(map[string]string{"content": content}) // the value is a string: Marshal cannot fail
 	s.send("/sessions/"+session+"/inputs", string(raw))
 }
 
 // ends waits for the end of the run of a session, and reads the log.
 func (s *server) ends(session string) []parley.Event {
 	s.t.Helper()
-	follows := false // a report of changes, after a run that was ended from outside
+	follows := false // whether a change report comes after the run
 	s.awaitEvent(session, func(e event) bool {
 		if e.Type == "RunFinished" {
 			follows = e.Body.Follows

@@ -15,8 +15,8 @@ import (
 	"parley/port"
 )
 
-// twoProjects makes two folders with an agent of the same name each, and a file, a
-// skill and an idle prompt that tell them apart.
+// twoProjects creates two folders. Each has an agent of the same name, and its
+// own file, skill and idle prompt.
 func twoProjects(t *testing.T) (folders [2]string) {
 	t.Helper()
 	for i, name := range []string{"scarlet", "indigo"} {
@@ -30,7 +30,7 @@ func twoProjects(t *testing.T) (folders [2]string) {
 	return folders
 }
 
-// rooted is a project_root for an address.
+// rooted returns a project_root parameter for an address.
 func rooted(folder string) string { return "project_root=" + url.QueryEscape(folder) }
 
 // startProjects starts a server over two projects; the first is the workspace.
@@ -39,9 +39,9 @@ func startProjects(t *testing.T, folders [2]string, env ...string) *server {
 	return startServer(t, options{workspace: folders[0], env: append(env, "PARLEY_PROJECTS="+folders[1])})
 }
 
-// TestProjectsAreApart: two projects with agents of the same name, driven at once
-// over the event bus, thread chat and the agent loop by npm eventsource, fetch and
-// ws. Neither sees a file, an event, a card, a skill, a mission or a session of the other.
+// TestProjectsAreApart: two projects with agents of the same name, driven at once over the event bus, thread chat and
+// the agent loop by npm eventsource, fetch and ws. Neither sees a file, event, card, skill, mission or session of the
+// other.
 func TestProjectsAreApart(t *testing.T) {
 	t.Parallel()
 	folders := twoProjects(t)
@@ -55,7 +55,7 @@ func TestProjectsAreApart(t *testing.T) {
 	everything := n.tune(s, "")
 	var own, at [2]string
 	var streams [2]*bus
-	var heard [2][]note // everything that the streams have shown
+	var heard [2][]note // all messages of the streams
 	for i, folder := range folders {
 		own[i], at[i], streams[i] = filepath.Base(folder), "project="+list[i].ID, n.tune(s, "?"+rooted(folder))
 	}
@@ -66,8 +66,8 @@ func TestProjectsAreApart(t *testing.T) {
 		}
 	}
 
-	// The event bus: the tool reads the file of the project, the messages name it. Both projects are at work at once, here
-	// and below: each is asked before either is waited for.
+	// The event bus: the tool reads the file of the project, and the messages name the project. Here and below both
+	// projects work at once: each gets its message before the test waits for either.
 	var sessions [2][]string
 	for i, folder := range folders {
 		var a accepted
@@ -80,7 +80,7 @@ func TestProjectsAreApart(t *testing.T) {
 		everything.until("turn_complete", "")
 	}
 
-	// Thread chat and the agent loop are told the project in the address, by id.
+	// Thread chat and the agent loop get the project in the address, by id.
 	var threads, loops [2]*socket
 	for i := range folders {
 		id := newThread()
@@ -96,12 +96,12 @@ func TestProjectsAreApart(t *testing.T) {
 		is(i, "thread chat", threads[i].completed().text)
 		is(i, "agent loop", rawItems(loops[i].items(called...)))
 		sessions[i] = append(sessions[i], loops[i].session())
-		// Commands see nothing of the other project, whatever they call it.
+		// Commands cannot see the other project by any path.
 		loops[i].input("run cat " + filepath.Join(folders[1-i], "color.txt"))
 	}
 
-	// A card waits in the project of its session, and a skill is called in its project alone.
-	var asked [2]string // with a question that is open
+	// A card waits in the project of its session, and a skill can be called only in its project.
+	var asked [2]string // sessions with an open question
 	for i, folder := range folders {
 		if shown := rawItems(loops[i].items(called...)); strings.Contains(shown, "The color is") {
 			t.Errorf("a command of %s reads %s: %s", own[i], own[1-i], shown)
@@ -124,7 +124,7 @@ func TestProjectsAreApart(t *testing.T) {
 				t.Errorf("%s in %s: %d %s", path, own[i], status, got)
 			}
 		}
-		for _, name := range own { // the name of the other project's skill is only text
+		for _, name := range own { // here the skill name of the other project is only text
 			threads[i].ask("/mix-" + name)
 			threads[i].completed()
 		}
@@ -138,7 +138,7 @@ func TestProjectsAreApart(t *testing.T) {
 			t.Errorf("the skills that were used in %s are %v", own[i], used)
 		}
 	}
-	// Both have a mission at once. Of the other's, a stream shows nothing up to the end of a later answer.
+	// Both have a mission at once. A stream shows nothing of the other's mission, up to the end of a later answer.
 	for i, folder := range folders {
 		body := fmt.Sprintf(`{"project_root":%q,"text":"Paint it %s."}`, folder, own[i])
 		if status, got := n.fetch(s, "POST", "/api/mission", body); status != 200 {
@@ -187,11 +187,11 @@ func TestProjectsAreApart(t *testing.T) {
 		if status != 200 || !strings.Contains(got, asked[i]) || strings.Contains(got, asked[1-i]) {
 			t.Errorf("cards of %s: %d %s", folder, status, got)
 		}
-		// Who connects is shown the cards of the project alone.
+		// A new client gets only the cards of its project.
 		if shown := n.tune(s, "?"+rooted(folder)).until("ask_user", "*"); last(shown).SessionID != asked[i] {
 			t.Errorf("the stream of %s begins with %s", folder, rawNotes(shown))
 		}
-		// A session stays where it is.
+		// A session stays in its project.
 		body := fmt.Sprintf(`{"message":"hello","session_id":%q,"project_root":%q}`, sessions[i][0], folders[1-i])
 		if status, got := n.fetch(s, "POST", "/api/chat", body); status != 400 ||
 			!strings.Contains(got, "belongs to the project "+folder) {
@@ -206,8 +206,8 @@ func TestProjectsAreApart(t *testing.T) {
 	}
 }
 
-// TestMissionsOfProjects: each project has its own, and agents of the same name are
-// prompted for theirs.
+// TestMissionsOfProjects: each project has its own mission, and agents of the
+// same name are prompted for their own.
 func TestMissionsOfProjects(t *testing.T) {
 	t.Parallel()
 	folders := twoProjects(t)
@@ -244,8 +244,8 @@ func TestMissionsOfProjects(t *testing.T) {
 	}
 }
 
-// TestAProjectThatIsGone: its sessions can be read; who writes is told how to bring
-// it back, and then it goes on.
+// TestAProjectThatIsGone: its sessions can be read. A write is refused with a
+// hint how to bring the project back; after that the session goes on.
 func TestAProjectThatIsGone(t *testing.T) {
 	t.Parallel()
 	folders := twoProjects(t)
@@ -319,8 +319,9 @@ func TestAChatInAProject(t *testing.T) {
 	}
 }
 
-// TestAgentsOfAnotherProjectAreHidden: the agents of the first project lie in the
-// folder of the second, which neither its people nor its agents may read or write.
+// TestAgentsOfAnotherProjectAreHidden: the agents of the first project are in
+// the folder of the second. Neither users nor agents of the second may read or
+// write them.
 func TestAgentsOfAnotherProjectAreHidden(t *testing.T) {
 	t.Parallel()
 	folders := twoProjects(t)
@@ -338,7 +339,7 @@ func TestAgentsOfAnotherProjectAreHidden(t *testing.T) {
 	}
 }
 
-// TestProjectsInAnotherOrder: what the server keeps of a project follows its folder.
+// TestProjectsInAnotherOrder: the data that the server keeps for a project is tied to its folder.
 func TestProjectsInAnotherOrder(t *testing.T) {
 	t.Parallel()
 	folders := twoProjects(t)

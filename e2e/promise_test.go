@@ -23,8 +23,8 @@ var mortalBinary struct {
 	err  error
 }
 
-// mortalServer is the program with failpoints: it can be told at which write to
-// the store it is killed, and at which pace its demo model speaks.
+// mortalServer builds the program with failpoints. A test chooses the write to
+// the store at which it is killed, and the pace of its demo model.
 func mortalServer(t *testing.T) string {
 	t.Helper()
 	mortalBinary.Do(func() {
@@ -50,8 +50,8 @@ func (s *server) dies() {
 	}
 }
 
-// paced are the settings of a server whose demo model waits so long between two pieces of an answer. A test on a busy
-// machine can kill the server in the middle of an answer.
+// paced returns the settings of a server whose demo model waits so long between two chunks of an answer. So a test on a
+// busy machine can kill the server in the middle of an answer.
 func paced(t *testing.T, pace time.Duration) options {
 	t.Helper()
 	return options{binary: mortalServer(t), env: []string{"PARLEY_DEMO_PACE=" + pace.String()}}
@@ -69,8 +69,8 @@ const (
 	usualPace = 20 * time.Millisecond
 )
 
-// A promise is a follow-up from its being set to its being delivered, to a client
-// that stays or to one that leaves and comes back.
+// A promise is a follow-up from the setting of its timer to its delivery, to a
+// client that stays or to one that leaves and returns.
 type promise struct {
 	t      *testing.T
 	n      *node
@@ -80,14 +80,14 @@ type promise struct {
 	shown  []*socket
 }
 
-// TestKilledBetweenPromiseAndDelivery kills the server before and after every write
-// from the one that sets a timer to the one that notes that its message was
-// delivered, and starts another. Each message is delivered, once; or, where the
-// kill fell between its last frame and the note of that, again, with the same
-// frames under the same name. The log has its run once.
+// TestKilledBetweenPromiseAndDelivery kills the server before and after every
+// write, from the one that sets a timer to the one that records the delivery of
+// its message. Then it starts another server. Each message is delivered once.
+// If the kill came after the last frame and before the record, the same frames
+// come again under the same name. The log has the run once.
 //
-// On PostgreSQL the kills before a write are left out: the database is then as
-// after the write before, and the process is as with SQLite.
+// On PostgreSQL there are no kills before a write: the database is then as
+// after the previous write, and the process is as with SQLite.
 func TestKilledBetweenPromiseAndDelivery(t *testing.T) {
 	t.Parallel()
 	for store, env := range map[string]func(*testing.T) []string{
@@ -107,14 +107,13 @@ func TestKilledBetweenPromiseAndDelivery(t *testing.T) {
 	}
 }
 
-// promiseSteps are the writes there are, each with the run before whose end it is, the
-// promising one being the first.
+// promiseSteps lists the writes, each with the number of the run that ends next. Run 1 sets the timer.
 var promiseSteps = []string{"TimerSet 1", "OutputAppended 1", "RunFinished 1", "Delivered 2", "TimerFired 2",
 	"OutputAppended 2", "RunFinished 2", "Delivered 3"}
 
 func killedBetween(t *testing.T, leaves bool, times []string, env func(*testing.T) []string) {
 	at := promiseSteps
-	if leaves { // and its session is unloaded until the timer is due
+	if leaves { // the session is unloaded until the timer is due
 		at = append(at[:len(at):len(at)], "Due 2", "Attempted 3")
 	}
 	for _, step := range at {
@@ -141,8 +140,8 @@ func killedBetween(t *testing.T, leaves bool, times []string, env func(*testing.
 	}
 }
 
-// made has a promise made and kept after so many seconds, and says whether the
-// server survived it.
+// made sets a follow-up that is due after so many seconds, and reports whether
+// the server survived its delivery.
 func (p *promise) made(delay int) bool {
 	p.t.Helper()
 	c := p.n.dial(p.s, p.thread)
@@ -167,7 +166,7 @@ func (p *promise) comeBack() {
 	p.shown = append(p.shown, p.n.open("ws://"+p.s.address+"/api/chat/ws?threadId="+p.thread+"&cards=1", nil))
 }
 
-// logged waits until the server has said something so often; false: it died.
+// logged waits until the server has logged something so often; false: it died.
 func (p *promise) logged(words string, times int) bool {
 	p.t.Helper()
 	_, err := p.s.log.find(within(p.t, patience), func(line string) bool {
@@ -182,8 +181,8 @@ func (p *promise) logged(words string, times int) bool {
 	return err == nil
 }
 
-// keep starts another server, to which the client comes back. Nothing but the note
-// of a delivery may be missing, and only where that was due.
+// keep starts another server, to which the client returns. Only the record of a
+// delivery may be missing, and only if it was the killed write.
 func (p *promise) keep(unnoted bool) {
 	t := p.t
 	t.Helper()
@@ -198,7 +197,7 @@ func (p *promise) keep(unnoted bool) {
 			seen[id] = longer(t, seen[id], frames)
 		}
 	}
-	had := "" // the reminder, if the client had all of it
+	had := "" // the follow-up's frames, if the client had all of them
 	for id, frames := range seen {
 		if unasked.MatchString(id) && whole(frames) {
 			had = id
@@ -243,8 +242,8 @@ func whole(frames []string) bool {
 	return len(frames) > 0 && strings.Contains(frames[len(frames)-1], `"chat.completed"`)
 }
 
-// longer is what a client was shown of one request, of which it was shown a part
-// twice: the same, as far as both go.
+// longer returns the longer of two records of one request. Their common part
+// must be equal.
 func longer(t *testing.T, a, b []string) []string {
 	t.Helper()
 	if len(a) > len(b) {
@@ -256,7 +255,7 @@ func longer(t *testing.T, a, b []string) []string {
 	return b
 }
 
-// byRequest sorts the frames that a socket was shown.
+// byRequest groups the frames of a socket by request.
 func byRequest(events []happened) map[string][]string {
 	frames := map[string][]string{}
 	for _, h := range events {
@@ -268,7 +267,7 @@ func byRequest(events []happened) map[string][]string {
 	return frames
 }
 
-// effects says how far the delivery of each request of a thread got.
+// effects returns the delivery status of each request of a thread.
 func (s *server) effects(thread string) map[string]string {
 	s.t.Helper()
 	_, body := s.get("/api/v1/effects?session="+thread, nil)
@@ -285,7 +284,7 @@ func (s *server) effects(thread string) map[string]string {
 	return got
 }
 
-// logOf checks a thread's log, which must have one message that came unasked.
+// logOf checks a thread's log, which must have one autonomous message.
 func (s *server) logOf(thread, request string) {
 	s.t.Helper()
 	_, body := s.get("/api/v1/sessions/"+thread+"/log", nil)

@@ -14,7 +14,7 @@ import (
 	"parley"
 )
 
-// A frameAgent is one of the example agents, as a process of its own.
+// A frameAgent is one of the example agents, as a separate process.
 type frameAgent struct {
 	t       *testing.T
 	command []string
@@ -34,11 +34,11 @@ func startFrameAgent(t *testing.T, network string, command ...string) *frameAgen
 	return a
 }
 
-// start starts it, where it was the last time.
+// start starts it at its previous address.
 func (a *frameAgent) start() {
 	a.t.Helper()
 	if path, ok := strings.CutPrefix(a.address, "unix://"); ok {
-		_ = os.Remove(path) // a socket outlives who is killed
+		_ = os.Remove(path) // the socket file outlives a killed process
 	}
 	args := append(slices.Clone(a.command), a.address)
 	a.cmd, a.gone = exec.Command(args[0], args[1:]...), make(chan struct{})
@@ -55,7 +55,7 @@ func (a *frameAgent) start() {
 	go func() {
 		defer close(gone)
 		readLines(out, lines)
-		_ = a.cmd.Wait() // it was killed
+		_ = a.cmd.Wait() // it was killed, so it returns an error
 	}()
 	line, err := lines.at(within(a.t, patience), 0)
 	if err != nil {
@@ -65,12 +65,12 @@ func (a *frameAgent) start() {
 }
 
 func (a *frameAgent) kill() {
-	_ = a.cmd.Process.Kill() // gone already is as good
+	_ = a.cmd.Process.Kill() // it may have ended already
 	<-a.gone
 }
 
-// withRemote are the settings of a server whose agents are one that runs elsewhere
-// and one that does not.
+// withRemote returns the settings of a server with one remote and one local
+// agent.
 func withRemote(t *testing.T, address string, o options) options {
 	t.Helper()
 	o.workspace = t.TempDir()
@@ -89,7 +89,7 @@ func withRemote(t *testing.T, address string, o options) options {
 	return o
 }
 
-// frameAgents are the examples and how they are run.
+// frameAgents are the examples, with their commands.
 func frameAgents(t *testing.T) map[string][]string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "frame-agent")
@@ -104,7 +104,8 @@ func frameAgents(t *testing.T) map[string][]string {
 	return map[string][]string{"go": {binary}, "node": {"node", script}}
 }
 
-// TestFrameAgents: both examples, over both kinds of socket, in the debug console.
+// TestFrameAgents: both examples, over both kinds of socket, in the debug
+// console.
 func TestFrameAgents(t *testing.T) {
 	t.Parallel()
 	n := startNode(t)
@@ -144,13 +145,13 @@ func TestFrameAgents(t *testing.T) {
 						t.Errorf("%s: %v %q", decision, a.kinds, a.text)
 					}
 				}
-				// The sentinel stands before it, too.
+				// The sentinel also checks its input.
 				c.say(wickedMessage)
 				if a := c.answered(); a.last.Type != "error" ||
 					!strings.HasPrefix(a.last.Message, "message blocked: ") {
 					t.Errorf("%s", a.last.raw)
 				}
-				// Cancelled, it is silent at once.
+				// After a cancel, it sends nothing more.
 				c.say(strings.Repeat("word ", 2000))
 				c.upTo("chunk")
 				ann.must(http.StatusAccepted, http.MethodPost, "/api/v1/sessions/"+c.session+"/cancel", "{}")
@@ -167,7 +168,7 @@ func TestFrameAgents(t *testing.T) {
 	}
 }
 
-// wantRemoteCalls: everybody else sees it too, marked as what it is.
+// wantRemoteCalls: every client gets its calls, marked as remote.
 func wantRemoteCalls(t *testing.T, v *visitor, session string) {
 	t.Helper()
 	var tools []string
@@ -185,9 +186,9 @@ func wantRemoteCalls(t *testing.T, v *visitor, session string) {
 	}
 }
 
-// TestFrameAgentIsKilled in the middle of an answer, and brought back: what it was
-// doing is interrupted, it is unreachable for all to see, and then the same socket
-// goes on with it.
+// TestFrameAgentIsKilled kills the agent in the middle of an answer and
+// restarts it. Its run is interrupted, clients see it as unreachable, and then
+// the same socket continues with it.
 func TestFrameAgentIsKilled(t *testing.T) {
 	t.Parallel()
 	n := startNode(t)
@@ -238,8 +239,8 @@ func TestFrameAgentIsKilled(t *testing.T) {
 	}
 }
 
-// TestFrameAgentIsToldOfItsFile: what it may do changes without a restart, and
-// without an end to what it is doing.
+// TestFrameAgentIsToldOfItsFile: its permissions change without a restart, and
+// without an end of its run.
 func TestFrameAgentIsToldOfItsFile(t *testing.T) {
 	t.Parallel()
 	n := startNode(t)
@@ -270,9 +271,9 @@ func TestFrameAgentIsToldOfItsFile(t *testing.T) {
 	}
 }
 
-// TestRestartWhileAFrameAgentWaits: the server cannot know what an agent did while
-// it was away. So the run ends as interrupted, its card is closed, and the next
-// message is answered.
+// TestRestartWhileAFrameAgentWaits: the server cannot know what an agent did
+// while the server was down. So the run ends as interrupted, its card is
+// closed, and the next message is answered.
 func TestRestartWhileAFrameAgentWaits(t *testing.T) {
 	t.Parallel()
 	n := startNode(t)

@@ -54,8 +54,8 @@ func TestAKilledServerGoesOnWithTheAnswerItWasGiving(t *testing.T) {
 	goesOn(t, n.dial(s, thread), seen, counted(150))
 }
 
-// goesOn expects an answer that was cut after some frames from its start, and
-// whole: nothing of the text is lost or said twice.
+// goesOn expects an answer that was cut after some frames, again from its start
+// and complete. No text is lost or repeated.
 func goesOn(t *testing.T, c *socket, seen []frame, text string) {
 	t.Helper()
 	a := c.completed()
@@ -71,8 +71,8 @@ func goesOn(t *testing.T, c *socket, seen []frame, text string) {
 	silent(t, c)
 }
 
-// The default drain is used here: with it a server must end in the time that
-// supervisors grant.
+// This test uses the default drain. With it, a server must end within the time
+// that supervisors allow.
 func TestAServerThatIsToldToStopSaysGoodbyeAndGoesOnLater(t *testing.T) {
 	t.Parallel()
 	o := paced(t, usualPace*5)
@@ -91,7 +91,8 @@ func TestAServerThatIsToldToStopSaysGoodbyeAndGoesOnLater(t *testing.T) {
 			t.Errorf("/readyz says %q while the server stops", body)
 		}
 	}
-	// What comes now is told to come back, not left waiting.
+	// A message that comes now is refused with a retry hint, instead of
+	// waiting.
 	bystander.ask("repeat too late")
 	if f := bystander.expect("error"); !strings.Contains(f.Error, "stopping") {
 		t.Errorf("a request to a server that stops: %s", f.raw)
@@ -112,7 +113,7 @@ func TestAServerThatIsToldToStopSaysGoodbyeAndGoesOnLater(t *testing.T) {
 	goesOn(t, n.dial(s, busy), seen, counted(350))
 }
 
-// A row that cannot be read is the end of one thread, not of the server.
+// A row that cannot be read ends one thread, not the server.
 func TestACorruptRowHurtsItsOwnThreadOnly(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -127,7 +128,7 @@ func TestACorruptRowHurtsItsOwnThreadOnly(t *testing.T) {
 	damage(t, s.o.data, damaged)
 	s = s.again()
 
-	for range 20 { // it must not get better or worse by asking
+	for range 20 { // retries must make it neither better nor worse
 		c := n.open("ws://"+s.address+"/api/chat/ws?threadId="+damaged, nil)
 		c.opened()
 		if f := c.expect("error"); f.RequestID == "" || f.Error == "" {

@@ -11,8 +11,8 @@ import (
 	"parley/provider/providertest"
 )
 
-// Models that do not answer, as clients of each protocol are told of it while the
-// server asks again.
+// Models that do not answer, and how clients of each protocol see the retries
+// of the server.
 
 const (
 	secondAttempt = "The model's server is busy; retrying (attempt 2 of 3)…"
@@ -20,14 +20,14 @@ const (
 	cannotReach   = "The model's server cannot be reached at http://127.0.0.1:1. Start it, or correct OPENAI_BASE_URL."
 )
 
-// unreachable is a server whose models are where nobody listens.
+// unreachable starts a server whose model address has no listener.
 func unreachable(t *testing.T, o options) *server {
 	t.Helper()
 	o.env = append(o.env, "OPENAI_BASE_URL=http://127.0.0.1:1/v1", "MODEL=gpt-4.1")
 	return startServer(t, o)
 }
 
-// problems are the messages of ProblemReported in a log.
+// problems returns the messages of ProblemReported in a log.
 func problems(log []parley.Event) (list []string) {
 	for _, b := range those[parley.ProblemReported](log) {
 		list = append(list, b.Message)
@@ -35,8 +35,8 @@ func problems(log []parley.Event) (list []string) {
 	return list
 }
 
-// A vendor that is busy once: everybody is told, nobody is told the vendor's words
-// (which repeat the key here), and it is told that the retry succeeded.
+// A vendor that is busy once: every client gets a report without the vendor's
+// words (which repeat the key here), and another when the retry succeeded.
 func TestARetryIsSeen(t *testing.T) {
 	t.Parallel()
 	busy := response{Error: map[string]any{"message": "slow down, " + providertest.Key, "type": "rate_limit_error"},
@@ -57,7 +57,7 @@ func TestARetryIsSeen(t *testing.T) {
 	}
 	chat.shows(userMessage("over the loop"), `{"type":"agent_thinking","reasoning":`+quoted(secondAttempt)+`}`,
 		agentMessage("Here I am."))
-	var lines []string // of one id, so that the last replaces the others
+	var lines []string // they share one id, so the last one replaces the others
 	id := ""
 	for _, m := range bus.until("turn_complete", "") {
 		if m.Kind == "message" && m.Data.From == "system" {
@@ -96,7 +96,7 @@ func TestARetryIsSeen(t *testing.T) {
 	}
 }
 
-// A vendor that cannot be reached: the last word about it is the document's.
+// If a vendor cannot be reached, the last message about it is the document's.
 func TestAVendorThatCannotBeReached(t *testing.T) {
 	t.Parallel()
 	s, n := unreachable(t, options{}), startNode(t)
@@ -122,8 +122,8 @@ func TestAVendorThatCannotBeReached(t *testing.T) {
 	}
 }
 
-// A server that is killed between two attempts makes them again, and tells nobody
-// twice.
+// A server that is killed between two attempts repeats them, and reports each
+// only once.
 func TestARetryIsToldOnceAcrossACrash(t *testing.T) {
 	t.Parallel()
 	s := unreachable(t, options{binary: mortalServer(t), env: []string{"PARLEY_FAILPOINT=ProblemReported 0 after"}})

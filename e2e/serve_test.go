@@ -74,9 +74,9 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// In local mode whoever reaches the server may do everything, and a page of any
-// site can have a browser reach it. What gives it away is the name the browser
-// thinks it speaks to, or the site it says it comes from.
+// In local mode every request to the server may do everything, and a page of
+// any site can make a browser send requests. The Host header, or the Origin of
+// the page, reveals them.
 func TestOtherSitesAreKeptOut(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -87,7 +87,7 @@ func TestOtherSitesAreKeptOut(t *testing.T) {
 	for _, visit := range []struct {
 		name    string
 		headers map[string]string
-		api, ws int // the statuses
+		api, ws int // status codes
 	}{
 		{"no browser", nil, 200, 101},
 		{"our own page", map[string]string{"Origin": "http://" + s.address}, 200, 101},

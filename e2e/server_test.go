@@ -17,7 +17,7 @@ import (
 	"parley/store/storetest"
 )
 
-// A server is one process of `parley serve`, in the hands of a test.
+// A server is one process of `parley serve` in a test.
 type server struct {
 	t *testing.T
 	*process
@@ -32,18 +32,19 @@ type process struct {
 	err     error
 }
 
-// options of a server. What is empty gets a place or value of its own.
+// options of a server. Empty fields get defaults.
 type options struct {
 	listen          string
 	data, workspace string
 	drain           time.Duration
 	env             []string
-	within          []string // a command that is given the server's and becomes it
+	within          []string // a command that gets the server's command line as arguments and then runs it
 	binary          string
 }
 
-// startServer starts a server and waits until it is ready. When the test ends it
-// is stopped, if it still runs, and must then end well.
+// startServer starts a server and waits until it is ready. At the end of the
+// test it stops a server that still runs, which must then exit without an
+// error.
 func startServer(t *testing.T, o options) *server {
 	t.Helper()
 	if o.listen == "" {
@@ -74,8 +75,9 @@ func startServer(t *testing.T, o options) *server {
 	return s
 }
 
-// launch starts the process with an environment and a working directory of its
-// own, so that no variable and no .env of whoever runs the tests gets in.
+// launch starts the process with an environment and working directory of its
+// own, so that no variable or .env of the user who runs the tests has an
+// effect.
 func launch(t *testing.T, o options) *server {
 	t.Helper()
 	s := &server{t, &process{o: o, log: newList[string](), exited: make(chan struct{})}}
@@ -99,7 +101,7 @@ func launch(t *testing.T, o options) *server {
 	return s
 }
 
-// readLines fills a list until the reader ends.
+// readLines appends lines to a list until the reader ends.
 func readLines(r io.Reader, lines *list[string]) {
 	defer lines.end()
 	b := bufio.NewReader(r)
@@ -125,7 +127,7 @@ func (s *server) readyAddress() string {
 	return readyLine.FindStringSubmatch(line)[1]
 }
 
-// in is the same server in the hands of a subtest.
+// in returns the same server for a subtest.
 func (s *server) in(t *testing.T) *server { return &server{t, s.process} }
 
 func (s *server) running() bool {
@@ -150,10 +152,10 @@ func (s *server) logged(words string, times int) {
 	}
 }
 
-// stopWithin is what a supervisor usually grants.
+// stopWithin is the time that supervisors usually allow for a stop.
 const stopWithin = 10 * time.Second
 
-// stop has the server end in good order.
+// stop ends the server gracefully.
 func (s *server) stop() {
 	s.t.Helper()
 	s.signal(syscall.SIGTERM)
@@ -188,7 +190,7 @@ func (s *server) kill() {
 	<-s.exited
 }
 
-// again starts a server on the data and workspace of one that has ended.
+// again starts a server with the data and workspace of one that has ended.
 func (s *server) again() *server {
 	s.t.Helper()
 	return startServer(s.t, s.o)
@@ -203,10 +205,10 @@ var ways = []struct {
 	{"kill -9", (*server).kill},
 }
 
-// browser asks as a fresh client each time, and so leaves nothing open.
+// browser makes each request as a new client, and so leaves nothing open.
 var browser = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
-// request asks and leaves the body to the caller.
+// request sends a request and leaves the body to the caller.
 func (s *server) request(ctx context.Context, method, path string, header http.Header, body string) *http.Response {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, method, "http://"+s.address+path, strings.NewReader(body))
@@ -224,7 +226,7 @@ func (s *server) request(ctx context.Context, method, path string, header http.H
 	return response
 }
 
-// get asks and reads the whole answer.
+// get sends a request and reads the whole answer.
 func (s *server) get(path string, header http.Header) (status int, body string) {
 	s.t.Helper()
 	response := s.request(within(s.t, patience), http.MethodGet, path, header, "")
@@ -236,13 +238,13 @@ func (s *server) get(path string, header http.Header) (status int, body string) 
 	return response.StatusCode, string(raw)
 }
 
-// run runs another command of the binary and returns what it printed.
+// run runs another command of the binary and returns its output.
 func run(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	return runWith(t, nil, "", args...)
 }
 
-// runWith also gives it variables and an input.
+// runWith is run with variables and standard input.
 func runWith(t *testing.T, env []string, stdin string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	program := binary(t) // building it may take longer than the command's deadline

@@ -17,8 +17,8 @@ func startSandboxed(t *testing.T, mode string) *server {
 	return startOnPath(t, mode, os.Getenv("PATH"))
 }
 
-// startOnPath starts one that finds the programs of path, among which bubblewrap
-// may be missing.
+// startOnPath starts one that looks for programs in path, which may lack
+// bubblewrap.
 func startOnPath(t *testing.T, mode, path string) *server {
 	t.Helper()
 	workspace := t.TempDir()
@@ -69,8 +69,8 @@ func TestCommandsThatReadRunAndOthersAsk(t *testing.T) {
 	wantFile(t, s, "made", "")
 }
 
-// TestWithoutBubblewrap: what a newcomer tries first works where nothing is
-// installed, at the top of the workspace, beside what is protected there.
+// TestWithoutBubblewrap: a newcomer's first commands work without installed
+// tools, at the top of the workspace, beside its protected places.
 func TestWithoutBubblewrap(t *testing.T) {
 	t.Parallel()
 	s, n := startOnPath(t, "suggest", t.TempDir()), startNode(t)
@@ -101,7 +101,8 @@ func TestWithoutBubblewrap(t *testing.T) {
 	wantNoFile(t, s, ".env")
 }
 
-// TestACommandFindsNoWayOut: nobody is asked, and it makes no difference.
+// TestACommandFindsNoWayOut: without approvals, the sandbox alone holds the
+// command back.
 func TestACommandFindsNoWayOut(t *testing.T) {
 	t.Parallel()
 	t.Run("bubblewrap", func(t *testing.T) { findsNoWayOut(t, os.Getenv("PATH")) })
@@ -140,8 +141,8 @@ func findsNoWayOut(t *testing.T, path string) {
 	wantNoFile(t, s, "agents/b.md")
 }
 
-// TestACommandEndsWithItsRun: by whatever ends it, nobody is left to hold what
-// was open.
+// TestACommandEndsWithItsRun: in whatever way the run ends, no process of the
+// command is left.
 func TestACommandEndsWithItsRun(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"cancel", "SIGTERM", "kill -9"} {
@@ -154,12 +155,12 @@ func TestACommandEndsWithItsRun(t *testing.T) {
 			}
 			c := n.dial(s, newThread())
 			c.ask("run trap '' TERM HUP; exec > pipe 2>&1; echo begun; (setsid sleep 1000 &) ; sleep 1000")
-			lost := time.AfterFunc(patience, func() { // nobody opens it: do not wait for ever
+			lost := time.AfterFunc(patience, func() { // if it is never opened, do not wait for ever
 				if f, err := os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
 					f.Close()
 				}
 			})
-			held, err := os.Open(pipe) // when the command has
+			held, err := os.Open(pipe) // returns when the command has opened it
 			lost.Stop()
 			if err != nil {
 				t.Fatal(err)
@@ -180,7 +181,7 @@ func TestACommandEndsWithItsRun(t *testing.T) {
 			default:
 				s.kill()
 			}
-			if rest, err := io.ReadAll(held); err != nil || len(rest) > 0 { // when nobody has it any more
+			if rest, err := io.ReadAll(held); err != nil || len(rest) > 0 { // returns when no process has it open
 				t.Errorf("%q, %v", rest, err)
 			}
 		})

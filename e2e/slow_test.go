@@ -14,15 +14,16 @@ import (
 	"time"
 )
 
-// patienceOfServer is how long one write may take.
+// patienceOfServer is the limit for one write.
 const patienceOfServer = 10 * time.Second
 
-// A socket that stops reading falls behind in the log, and is let go when it has
-// taken nothing for 10 s. Nobody else notices, and nothing piles up for it.
+// A socket that stops reading falls behind in the log. The server closes it
+// after it has taken nothing for 10 s. Other sockets are not delayed, and
+// nothing is buffered for it.
 //
-// The demo model speaks a few bytes at a time, far too few to fill the buffers
-// between two processes. What can is a card, which repeats all that would be
-// written.
+// The demo model writes a few bytes at a time, far too few to fill the buffers
+// between two processes. A card can fill them, because it repeats the whole
+// content to be written.
 func TestASocketThatStopsReadingHoldsUpNobody(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -43,9 +44,9 @@ func TestASocketThatStopsReadingHoldsUpNobody(t *testing.T) {
 			t.Errorf("an answer took %v: it waited until the stalled socket was let go", took)
 		}
 	}
-	bigAnswer() // what a first one costs has nothing to do with who reads
+	bigAnswer() // the cost of the first one does not depend on readers
 	before := memory(t, s)
-	for range 8 { // of which the stalled socket's buffers hold half
+	for range 8 { // the buffers of the stalled socket hold half of them
 		bigAnswer()
 	}
 	if after := memory(t, s); after-before > 64<<20 {
@@ -53,17 +54,17 @@ func TestASocketThatStopsReadingHoldsUpNobody(t *testing.T) {
 	}
 
 	s.logged("websocket_connection_closed", 1)
-	_ = stalled.SetReadBuffer(1 << 20) // only so that the rest takes no time
+	_ = stalled.SetReadBuffer(1 << 20) // only to speed up the rest
 	if err := stalled.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := io.Copy(io.Discard, stalled); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("the stalled socket is still connected")
 	}
-	silent(t, c, n.dial(s, thread)) // and who comes back is served
+	silent(t, c, n.dial(s, thread)) // a new client is served
 }
 
-// stall connects to a thread and never reads what comes.
+// stall connects to a thread and never reads.
 func stall(t *testing.T, s *server, thread string) *net.TCPConn {
 	t.Helper()
 	dialer := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error {
@@ -88,7 +89,7 @@ func stall(t *testing.T, s *server, thread string) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// memory is how many bytes of RAM the server has, where the system tells.
+// memory returns the resident memory of the server, if the system reports it.
 func memory(t *testing.T, s *server) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// A viewer is somebody at a session, in one of the dialects.
+// A viewer is a client of a session in one of the dialects.
 type viewer struct {
 	t       *testing.T
 	name    string
@@ -19,11 +19,11 @@ type viewer struct {
 	next    func() shownFrame
 	ask     func(content string)
 	allow   func(card string)
-	ends    func(shownFrame) bool // the run of the session, with this frame
-	silent  bool                  // who decides is not told that it is decided
+	ends    func(shownFrame) bool // whether this frame ends the run of the session
+	silent  bool                  // a client that decides a card gets no frame about its end
 }
 
-// A shownFrame is a frame of any dialect, as far as it is about cards.
+// A shownFrame is a frame of any dialect, with the fields that concern cards.
 type shownFrame struct {
 	Type, Kind, Phase   string
 	ID, Agent, AgentID  string
@@ -50,7 +50,7 @@ func parseShown(t *testing.T, raw string) (f shownFrame) {
 	return f
 }
 
-// asks is the card that a frame shows, and who asks.
+// asks returns the card that a frame shows, and the agent that asks.
 func (f shownFrame) asks() (card, agent string) {
 	switch {
 	case f.Type == "approval_request" && f.Payload != nil:
@@ -63,8 +63,8 @@ func (f shownFrame) asks() (card, agent string) {
 	return "", ""
 }
 
-// closes says how a frame closes a card. The agent loop has one at a time, and
-// does not name it.
+// closes returns how a frame closes a card. The agent loop has only one at a
+// time, and does not name it.
 func (f shownFrame) closes(card string) string {
 	switch {
 	case f.Type == "approval_closed" && f.Payload != nil:
@@ -109,8 +109,8 @@ func (v *viewer) ended() {
 	}
 }
 
-// socketViewer is a viewer on a WebSocket. The server names the session, or the
-// test does.
+// socketViewer is a viewer on a WebSocket. Either the server names the session,
+// or the test does.
 func (n *node) socketViewer(name, url, session string) (*viewer, *socket) {
 	n.t.Helper()
 	c := n.open(url, nil)
@@ -129,7 +129,7 @@ func (n *node) socketViewer(name, url, session string) (*viewer, *socket) {
 	return v, c
 }
 
-// viewers are the dialects in which a session can be come back to.
+// viewers lists the dialects in which a client can return to a session.
 var viewers = map[string]func(n *node, s *server, session string) *viewer{
 	"thread chat": func(n *node, s *server, session string) *viewer {
 		v, c := n.socketViewer("thread chat", "ws://"+s.address+"/api/chat/ws?threadId="+session+"&cards=1", session)
@@ -148,7 +148,7 @@ var viewers = map[string]func(n *node, s *server, session string) *viewer{
 	},
 	"agent loop": func(n *node, s *server, session string) *viewer {
 		v, c := n.socketViewer("agent loop", "ws://"+s.address+"/?session="+session, session)
-		c.send(map[string]any{"id": "x", "type": "get_session"}) // answered when it follows
+		c.send(map[string]any{"id": "x", "type": "get_session"}) // the answer shows that it follows
 		v.ask = c.input
 		v.allow = func(string) { c.reviews("yes") }
 		v.ends = func(f shownFrame) bool { return f.Type == "loading_state" && strings.Contains(f.raw, "false") }
@@ -173,7 +173,8 @@ var viewers = map[string]func(n *node, s *server, session string) *viewer{
 
 const delegated = "delegate write patience to note.txt to helpful-assistant"
 
-// sessionOfAThread is one that people can come to in all of them.
+// sessionOfAThread returns a session that clients of all these dialects can
+// open.
 func (n *node) sessionOfAThread(s *server) string {
 	n.t.Helper()
 	thread := newThread()
@@ -193,8 +194,8 @@ func (n *node) everybody(s *server, session string) (list []*viewer) {
 	return list
 }
 
-// What a sub-agent wants of a person is asked and answered in any dialect, and
-// everybody sees the same card, and that it was closed.
+// The card of a sub-agent is shown and answered in any dialect. All clients see
+// the same card, and its end.
 func TestACardOfASubAgentReachesEverybody(t *testing.T) {
 	t.Parallel()
 	for by := range viewers {
@@ -230,8 +231,8 @@ func TestACardOfASubAgentReachesEverybody(t *testing.T) {
 	}
 }
 
-// A card of a sub-agent waits through a crash, is shown to whoever comes then in
-// any dialect, and is answered there.
+// A card of a sub-agent waits through a crash, is shown to each client that
+// connects after it in any dialect, and is answered there.
 func TestACardOfASubAgentWaitsThroughAKill(t *testing.T) {
 	t.Parallel()
 	for by := range viewers {
@@ -259,7 +260,8 @@ func TestACardOfASubAgentWaitsThroughAKill(t *testing.T) {
 	}
 }
 
-// Cancelling the run that delegated closes the cards of its sub-agents everywhere.
+// Cancelling the parent's run closes the cards of its sub-agents in every
+// dialect.
 func TestCancellingClosesCardsOfSubAgents(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -274,7 +276,7 @@ func TestCancellingClosesCardsOfSubAgents(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	for _, v := range all {
-		if v.name != "agent chat" && v.name != "event bus" { // which show sessions, each with its own end
+		if v.name != "agent chat" && v.name != "event bus" { // these show the child's session, with an end of its own
 			v.sees(card, "cancelled")
 			v.ended()
 			continue
@@ -289,8 +291,8 @@ func TestCancellingClosesCardsOfSubAgents(t *testing.T) {
 	wantNoFile(t, s, "note.txt")
 }
 
-// The debug console has a session for each socket. Its cards are answered there,
-// or anywhere else.
+// The debug console has a session for each socket. Its cards are answered
+// there, or in any other dialect.
 func TestTheDebugConsoleShowsCardsOfSubAgents(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -319,7 +321,7 @@ func TestTheDebugConsoleShowsCardsOfSubAgents(t *testing.T) {
 	}
 }
 
-// In a terminal the sub-agent is named, and a letter answers it.
+// In a terminal the card names the sub-agent, and a letter answers it.
 func TestParleyChatAsksForSubAgents(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, options{})
@@ -369,7 +371,8 @@ func TestParleyChatAsksForSubAgents(t *testing.T) {
 	}
 }
 
-// A thread takes answers to its own cards and to those below it, and to no others.
+// A thread accepts answers to its own cards and to those of its sub-agents, and
+// to no others.
 func TestACardOfAnotherThreadIsNotAnsweredHere(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)

@@ -12,11 +12,12 @@ import (
 	"time"
 )
 
-// Table C: nothing of one tenant reaches another. The ids are those of
+// Table C: no data of one tenant reaches another. The ids are those of
 // docs/threats.md.
 
-// TestForeignObjects: C02, every route that takes an id, for who has no business
-// with it. The answer is that for something that does not exist, to the letter.
+// TestForeignObjects: C02, every route that takes an id, called by a user
+// without access to the object. The response is identical to the one for an
+// object that does not exist.
 func TestForeignObjects(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, jwt()), startNode(t)
@@ -88,9 +89,9 @@ func TestForeignObjects(t *testing.T) {
 	wantNoFile(t, s, "note.txt")
 }
 
-// TestTenantsOnOneServer: C10 and what is like it. Two tenants did the same things
-// under the same names. Agents are of one tenant at a time, so one of them did it
-// before a restart.
+// TestTenantsOnOneServer: C10 and similar cases. Two tenants did the same
+// things under the same names. Agents belong to one tenant at a time, so one of
+// the tenants did it before a restart.
 func TestTenantsOnOneServer(t *testing.T) {
 	t.Parallel()
 	n := startNode(t)
@@ -110,7 +111,7 @@ func TestTenantsOnOneServer(t *testing.T) {
 		}
 		c := sockets[tenant]
 		c.askAs("the-same-name", "repeat "+marks[tenant])
-		if a := c.completed(); a.text != marks[tenant] { // a receipt of the other's would have no answer
+		if a := c.completed(); a.text != marks[tenant] { // with a receipt of the other tenant there would be no answer
 			t.Errorf("%s: %q", tenant, a.text)
 		}
 	}
@@ -166,7 +167,7 @@ func TestTenantsOnOneServer(t *testing.T) {
 	})
 }
 
-// TestARoleIsTakenAwayWhileACardWaits: C15, who may answer is asked when they do.
+// TestARoleIsTakenAwayWhileACardWaits: C15, permission is checked at the time of the decision.
 func TestARoleIsTakenAwayWhileACardWaits(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, jwt()), startNode(t)
@@ -177,7 +178,7 @@ func TestARoleIsTakenAwayWhileACardWaits(t *testing.T) {
 	if code := c.gone(); code != 1008 {
 		t.Errorf("closed with %d", code)
 	}
-	// A token issued in the second of the revocation is taken for an old one.
+	// A token that was issued in the second of the revocation counts as an old one.
 	var less *visitor
 	for deadline := time.Now().Add(patience); ; {
 		less = s.visitor("ann@acme", time.Hour, "read_only")
@@ -208,7 +209,7 @@ func (c *socket) completedWithCard(card frame) {
 	}
 }
 
-// TestRefusalsTellNothing: C11, and cursors and names nobody should send, B24 and B25.
+// TestRefusalsTellNothing: C11, and the invalid cursors and names of B24 and B25.
 func TestRefusalsTellNothing(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, jwt()), startNode(t)
@@ -248,7 +249,7 @@ func TestRefusalsTellNothing(t *testing.T) {
 		w := ann.wire("GET " + log + " HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nLast-Event-ID: " + id +
 			"\r\nAuthorization: Bearer " + ann.token + "\r\n\r\n")
 		status, header := w.status()
-		for range 10 { // a chunk's size, an event, and what follows
+		for range 10 { // the lines of one event: a chunk size, the event and its end
 			line, err := w.r.ReadString('\n')
 			if err != nil {
 				t.Fatalf("B25: %.20q: %v", id, err)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestAThreadIsAskedByHTTP: fetch gets the whole answer, an EventSource its frames, and sockets of the thread are
-// shown the same runs. A question that is sent again is not asked again.
+// TestAThreadIsAskedByHTTP: fetch gets the whole answer, an EventSource its frames, and sockets of the thread get the
+// same runs. A repeated request does not ask again.
 func TestAThreadIsAskedByHTTP(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -29,7 +29,7 @@ func TestAThreadIsAskedByHTTP(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	// The answer was delivered: a socket is not shown it once more.
+	// The answer was delivered: a socket does not get it again.
 	c := n.dial(s, thread)
 	silent(t, c)
 
@@ -52,7 +52,7 @@ func TestAThreadIsAskedByHTTP(t *testing.T) {
 		t.Errorf("an EventSource was shown\n%s\n\nand a socket\n%s", strings.Join(streamed, "\n"), raws(seen.frames))
 	}
 
-	// Three questions are in the log, with that of silent, though the first was sent twice.
+	// Three questions are in the log, including that of silent, although the first was sent twice.
 	inputs := 0
 	for _, e := range s.events(thread) {
 		if e.Type == "InputReceived" {
@@ -82,8 +82,8 @@ func TestAThreadIsAskedByHTTP(t *testing.T) {
 	}
 }
 
-// TestAnAnswerByHTTPThatNobodyTookIsOwed: the client leaves before the run ends, and the thread's next socket is shown
-// the run.
+// TestAnAnswerByHTTPThatNobodyTookIsOwed: the client leaves before the run ends, and the thread's next socket gets the
+// run.
 func TestAnAnswerByHTTPThatNobodyTookIsOwed(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)

@@ -16,7 +16,7 @@ func TestEverySocketOfAThreadSeesItsRunsAndNoOther(t *testing.T) {
 		b: {n.dial(s, b), n.dial(s, b)},
 	}
 	const rounds = 3
-	for i := range rounds { // every socket asks, all at once
+	for i := range rounds { // all sockets ask at the same time
 		for thread, sockets := range threads {
 			sockets[i%len(sockets)].ask(fmt.Sprintf("repeat round %d of thread %s", i, thread))
 		}
@@ -45,7 +45,8 @@ func TestEverySocketOfAThreadSeesItsRunsAndNoOther(t *testing.T) {
 					strings.Join(frames, "\n"))
 			}
 		}
-		// They were asked through different sockets, so in any order.
+		// They were asked through different sockets, so their order is not
+		// fixed.
 		slices.Sort(texts)
 		for i, text := range texts {
 			if want := fmt.Sprintf("round %d of thread %s", i, thread); text != want {
@@ -80,8 +81,8 @@ func TestReconnectingInTheMiddleShowsTheRunFromItsStart(t *testing.T) {
 	silent(t, steady, back)
 }
 
-// A client that has its answer and leaves is the most usual one. What it was
-// shown is not owed to it when it comes back.
+// The most usual client gets its answer and leaves. When it returns, it does
+// not get the answer again.
 func TestAnAnswerThatWasShownIsNotShownAgain(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -96,7 +97,7 @@ func TestAnAnswerThatWasShownIsNotShownAgain(t *testing.T) {
 	}
 }
 
-// One that ended while nobody was there is.
+// A run that ended while no client was connected is shown to the next client.
 func TestAnAnswerNobodySawIsShownToWhoComes(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -106,7 +107,7 @@ func TestAnAnswerNobodySawIsShownToWhoComes(t *testing.T) {
 	seen := c.pieces(1)
 	c.terminate()
 	s.awaitEvent(thread, func(e event) bool { return e.Type == "RunFinished" })
-	for _, way := range ways { // nor does it matter how long, or what happens meanwhile
+	for _, way := range ways { // the time in between and other events do not matter
 		way.end(s)
 		s = s.again()
 	}
@@ -117,7 +118,7 @@ func TestAnAnswerNobodySawIsShownToWhoComes(t *testing.T) {
 	silent(t, back)
 }
 
-// The original deleted what it had not delivered when the next message came.
+// The original deleted undelivered answers when the next message came.
 func TestANewMessageDeletesNothingThatIsOwed(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
@@ -129,7 +130,7 @@ func TestANewMessageDeletesNothingThatIsOwed(t *testing.T) {
 		s.awaitEvent(thread, func(e event) bool { return e.Type == "InputReceived" && e.Body.Request == request })
 		c.terminate()
 	}
-	asks("first", "write one to one.txt") // which waits for a person
+	asks("first", "write one to one.txt") // this waits for a person
 	asks("second", "repeat two")
 	asks("third", "repeat three")
 	card := s.awaitEvent(thread, func(e event) bool { return e.Type == "ApprovalRequested" })
@@ -167,7 +168,7 @@ func raws(frames []frame) string {
 	return b.String()
 }
 
-// counted is what the demo model says when it counts.
+// counted is the text of the demo model when it counts.
 func counted(n int) string {
 	words := make([]string, n)
 	for i := range words {

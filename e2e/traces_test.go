@@ -24,10 +24,10 @@ import (
 	"parley"
 )
 
-// A traceCollector takes traces by OTLP over HTTP.
+// A traceCollector receives traces by OTLP over HTTP.
 type traceCollector struct {
 	*httptest.Server
-	up       atomic.Bool // else it closes connections without an answer
+	up       atomic.Bool // if false, it closes connections without a response
 	spans    *list[*tracepb.Span]
 	resource *list[[]*commonpb.KeyValue]
 }
@@ -59,7 +59,7 @@ func startCollector(t *testing.T) *traceCollector {
 	return c
 }
 
-// eventsOf are those with a body of this type.
+// eventsOf returns the events with a body of this type.
 func eventsOf[B parley.EventBody](log []parley.Event) (list []parley.Event) {
 	for _, e := range log {
 		if _, ok := e.Body.(B); ok {
@@ -74,11 +74,11 @@ type drawnSpan struct {
 	name       string
 	start, end time.Time
 	failed     string // the type of its error
-	follows    string // the name of the span that it has a link to
+	follows    string // the name of the span that it links to
 	below      []drawnSpan
 }
 
-// lines draw a tree of spans, so that two can be compared.
+// lines draws a tree of spans as text, so that two can be compared.
 func (d drawnSpan) lines(indent string) string {
 	at := func(t time.Time) string { return t.UTC().Format("15:04:05.000000") }
 	var b strings.Builder
@@ -92,7 +92,7 @@ func (d drawnSpan) lines(indent string) string {
 	return b.String()
 }
 
-// drawn is the tree of spans below one.
+// drawn returns the tree of spans below one.
 func drawn(spans []*tracepb.Span, s *tracepb.Span) drawnSpan {
 	at := func(nano uint64) time.Time { return time.Unix(0, int64(nano)) }
 	d := drawnSpan{name: s.Name, start: at(s.StartTimeUnixNano), end: at(s.EndTimeUnixNano)}
@@ -114,8 +114,8 @@ func drawn(spans []*tracepb.Span, s *tracepb.Span) drawnSpan {
 	return d
 }
 
-// observed runs the commands of docs/observe.md, but the one that starts a server
-// as the test has.
+// observed runs the commands of docs/observe.md, except the start of a server,
+// which the test does.
 func (s *server) observed(session string) {
 	s.t.Helper()
 	page, err := os.ReadFile("../docs/observe.md")
@@ -147,9 +147,9 @@ func (s *server) observed(session string) {
 	}
 }
 
-// TestATraceIsOneTree: a run delegates to a sub-agent, whose tool call a crash
-// interrupts and whose next call a person approves. It is one trace, with the times
-// of the log, and comes once the collector can be reached.
+// TestATraceIsOneTree: a run delegates to a sub-agent. A crash interrupts its
+// first tool call, and a person approves the next. All of it is one trace with
+// the times of the log. It is exported as soon as the collector can be reached.
 func TestATraceIsOneTree(t *testing.T) {
 	t.Parallel()
 	mock := startModel(t,
@@ -170,13 +170,13 @@ func TestATraceIsOneTree(t *testing.T) {
 	}
 	s.send("/approvals/"+s.waiting("approvals", string(spawned[0].Child)), `{"decision":"allow"}`)
 	s.pass()
-	s.logged("traces cannot be exported", 1) // the run of the sub-agent, which ends first
+	s.logged("traces cannot be exported", 1) // the run of the sub-agent ends first
 	collector.up.Store(true)
 	s.logged("traces are exported again", 1)
 	log := s.ends(session)
 	child := s.settled(string(spawned[0].Child))
 
-	// The log says what the tree must be.
+	// The expected tree follows from the log.
 	from := func(list []parley.Event, i int) time.Time {
 		t.Helper()
 		if i >= len(list) {
@@ -219,7 +219,7 @@ func TestATraceIsOneTree(t *testing.T) {
 		t.Fatalf("%v; there are %d spans, of\n%s", err, len(collector.spans.all()), wanted)
 	}
 	s.observed(session)
-	s.stop() // whatever else would be exported has come then
+	s.stop() // all other spans have been exported after that
 	spans := collector.spans.all()
 	var top []*tracepb.Span
 	for _, span := range spans {

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// The official clients accept everything that the transcripts of their dialects
-// show: the schemas each event, and the verifier or the reader their order.
+// TestTranscriptsSatisfyTheirClients: the official clients accept the
+// transcripts of their dialects. Their schemas check each event; their verifier
+// or reader checks the order.
 func TestTranscriptsSatisfyTheirClients(t *testing.T) {
 	t.Parallel()
 	n := startNode(t)

@@ -18,9 +18,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// A trial is a server under load that gets into trouble and out of it again:
-// some clients write and follow over HTTP all the time, some sockets are open
-// since before the trouble.
+// A trial is a server under load that gets into trouble and out of it again.
+// Some clients write and follow over HTTP all the time, and some sockets were
+// opened before the trouble.
 type trial struct {
 	*server
 	clients  []*client
@@ -28,7 +28,7 @@ type trial struct {
 	accepted atomic.Int64 // inputs of the clients
 	refused  map[string]bool
 	stopLoad func()
-	stopAll  func() // followers, too
+	stopAll  func() // stops the followers, too
 }
 
 func newTrial(t *testing.T, s *server) *trial {
@@ -58,7 +58,7 @@ func newTrial(t *testing.T, s *server) *trial {
 	return x
 }
 
-// load asks for one thing after the other, at the pace at which they are done.
+// load sends one request after another, as fast as they are answered.
 func (x *trial) load(ctx context.Context, c *client) {
 	c.post(ctx, "", "open", fmt.Sprintf(`{"id":%q}`, c.session))
 	for n := 0; ctx.Err() == nil; n++ {
@@ -74,7 +74,7 @@ func (x *trial) load(ctx context.Context, c *client) {
 	}
 }
 
-// await asks until something is so; a process has no other way to say it.
+// await polls until a condition holds; a process has no other way to report it.
 func await(t *testing.T, d time.Duration, what string, so func() bool) time.Duration {
 	t.Helper()
 	start := time.Now()
@@ -87,16 +87,15 @@ func await(t *testing.T, d time.Duration, what string, so func() bool) time.Dura
 	return time.Since(start)
 }
 
-// How long things may take on a machine that has much else to do. A store waits
-// five seconds for a disk or a database that does not answer: who is refused at
-// once is refused in less.
+// Time limits for a busy machine. A store waits five seconds for a disk or a
+// database that does not answer. A refusal "at once" takes less.
 const (
 	atOnce = 4 * time.Second
 	healed = 20 * time.Second
 )
 
-// inTime reports whether something took at most as long as it may. A slow machine has as much more time as it needs for
-// three answers that need no store.
+// inTime reports whether a duration is within its limit. A slow machine gets as much more time as it needs for three
+// answers without the store.
 func (s *server) inTime(took, most time.Duration) bool {
 	s.t.Helper()
 	if took <= most {
@@ -107,24 +106,24 @@ func (s *server) inTime(took, most time.Duration) bool {
 	return took <= most+3*time.Since(start)
 }
 
-// A trouble is what happens to a server, and what its clients may feel of it.
+// A trouble is a fault of the server's surroundings, and the limits of its effect on clients.
 type trouble struct {
 	name  string
 	begin func(*trial) (heal func())
-	first time.Duration // the longest that anybody waits for a refusal
-	then  time.Duration // the same, once it is known that there is trouble
-	heals time.Duration // the longest until it is known that there is none
+	first time.Duration // the longest wait for the first refusals
+	then  time.Duration // the longest wait for later refusals
+	heals time.Duration // the longest time until the end of the trouble is known
 }
 
-// during puts the server into trouble for a while, in which everybody goes on
-// asking, and checks everything that was promised.
+// during puts the server into trouble for a while. The load continues
+// meanwhile, and during checks all promises.
 func (x *trial) during(b trouble) {
 	x.t.Helper()
 	before := x.usage()
 	heal := b.begin(x)
 	start := time.Now()
 	_, known := x.refusal(b.first)
-	// Who waited for a disk that hangs may be told a moment before the store gives up on it.
+	// A request that waited for a hung disk may be answered a moment before the store gives up on it.
 	await(x.t, atOnce, "/readyz to name the trouble", func() bool {
 		status, body := x.get("/readyz", nil)
 		return status == http.StatusServiceUnavailable && strings.Contains(body, `"reason":"`)
@@ -163,7 +162,7 @@ func (x *trial) during(b trouble) {
 	x.settle()
 }
 
-// refusal opens sessions until one is refused, and says how long that one took.
+// refusal opens sessions until one is refused, and returns how long that took.
 func (x *trial) refusal(limit time.Duration) (body string, took time.Duration) {
 	x.t.Helper()
 	for deadline := time.Now().Add(10 * patience); ; { // a slow machine fills a disk slowly
@@ -190,7 +189,7 @@ func (x *trial) refusal(limit time.Duration) (body string, took time.Duration) {
 	}
 }
 
-// ask expects to be refused, in the dialect's own words.
+// ask expects a refusal, in the words of the dialect.
 func (x *trial) ask(c *socket, limit time.Duration) time.Duration {
 	x.t.Helper()
 	request := "req-" + uuid.NewString()
@@ -228,7 +227,7 @@ func (x *trial) settle() {
 	}
 }
 
-// usage is what a process holds.
+// A usage is the resources that a process holds.
 type usage struct{ rss, threads, fds int } // rss in KiB
 
 func (u usage) max(v usage) usage {
@@ -247,7 +246,7 @@ func (s *server) usage() (u usage) {
 		s.t.Fatal(err)
 	}
 	for line := range strings.Lines(string(status)) {
-		_, _ = fmt.Sscanf(line, "VmRSS: %d kB", &u.rss) // most lines are about something else
+		_, _ = fmt.Sscanf(line, "VmRSS: %d kB", &u.rss) // most lines have other fields
 		_, _ = fmt.Sscanf(line, "Threads: %d", &u.threads)
 	}
 	files, err := os.ReadDir(proc + "fd")
@@ -258,7 +257,7 @@ func (s *server) usage() (u usage) {
 	return u
 }
 
-// inject has system calls of the server fail until heal is called.
+// inject makes system calls of the server fail until heal is called.
 func (s *server) inject(calls, fault string) (heal func()) {
 	s.t.Helper()
 	pid := s.cmd.Process.Pid
@@ -272,10 +271,10 @@ func (s *server) inject(calls, fault string) (heal func()) {
 	exited := make(chan struct{})
 	go func() {
 		defer close(exited)
-		_ = strace.Wait() // what it said is what tells
+		_ = strace.Wait() // its output is checked instead
 	}()
 	heal = sync.OnceFunc(func() {
-		_ = strace.Process.Signal(os.Interrupt) // it lets go of the server
+		_ = strace.Process.Signal(os.Interrupt) // strace detaches from the server
 		<-exited
 	})
 	s.t.Cleanup(heal)
@@ -296,7 +295,7 @@ func (s *server) inject(calls, fault string) (heal func()) {
 	return heal
 }
 
-// refusalOf asks for something that must be refused.
+// refusalOf sends a request that must be refused, and returns the error.
 func (s *server) refusalOf(path string) (status int, code, message string) {
 	s.t.Helper()
 	status, body := s.get(path, nil)

@@ -12,10 +12,9 @@ import (
 	"parley"
 )
 
-// TestAMailThatGivesOrders: an agent reads a mail by an MCP server and does what the
-// mail says. Nothing in the mail is flagged. Under auto-edit and under full-auto the
-// write asks, and the card names the server, also after a restart; an agent whose
-// file trusts the server writes.
+// TestAMailThatGivesOrders: an agent reads a mail by an MCP server and does what the mail says. The sentinel flags
+// nothing in the mail. Under auto-edit and under full-auto the write asks, and the card names the server, also after a
+// restart. An agent whose file trusts the server writes without asking.
 func TestAMailThatGivesOrders(t *testing.T) {
 	t.Parallel()
 	workspace := t.TempDir()
@@ -40,7 +39,7 @@ func TestAMailThatGivesOrders(t *testing.T) {
 	}
 	s := startServer(t, withModel(mock, options{workspace: workspace}, "PARLEY_CONFIG="+config,
 		"PATH="+os.Getenv("PATH")))
-	s.ends(s.says("auto", "hello")) // has the MCP server started
+	s.ends(s.says("auto", "hello")) // starts the MCP server
 	s.logged("a server of tools is connected", 1)
 
 	auto := &chat{s, s.says("auto", "mail of auto.")}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Table A, the rest: requests that are not what they should be.
+// Table A, the rest: malformed requests.
 
 func TestHandshakeBytes(t *testing.T) {
 	t.Parallel()
@@ -111,7 +111,7 @@ func TestHandshakeBytes(t *testing.T) {
 		}
 		for i, w := range slow {
 			if i%50 == 0 {
-				w.send("X-More: x\r\n") // a little more does not buy time
+				w.send("X-More: x\r\n") // sending a little more does not extend the timeout
 			}
 			if rest, err := io.ReadAll(w.r); err != nil && !strings.Contains(err.Error(), "reset") ||
 				strings.Contains(string(rest), "101") {
@@ -141,7 +141,8 @@ func TestHandshakeBytes(t *testing.T) {
 	})
 }
 
-// TestAttemptsOfOneAddress: nobody counts as somebody else by saying so.
+// TestAttemptsOfOneAddress: a client cannot count as another address by its
+// headers.
 func TestAttemptsOfOneAddress(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

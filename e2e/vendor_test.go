@@ -10,12 +10,13 @@ import (
 	"parley/provider/providertest"
 )
 
-// Trouble with vendors, through a whole server. What follows from a cut answer, a
-// missing key and a chain of models is in model_test.go.
+// Trouble with vendors, through a whole server. model_test.go tests cut
+// answers, a missing key and a chain of models.
 
 func turn(n int) *int { return &n }
 
-// TestABusyModelIsAskedAgain: a client of thread chat sees nothing of it. TestARetryIsSeen is about the others.
+// TestABusyModelIsAskedAgain: a client of thread chat does not see the retry. TestARetryIsSeen covers the other
+// dialects.
 func TestABusyModelIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	busy := response{Error: map[string]any{"message": "slow down", "type": "rate_limit_error"},
@@ -40,7 +41,7 @@ func TestABusyModelIsAskedAgain(t *testing.T) {
 	s.logged("a model is tried again", 2)
 }
 
-// TestFallingBackIsShown where a protocol has a place for it.
+// TestFallingBackIsShown: a fallback is shown in the protocols that have a place for it.
 func TestFallingBackIsShown(t *testing.T) {
 	t.Parallel()
 	mock := startModel(t, []fixture{
@@ -73,8 +74,8 @@ func TestFallingBackIsShown(t *testing.T) {
 	}
 }
 
-// TestASilentModelIsGivenUp: before its first word it is asked again, after it the
-// answer counts as cut and another turn goes on with it.
+// TestASilentModelIsGivenUp: before its first chunk the model is asked again.
+// After it, the answer counts as cut off, and another turn continues it.
 func TestASilentModelIsGivenUp(t *testing.T) {
 	t.Parallel()
 	mock := startModel(t, []fixture{
@@ -113,7 +114,7 @@ func TestASilentModelIsGivenUp(t *testing.T) {
 	})
 }
 
-// TestAModelThatNeverAnswers ends the run with words that say why.
+// TestAModelThatNeverAnswers: the run ends with a message that says why.
 func TestAModelThatNeverAnswers(t *testing.T) {
 	t.Parallel()
 	mock := providertest.Start(t)
@@ -129,7 +130,7 @@ func TestAModelThatNeverAnswers(t *testing.T) {
 	}
 }
 
-// TestTheDoctorMissesAKey, and says which variable is to hold it.
+// TestTheDoctorMissesAKey: the report names the variable for the key.
 func TestTheDoctorMissesAKey(t *testing.T) {
 	t.Parallel()
 	for model, variable := range map[string]string{"gpt-4.1": "OPENAI_API_KEY",

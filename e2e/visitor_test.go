@@ -25,21 +25,21 @@ import (
 
 const secret = "a secret of more than thirty-two bytes"
 
-// jwt are the settings of a server that lets in who has a token, as often as
-// they like; further ones follow.
+// jwt returns the settings of a server that accepts tokens, without rate
+// limits; further settings follow.
 func jwt(env ...string) options {
 	return options{
 		env: slices.Concat([]string{"PARLEY_AUTH=jwt", "PARLEY_JWT_SECRET=" + secret, "PARLEY_DEFAULT_TENANT=acme",
 			"PARLEY_LIMIT_CONNECTIONS=off", "PARLEY_LIMIT_MESSAGES=off", "PARLEY_LIMIT_RECONNECTIONS=off"}, env)}
 }
 
-// A visitor is somebody with a token at a server.
+// A visitor is a user with a token of a server.
 type visitor struct {
 	*server
 	name, token string
 }
 
-// visitor makes a token: user@tenant with a role, for as long as given.
+// visitor makes a token: user@tenant with a role and a lifetime.
 func (s *server) visitor(name string, life time.Duration, roles ...parley.UserRole) *visitor {
 	s.t.Helper()
 	user, tenant, _ := strings.Cut(name, "@")
@@ -80,7 +80,7 @@ func (v *visitor) ask(method, path, body string) (status int, answer string) {
 	return response.StatusCode, string(raw)
 }
 
-// must is ask, when there is one good answer.
+// must is ask for requests with one valid status.
 func (v *visitor) must(status int, method, path, body string) string {
 	v.t.Helper()
 	got, answer := v.ask(method, path, body)
@@ -90,7 +90,7 @@ func (v *visitor) must(status int, method, path, body string) string {
 	return answer
 }
 
-// open begins a connection to a thread; what comes of it is the first event.
+// open begins a connection to a thread; its outcome is the first event.
 func (v *visitor) open(n *node, thread string) *socket {
 	v.t.Helper()
 	c := n.in(v.t).open("ws://"+v.address+"/api/chat/ws?threadId="+thread+"&cards=1",
@@ -99,7 +99,8 @@ func (v *visitor) open(n *node, thread string) *socket {
 	return c
 }
 
-// dial connects to a thread and has entered it when it returns.
+// dial connects to a thread. When it returns, the server has entered the
+// thread.
 func (v *visitor) dial(n *node, thread string) *socket {
 	v.t.Helper()
 	c := v.open(n, thread)
@@ -117,7 +118,8 @@ func (v *visitor) events(thread string) (events []event) {
 	return events
 }
 
-// ticket buys a ticket for pages of an origin; none: for who is no browser.
+// ticket buys a ticket for pages of an origin; without an origin, for clients
+// that are no browsers.
 func (v *visitor) ticket(origin string) string {
 	v.t.Helper()
 	header := v.header()
@@ -133,7 +135,7 @@ func (v *visitor) ticket(origin string) string {
 	return bought.Ticket
 }
 
-// handmade signs whatever is to be a token. Header and claims are JSON.
+// handmade signs any header and claims, given as JSON.
 func handmade(header, claims, key string) string {
 	signed := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString(
 		[]byte(claims))
@@ -142,15 +144,16 @@ func handmade(header, claims, key string) string {
 	return signed + "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// upgrade is the bytes of a request for a thread-chat socket, which a case may
-// spoil.
+// upgrade returns the bytes of an upgrade request for thread chat, which a case
+// may change.
 func upgrade(s *server, query, more string) string {
 	return "GET /api/chat/ws?" + query + " HTTP/1.1\r\nHost: " + s.address +
 		"\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n" + more + "\r\n"
 }
 
-// A wire is a connection without a client: whatever bytes a test likes.
+// A wire is a connection without a client library, for any bytes that a test
+// sends.
 type wire struct {
 	t *testing.T
 	net.Conn
@@ -176,12 +179,12 @@ func (s *server) wire(bytes string) *wire {
 func (w *wire) send(bytes string) {
 	w.t.Helper()
 	if _, err := io.WriteString(w, bytes); err != nil {
-		w.t.Logf("sending: %v", err) // the server may have hung up; what it said tells
+		w.t.Logf("sending: %v", err) // the server may have hung up; its response is checked
 	}
 }
 
-// status is that of the next answer, and its headers. The connection's own one
-// tells whether it goes on.
+// status reads the next response and returns its status and headers. The
+// Connection header shows whether the connection stays open.
 func (w *wire) status() (int, http.Header) {
 	w.t.Helper()
 	response, err := http.ReadResponse(w.r, nil)
@@ -194,7 +197,7 @@ func (w *wire) status() (int, http.Header) {
 	return response.StatusCode, response.Header
 }
 
-// rawSocket is an upgraded wire.
+// A rawSocket is a wire after the upgrade.
 func (v *visitor) rawSocket(more string) (*wire, http.Header) {
 	v.t.Helper()
 	w := v.wire(upgrade(v.server, "threadId="+newThread(), "Authorization: Bearer "+v.token+"\r\n"+more))
@@ -205,7 +208,7 @@ func (v *visitor) rawSocket(more string) (*wire, http.Header) {
 	return w, header
 }
 
-// masked is a frame as clients send it: the first byte, and a payload.
+// masked returns a frame as clients send it, from the first byte and a payload.
 func masked(first byte, payload string) string {
 	b := []byte{first}
 	switch n := len(payload); {
@@ -231,7 +234,7 @@ func (w *wire) goodbye() int {
 		switch n {
 		case 126:
 			var b [2]byte
-			_, _ = io.ReadFull(w.r, b[:]) // what follows fails too
+			_, _ = io.ReadFull(w.r, b[:]) // on an error, the next read fails too
 			n = uint64(big.BigEndian.Uint16(b[:]))
 		case 127:
 			var b [8]byte
@@ -248,8 +251,8 @@ func (w *wire) goodbye() int {
 	}
 }
 
-// tries asks for a session list and for a socket with a token, or without one if
-// it is empty, and wants both refused alike.
+// tries asks for a session list and a socket with a token, or without one if it
+// is empty. Both must be refused alike.
 func (s *server) tries(token string, want int) {
 	s.t.Helper()
 	for _, path := range []string{"/api/v1/sessions", "/api/chat/ws?threadId=" + newThread()} {
@@ -295,10 +298,10 @@ func (v *visitor) followed(ctx context.Context, path string) (*http.Response, <-
 	return response, ended
 }
 
-// since fails when something took longer than it may.
+// since fails if something took longer than allowed.
 func since(t *testing.T, start time.Time, most time.Duration, what string) {
 	t.Helper()
-	if took := time.Since(start); took > 4*most { // a busy machine is no fault of the server
+	if took := time.Since(start); took > 4*most { // a busy machine is not the server's fault
 		t.Errorf("%s took %v, more than four times %v", what, took, most)
 	}
 }

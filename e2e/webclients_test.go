@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// TestWebClientsAreRefused: the official clients of AG-UI and the AI SDK raise their own
-// errors for an unknown agent, an empty message, and a session that is another user's or
-// deleted. Nothing is appended.
+// TestWebClientsAreRefused: the official clients of AG-UI and the AI SDK raise their own errors for an unknown agent,
+// an empty message, another user's session and a deleted session. Nothing is appended.
 func TestWebClientsAreRefused(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, jwt()), startNode(t)

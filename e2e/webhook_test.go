@@ -19,14 +19,15 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-// A delivery is what a receiver was sent.
+// A delivery is a request that a receiver got.
 type delivery struct {
 	Secret  string            `json:"secret"`
 	Headers map[string]string `json:"headers"`
 	Body    string            `json:"body"`
 }
 
-// A listenPort is this test's. Who connects is refused until it is listened on.
+// A listenPort is a port that belongs to the test. It refuses connections until
+// listen is called.
 type listenPort struct {
 	t    *testing.T
 	fd   int
@@ -52,7 +53,7 @@ func newPort(t *testing.T) *listenPort {
 func (p *listenPort) listen() net.Listener {
 	p.t.Helper()
 	f := os.NewFile(uintptr(p.fd), p.addr)
-	defer f.Close() // the listener has a copy
+	defer f.Close() // the listener has a copy of the descriptor
 	if err := syscall.Listen(p.fd, 128); err != nil {
 		p.t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func (p *listenPort) listen() net.Listener {
 	return l
 }
 
-// A hookReceiver is a server that keeps what it is sent. answer may be nil.
+// A hookReceiver is a server that keeps its requests. answer may be nil.
 func hookReceiver(t *testing.T, p *listenPort, answer func(http.ResponseWriter, *http.Request)) (came *list[delivery]) {
 	t.Helper()
 	l := p.listen()
@@ -128,9 +129,9 @@ func (s *server) say(session, content string) {
 
 var allowHere = []string{"PARLEY_WEBHOOK_ALLOW=127.0.0.0/8"}
 
-// TestWebhooksAsDocumented: the receiver of docs/webhooks.md, in a process of its
-// own, is told that a person is needed, by a message whose link answers it, and
-// then that the run has ended.
+// TestWebhooksAsDocumented: the receiver of docs/webhooks.md, in its own
+// process, is told that a person is needed. The message has a link that answers
+// the card. Then it is told that the run has ended.
 func TestWebhooksAsDocumented(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, options{env: allowHere})
@@ -205,7 +206,7 @@ func TestWebhooksAsDocumented(t *testing.T) {
 		t.Errorf("what was said is told:\n%s", all)
 	}
 
-	// Nobody who reads logs, of the session or of the server, learns the secret.
+	// No log, of the session or of the server, contains the secret.
 	_, log := s.get("/api/v1/sessions/"+session+"/log", nil)
 	for what, text := range map[string]string{"the log": log, "the server's log": strings.Join(s.log.all(), "\n")} {
 		if strings.Contains(text, secret) || strings.Contains(text, strings.TrimPrefix(secret, "whsec_")) ||
@@ -227,8 +228,8 @@ func TestWebhooksAsDocumented(t *testing.T) {
 	}
 }
 
-// TestSignaturesForOthers: what a session's and an agent's webhook are sent is
-// accepted by the npm package standardwebhooks, and a changed one is not.
+// TestSignaturesForOthers: npm standardwebhooks accepts the deliveries of a
+// session's and an agent's webhook, and refuses a changed one.
 func TestSignaturesForOthers(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("node_modules/standardwebhooks"); err != nil {
@@ -293,9 +294,9 @@ func verifies(t *testing.T, d delivery) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestKilledWithWebhooksOwed: a server that is killed before anybody could be told
-// tells after the next start; one that is killed after the receiver had it, and
-// before that was written down, tells again under the same id.
+// TestKilledWithWebhooksOwed: a server that is killed before a delivery makes
+// it after the next start. A server that is killed after the delivery, but
+// before it is recorded, repeats it under the same id.
 func TestKilledWithWebhooksOwed(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) { t.Parallel(); killedWithWebhooksOwed(t, nil) })
@@ -306,8 +307,8 @@ func TestKilledWithWebhooksOwed(t *testing.T) {
 }
 
 func killedWithWebhooksOwed(t *testing.T, env []string) {
-	const longest = 90 * time.Second // a claim on PostgreSQL runs out after half a minute
-	at := newPort(t)                 // nobody is there
+	const longest = 90 * time.Second // on PostgreSQL a claim expires after half a minute
+	at := newPort(t)                 // it has no listener yet
 	s := startServer(t, options{env: append(append(env, "PARLEY_PUBLIC_URL=https://parley.example"), allowHere...)})
 	session := newThread()
 	s.hooked(session, "http://"+at.addr+"/")
@@ -318,7 +319,7 @@ func killedWithWebhooksOwed(t *testing.T, env []string) {
 	running := make(chan *server, 1) // the first delivery may come before the test knows the new server
 	var once atomic.Bool
 	came := hookReceiver(t, at, func(http.ResponseWriter, *http.Request) {
-		if !once.Swap(true) { // it has the message, and nobody will ever know
+		if !once.Swap(true) { // the receiver has the message, but the server dies before it can record that
 			(<-running).kill()
 		}
 	})
@@ -349,7 +350,8 @@ func killedWithWebhooksOwed(t *testing.T, env []string) {
 	}
 }
 
-// TestBadWebhooksLeaveNoTrace: what is wrong is said, and nothing has changed.
+// TestBadWebhooksLeaveNoTrace: the error names the mistake, and nothing has
+// changed.
 func TestBadWebhooksLeaveNoTrace(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, options{})
