@@ -1,5 +1,5 @@
-// A remote control for npm ws, npm eventsource and fetch, so that tests written
-// elsewhere can speak to a server through clients that are not ours.
+// A remote control for npm ws, npm eventsource and fetch, so that tests in Go
+// can speak to a server through independent clients.
 //
 // Commands come as JSON lines on standard input and name a socket:
 //
@@ -12,10 +12,10 @@
 //   {"do": "terminate", "socket": "1"}              hang up without goodbye
 //   {"do": "listen", "socket": "1", "url": "http://…"}   an EventSource; it can leave, too
 //   {"do": "listen", "socket": "1", "url": "http://…", "body": "…"}   the same with a POST
-//   {"do": "deafen", "socket": "1"}                 the end of one
-//   {"do": "forget", "socket": "1"}                 the end of a socket of any kind, that no test looks at any more
+//   {"do": "deafen", "socket": "1"}                 ends an EventSource
+//   {"do": "forget", "socket": "1"}                 ends a socket of any kind that its test no longer uses
 //   {"do": "fetch", "socket": "1", "url": "http://…", "method": "POST", "body": "…"}
-//   {"do": "use", "socket": "1", "module": "aisdk", …}   a client of clients/, which says what else there is
+//   {"do": "use", "socket": "1", "module": "aisdk", …}   a client of clients/; its file lists the further fields
 //   {"do": "openai", …}                             see openai.mjs
 //
 // Everything that happens to a socket is a JSON line on standard output:
@@ -45,7 +45,7 @@ function open({ socket, url, headers, leave }) {
   ws.on('upgrade', ({ headers }) => headers['parley-session'] && tell(socket, 'upgrade', { data: headers['parley-session'] }));
   ws.on('open', () => tell(socket, 'open'));
   ws.on('message', (data, binary) => {
-    if (left-- <= 0) return; // it has hung up, and has what came before
+    if (left-- <= 0) return; // it has hung up; all messages before that were reported
     tell(socket, 'message', { data: data.toString(), binary });
     if (left === 0) ws.terminate();
   });
@@ -59,8 +59,8 @@ function open({ socket, url, headers, leave }) {
   });
 }
 
-// listen reports what an EventSource reports. It comes back by itself when its
-// connection is lost, with the id of the last message it has.
+// listen reports the events of an EventSource. When its connection is lost, it
+// reconnects by itself, with the id of its last message.
 function listen({ socket, url, leave, body }) {
   const post = (to, init) =>
     fetch(to, { ...init, method: 'POST', body, headers: { ...init.headers, 'Content-Type': 'application/json' } });
@@ -84,7 +84,7 @@ async function ask({ socket, url, method, body }) {
   tell(socket, 'answer', { code: response.status, data: await response.text() });
 }
 
-// use has a client of clients/ do something. It is loaded when it is first needed.
+// use runs a command of a client in clients/. The module is loaded when it is first needed.
 async function use(command) {
   try {
     const { default: client } = await import(`./clients/${command.module}.mjs`);

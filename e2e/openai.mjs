@@ -3,8 +3,8 @@
 //   {"do": "openai", "socket": "1", "url": "http://…/v1", "call": "responses.create", "args": [{…}], "headers": {…}}
 //   {…, "leave": 3}   hang up the moment the third event has come
 //
-// Events of a stream are messages, and the end of the call is the answer; what a helper like responses.stream puts
-// together of a stream is its data. A call that throws is an error, with the status and the class.
+// Events of a stream are messages, and the end of the call is the answer; for a helper like responses.stream its data
+// is the assembled result. A call that throws is an error, with the status and the class.
 import OpenAI from 'openai';
 
 export async function openai({ socket, url, call, args, headers, key, leave }, tell, sockets) {

@@ -1,4 +1,4 @@
-// Says of each line of {secret, headers, body} whether the npm package
+// Reports for each line of {secret, headers, body} whether the npm package
 // standardwebhooks accepts it.
 import { createInterface } from 'node:readline';
 import { Webhook } from 'standardwebhooks';

@@ -6,8 +6,8 @@ import tailwindcss from '@tailwindcss/vite'
 import react from '@vitejs/plugin-react'
 import { defineConfig, type Plugin } from 'vite'
 
-// dist holds one file that is not built, so that the binary can be without the
-// rest. The server sends what is compressed here, and never compresses itself.
+// dist holds one file that is not built, so that the binary can be built
+// without the rest. Files are compressed here; the server never compresses.
 function dist(): Plugin {
   return {
     name: 'dist',
@@ -25,7 +25,7 @@ function dist(): Plugin {
   }
 }
 
-// KaTeX names every font in three formats; the browsers that the console is for all read the first.
+// KaTeX provides each font in three formats. All browsers that the console supports read the first.
 function oneFormat(): Plugin {
   return {
     name: 'one-format',
@@ -37,9 +37,9 @@ function oneFormat(): Plugin {
   }
 }
 
-// `npm run dev` serves the console from its sources, in front of a server on
-// 8080. The server only talks to pages of its own origin, so it is told that
-// this is one.
+// `npm run dev` serves the console from its sources, with a server on port
+// 8080. The server only accepts pages of its own origin, so the proxy sets that
+// origin.
 const server = 'http://127.0.0.1:8080'
 
 export default defineConfig({

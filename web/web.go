@@ -1,5 +1,5 @@
-// Package web is the console: a program for browsers, built from the sources
-// beside this file and carried in the binary.
+// Package web is the console: a browser application, built from the sources in
+// this folder and embedded in the binary.
 package web
 
 import (
@@ -16,21 +16,21 @@ import (
 //go:embed all:dist
 var built embed.FS
 
-// pages are the addresses that the console itself takes apart; src/router.tsx has
-// the same. Everything else that is not there stays a 404: see NotFound.
+// pages are the routes of the console; src/router.tsx has the same list. Every
+// other unknown address is a 404: see NotFound.
 var pages = []string{"/chat/{session}", "/agents", "/agents/{id}", "/approvals", "/runs", "/runs/compare", "/runs/{id}",
 	"/files", "/settings"}
 
-// policy lets the page run what is served with it and talk to this server, and
-// nothing else: what a model says is shown in it. Styles are set on elements by
-// the libraries that place menus and long lists.
+// policy lets the page run only files from this server and connect only to it:
+// the page shows text from models. Inline styles are allowed because the
+// libraries for menus and long lists set them.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self'; " +
 	"connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
 
-// Console serves what was built.
+// Console serves the built console.
 type Console struct{ files fs.FS }
 
-// New is the console in this binary; nil if it was built without.
+// New returns the console in this binary, or nil if it was built without it.
 func New() *Console { return from(built) }
 
 func from(files fs.FS) *Console {
@@ -44,7 +44,7 @@ func from(files fs.FS) *Console {
 	return &Console{files}
 }
 
-// Routes lists what is served besides /.
+// Routes lists the routes besides /.
 func (c *Console) Routes() map[string]http.Handler {
 	all := map[string]http.Handler{
 		"GET /assets/{file}": http.HandlerFunc(c.asset),
@@ -57,10 +57,10 @@ func (c *Console) Routes() map[string]http.Handler {
 	return all
 }
 
-// ServeHTTP answers with the page, whatever its address.
+// ServeHTTP answers every address with the page.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.page(w, r, http.StatusOK) }
 
-// NotFound answers with the page too, which says that there is nothing at this address.
+// NotFound also answers with the page, which says that there is nothing at this address.
 func (c *Console) NotFound(w http.ResponseWriter, r *http.Request) { c.page(w, r, http.StatusNotFound) }
 
 func (c *Console) page(w http.ResponseWriter, r *http.Request, status int) {
@@ -69,7 +69,7 @@ func (c *Console) page(w http.ResponseWriter, r *http.Request, status int) {
 	c.send(w, r, "index.html", "no-cache", status)
 }
 
-// asset answers with a file whose name changes when it does.
+// asset serves a file whose name changes with its content.
 func (c *Console) asset(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("file")
 	if strings.Contains(name, "/") {
@@ -79,14 +79,14 @@ func (c *Console) asset(w http.ResponseWriter, r *http.Request) {
 	c.send(w, r, "assets/"+name, "public, max-age=31536000, immutable", http.StatusOK)
 }
 
-// file answers with one whose name stays: a browser asks again each time.
+// file serves a file with a fixed name: a browser revalidates it each time.
 func (c *Console) file(name string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.send(w, r, name, "no-cache", http.StatusOK)
 	})
 }
 
-// send answers with a file, compressed when it was built if the client takes that.
+// send serves a file, in its precompressed form if the client accepts that.
 func (c *Console) send(w http.ResponseWriter, r *http.Request, name, keep string, status int) {
 	if strings.HasSuffix(name, ".gz") {
 		http.NotFound(w, r)
@@ -104,5 +104,5 @@ func (c *Console) send(w http.ResponseWriter, r *http.Request, name, keep string
 	h.Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
 	h.Set("Cache-Control", keep)
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // nobody left to tell
+	_, _ = w.Write(body) // the client has gone
 }

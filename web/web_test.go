@@ -98,8 +98,8 @@ func TestWithoutConsole(t *testing.T) {
 	}
 }
 
-// TestPagesAreThoseOfTheRouter: a page that the server does not know is lost on
-// reload.
+// TestPagesAreThoseOfTheRouter: a page that the server does not know would be a
+// 404 on reload.
 func TestPagesAreThoseOfTheRouter(t *testing.T) {
 	source, err := os.ReadFile("src/router.tsx")
 	if err != nil {

@@ -12,7 +12,7 @@ import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from
 
 const clients = new Map();
 
-// connect makes a client. Version 0.3 is spoken by a client that was given the card of 0.3.
+// connect creates a client. For version 0.3 the client gets the agent card of 0.3.
 function connect({ base, version = '1.0', headers }) {
   const key = JSON.stringify([base, version, headers]);
   if (!clients.has(key)) clients.set(key, make(base, version, headers));
@@ -57,7 +57,7 @@ function message({ text, data, context = '', task = '', immediately }) {
 
 const inputRequired = 6;
 
-// follow tells the events of a stream, and returns the last state and the task.
+// follow reports the events of a stream, and returns the last state and the task.
 async function follow(stream, command, tell, seen = {}) {
   let left = command.leave ?? Infinity;
   for await (const { payload } of stream) {
@@ -75,7 +75,7 @@ async function talk(client, command, tell) {
     try {
       seen = await follow(client.resubscribeTask({ id: seen.task, tenant: '' }), command, tell, seen);
     } catch (error) {
-      if (error.name !== 'UnsupportedOperationError') throw error; // it has ended meanwhile
+      if (error.name !== 'UnsupportedOperationError') throw error; // the task has ended meanwhile
       const task = await client.getTask({ id: seen.task, tenant: '' });
       tell('event', { data: JSON.stringify({ kind: 'task', ...task }) });
       return;

@@ -5,12 +5,12 @@
 //   {"act": "result", "call": "…", "content": "…"}                        of a tool of the page, for the next run
 //
 // Each event of a run is an event "event". When the run is over, "ready" has the messages of the agent, its interrupts
-// and the tool calls that are pending. With leave the client hangs up after so many events. What the client warns of
-// is an event "warning".
+// and the pending tool calls. With leave the client hangs up after so many events. A warning of the client is an event
+// "warning".
 //
 //   {"act": "check", "events": […]}
 //
-// has the schemas and the verifier look at a list of events, and says in "checked" what is wrong with it.
+// checks a list of events with the schemas and the verifier, and reports the errors in "checked".
 import { HttpAgent, verifyEvents } from '@ag-ui/client';
 import { EventSchemas } from '@ag-ui/core/schemas';
 import { randomUUID } from 'node:crypto';
@@ -18,13 +18,13 @@ import { from, lastValueFrom, toArray } from 'rxjs';
 
 const agents = new Map();
 
-// The client writes to the console, and the console of this process is the protocol with the test.
+// The client writes to the console, but standard output carries the protocol of the test.
 const warned = new Set();
 for (const level of ['log', 'info', 'debug']) console[level] = () => {};
 console.warn = (...words) => {
   if (String(words[0]).startsWith('[ag-ui]')) warned.forEach((tell) => tell('warning', { data: words.join(' ') }));
 };
-console.error = () => {}; // it is thrown as well
+console.error = () => {}; // the error is also thrown
 
 function open({ socket, url, thread, headers }, tell) {
   agents.set(socket, new HttpAgent({ url, threadId: thread, headers }));

@@ -10,12 +10,12 @@
 //   {"act": "say", "text": "…"} {"act": "answer", "id": "…", "approved": true, "reason": "…"} {"act": "output", "id": "…",
 //   "output": …} {"act": "regenerate"} {"act": "resumeStream"}
 //
-// are a Chat, as useChat has it, which sends answers by itself. When it is ready, or has an error, its messages are an
-// event "ready".
+// are a Chat, as useChat uses it, which sends answers by itself. When it is ready or has an error, it reports its
+// messages in an event "ready".
 //
 //   {"act": "check", "events": […]}
 //
-// has the schema and the reader look at a list of chunks, and says in "checked" what is wrong with it.
+// checks a list of chunks with the schema and the reader, and reports the errors in "checked".
 import {
   AbstractChat,
   DefaultChatTransport,

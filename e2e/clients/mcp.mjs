@@ -4,11 +4,11 @@
 //   {"act": "call", "name": "…", "arguments": {…}}   progress is an event "progress", the end "result" or "refused"
 //   {"act": "abort"}       cancels the call
 //   {"act": "answer", "action": "accept", "content": {…}}   answers the next elicitation
-//   {"act": "cut"}         loses all connections; the client comes back by itself
-//   {"act": "leave"}       loses all connections and does not come back
+//   {"act": "cut"}         loses all connections; the client reconnects by itself
+//   {"act": "leave"}       loses all connections and does not reconnect
 //   {"act": "terminate"}   ends the session of the protocol
 //
-// An elicitation is an event "elicit", one that the server takes back "unasked".
+// An elicitation is an event "elicit"; one that the server withdraws is an event "unasked".
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';

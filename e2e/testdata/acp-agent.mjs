@@ -10,11 +10,11 @@
 //   kill         runs "sleep 1000", kills it and says how it ended
 //   plan         says a plan with two entries
 //   usage        says how much of its context it uses
-//   half         says one half, and the other half once it is cancelled
+//   half         says one half, and the other half after it is cancelled
 //   wait         waits until it is cancelled
-//   deaf         waits, whatever happens
+//   deaf         waits, even when it is cancelled
 //   die          ends the process
-//   garbage      writes lines that are no messages
+//   garbage      writes lines that are not messages
 //   fail         answers with an error
 //   env NAME     says the value of a variable
 //   count        says how many prompts this process has had

@@ -1,6 +1,5 @@
-// An editor of the Agent Client Protocol, written with the official SDK, in the hands
-// of a test. It starts the command that it is given. Commands come as JSON lines on
-// standard input:
+// An editor of the Agent Client Protocol for tests, written with the official SDK. It starts the command in its
+// arguments. Commands come as JSON lines on standard input:
 //
 //   {"call": "session/new", "params": {…}, "as": "1"}   a request
 //   {"notify": "session/cancel", "params": {…}}
@@ -55,5 +54,5 @@ for await (const line of createInterface({ input: process.stdin })) {
     child.stdin.write(c.raw + '\n');
   }
 }
-await new Promise((written) => setImmediate(written)); // what was asked last
+await new Promise((written) => setImmediate(written)); // wait until the last request is written
 child.stdin.end();

@@ -1,4 +1,4 @@
-// A server of tools without any library. What it says of its one tool is in a
+// An MCP server without any library. The definition of its one tool is in a
 // file of the workspace, so that a test can change it.
 import { readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'

@@ -1,4 +1,4 @@
-// What answers are shown with: the model that gave them, math and diagrams, and where they broke off.
+// Details that are shown with answers: the model, math and diagrams, and the place where an answer broke off.
 import assert from 'node:assert/strict'
 import { Chat } from './lib/chat.mjs'
 import { Model, Server, test, until, Visitor } from './lib/index.mjs'
@@ -56,7 +56,7 @@ test('math and diagrams are drawn from what this server has, and hostile ones do
   await chat.say('Draw me a formula')
   await chat.ended('this is no diagram')
   await chat.log.locator('.katex-display').waitFor()
-  await chat.log.getByText('e^{i\\pi}').waitFor({ state: 'attached' }) // for those who cannot see it
+  await chat.log.getByText('e^{i\\pi}').waitFor({ state: 'attached' }) // for screen readers
   await chat.log.getByText('for $5 or $6').waitFor()
   const diagram = chat.log.getByRole('img', { name: /^Diagram: graph LR/ })
   await until('the diagram is there', () => diagram.evaluate((img) => img.complete && img.naturalWidth > 100))

@@ -91,7 +91,7 @@ test('a second click does not answer the card that comes next', async (t) => {
 test('a card is answered with the keyboard', async (t) => {
   const { server, page, cards } = await waiting(t, 'one.txt', 'two.txt')
   await until('both are there', async () => (await cards.count()) === 2)
-  // Keys that come right after a card do not answer it.
+  // A key right after a card appears does not answer it.
   await until('they can be answered', async () => (await resting(page).count()) === 0)
   await page.keyboard.press('j')
   await page.keyboard.press('Enter')

@@ -1,4 +1,4 @@
-// Files with a message: chosen ones and those of the project. A draft keeps them, and the model reads them by name.
+// Files with a message: chosen files and files of the project. A draft keeps them, and the model reads them by name.
 import assert from 'node:assert/strict'
 import { symlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -59,7 +59,7 @@ test('text files and files of the project are attached, survive a reload, and re
   assert.equal(await said.getByText('# Notes').count(), 0, 'a file is shown before it is unfolded')
 })
 
-// pdf is a document of one page, with a text or without.
+// pdf returns a PDF document of one page, with or without text.
 function pdf(text) {
   const content = text === '' ? '' : `BT /F1 12 Tf 72 720 Td (${text}) Tj ET`
   const objects = [

@@ -1,4 +1,4 @@
-// One conversation, carried from the console to the full screen of parley chat, to parley run, and back.
+// One conversation, continued from the console in the full screen of parley chat, in parley run, and back.
 import assert from 'node:assert/strict'
 import { execFile, execFileSync, spawnSync } from 'node:child_process'
 import { join } from 'node:path'

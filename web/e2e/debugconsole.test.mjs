@@ -49,7 +49,7 @@ test('3: tools that run are lines of their own', async (t) => {
   await debug.say('Please look around')
   await debug.log.getByText('Two files.').waitFor()
   await debug.log.getByText('Calling `list_files`... done').waitFor()
-  // What is said after a tool stands below its line.
+  // A text after a tool stands below the line of the tool.
   const shown = await debug.log.innerText()
   const places = ['First I look.', 'Calling `list_files`', 'Two files.'].map((text) => shown.indexOf(text))
   assert.deepEqual(
@@ -57,7 +57,7 @@ test('3: tools that run are lines of their own', async (t) => {
     places.toSorted((a, b) => a - b),
     shown,
   )
-  // Its run is called by the message.
+  // The message is the title of its run.
   await page.goto('/runs')
   await page.getByRole('link', { name: /Please look around/ }).waitFor()
 })

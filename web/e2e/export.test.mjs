@@ -1,5 +1,5 @@
-// A conversation that the model has named, as a document: copied as Markdown, and kept as a page that needs nothing and
-// runs nothing.
+// A conversation with a title from the model, as a document: copied as Markdown, and saved as a page that loads nothing
+// and runs nothing.
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { Chat } from './lib/chat.mjs'

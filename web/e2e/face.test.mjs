@@ -1,4 +1,4 @@
-// The face of the console: its type, its agents, its words, its diffs, and how it fits a thumb.
+// The look of the console: its type, its agents, its words, its diffs, and its layout on a phone.
 import assert from 'node:assert/strict'
 import { Chat } from './lib/chat.mjs'
 import { call, Model, Server, test, until, Visitor } from './lib/index.mjs'

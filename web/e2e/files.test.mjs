@@ -35,14 +35,14 @@ test('files are shown, with what the last run changed, and every project has its
   await tree.getByRole('link', { name: 'notes.md' }).click()
   await page.getByRole('group', { name: 'Content of notes.md' }).getByText('# Notes').waitFor()
 
-  // What is not for people is not shown, whatever the address says.
+  // Files that users may not read are not shown, whatever the address.
   assert.equal(await tree.getByText('.env').count(), 0)
   for (const path of ['.env', 'link', '../x']) {
     await page.goto(`/files?path=${encodeURIComponent(path)}`)
     await page.getByText('This file cannot be shown.').waitFor()
   }
 
-  // The other project has files of its own, and conversations.
+  // The other project has its own files and conversations.
   await page.getByRole('combobox', { name: 'Project' }).selectOption({ label: basename(second) })
   await tree.getByRole('link', { name: 'other.txt' }).click()
   await page.getByText('of the other project').waitFor()

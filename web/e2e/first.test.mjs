@@ -1,4 +1,4 @@
-// The first answer of a new conversation is painted with code that is there already, as an old one's is.
+// The first answer of a new conversation is rendered as fast as one in an old conversation: its code is already loaded.
 import assert from 'node:assert/strict'
 import { Chat } from './lib/chat.mjs'
 import { Model, Server, test, until, Visitor } from './lib/index.mjs'
@@ -27,7 +27,7 @@ test('a new conversation loads no code between its first message and its first a
 })
 
 const pairs = 7
-const near = 60 // milliseconds: what a new conversation may add to the time to its first answer
+const near = 60 // milliseconds that a new conversation may add to the time to its first answer
 const slack = 300 // more, for a busy machine; code that is loaded after sending takes a second here
 
 // painted sends the message in the field, and returns the milliseconds until the next answer was painted.
@@ -61,7 +61,7 @@ test('the first answer of a new conversation is painted about as soon as one of 
   const visitor = await Visitor.come(t, server)
   const page = await visitor.tab('/')
   const chat = new Chat(page)
-  let late = 0 // how long code takes to arrive
+  let late = 0 // delay of code, in milliseconds
   await page.route('**/assets/*', async (route) => {
     await new Promise((resolve) => setTimeout(resolve, late))
     await route.continue()
@@ -79,7 +79,7 @@ test('the first answer of a new conversation is painted about as soon as one of 
     const first = await painted(page, chat)
     await chat.field.fill('Please say hello')
     const next = await painted(page, chat)
-    if (i === 0) continue // the server has never done it before
+    if (i === 0) continue // the server has not done this before
     fresh.push(first)
     old.push(next)
   }

@@ -1,4 +1,4 @@
-// Conversations that part: the answer again, other words, and the way back. The original stays as it is.
+// Branches of a conversation: another answer, an edited message, and the way back. The original stays unchanged.
 import assert from 'node:assert/strict'
 import { Chat } from './lib/chat.mjs'
 import { Model, Server, test, until, Visitor } from './lib/index.mjs'

@@ -19,7 +19,7 @@ const conversations = Array.from({ length: 1000 }, (_, i) => ({
   updated_at: new Date(1_760_000_000_000 - i * 3_600_000).toISOString(),
 }))
 
-// traced records the tasks of the main thread while something is done.
+// traced records the tasks of the main thread during an action.
 async function traced(page, name, act) {
   const cdp = await page.context().newCDPSession(page)
   const events = []
@@ -53,7 +53,7 @@ async function traced(page, name, act) {
 
 const kinds = /^(FunctionCall|UpdateLayoutTree|Layout|PrePaint|Paint|Layerize|Commit|MinorGC|MajorGC|HitTest|ParseHTML)$/
 
-// causes adds up the time of the kinds of work in some tasks, and the part of the processor that they had.
+// causes adds up the time of each kind of work in some tasks, and their share of processor time.
 function causes(work, tasks) {
   const sums = new Map()
   for (const task of tasks) {
@@ -68,7 +68,7 @@ function causes(work, tasks) {
   return `${parts.join(', ')}; they had the processor for ${Math.round((100 * used) / Math.max(1, all))} % of their time`
 }
 
-// scroll moves an element by a step in every frame, and returns the time that each frame took.
+// scroll moves an element by one step in every frame, and returns the duration of each frame.
 const scroll = (locator, steps, by) =>
   locator.evaluate(
     (element, { steps, by }) =>
@@ -110,7 +110,7 @@ test('long frames', async (t) => {
     const field = page.getByRole('searchbox').first()
     const frames = scroll(box.asElement(), 120, 0)
     for (const letter of 'caches') await field.press(letter)
-    await rail.waitFor({ state: 'detached' }) // the first conversation is about something else
+    await rail.waitFor({ state: 'detached' }) // the first conversation has another topic
     return frames
   })
 })

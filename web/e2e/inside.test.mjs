@@ -1,4 +1,4 @@
-// Looking inside: model calls with their prompts, a session as it was at any event, lists of runs, two runs compared.
+// Inspection: model calls with their prompts, a session as it was at any event, lists of runs, and two runs compared.
 import assert from 'node:assert/strict'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ test('a run shows each prompt and answer, is replayed, filtered and compared', a
     await server.finished(session)
   }
 
-  // Every prompt on the page is what the vendor was sent.
+  // Every prompt on the page is the one that the vendor got.
   const page = await visitor.tab('/runs')
   const table = page.getByRole('table')
   await table.getByRole('row').nth(2).waitFor()
@@ -50,7 +50,7 @@ test('a run shows each prompt and answer, is replayed, filtered and compared', a
   await calls.getByText('Time to first token').waitFor()
   await calls.getByText('gpt-4.1').first().waitFor()
 
-  // A skill that is made later changes the instructions, and the page says so.
+  // A skill that is created later changes the instructions, and the page says so.
   mkdirSync(join(server.workspace, 'skills', 'deploy'), { recursive: true })
   writeFileSync(
     join(server.workspace, 'skills', 'deploy', 'SKILL.md'),
@@ -60,7 +60,7 @@ test('a run shows each prompt and answer, is replayed, filtered and compared', a
   await calls.getByRole('button', { name: 'Prompt' }).click()
   await calls.getByText(/^Since this call, the instructions.* have changed/).waitFor()
 
-  // The session as it was.
+  // The session as it was at an event.
   await page.getByRole('button', { name: 'Step through the session' }).click()
   const past = page.getByRole('region', { name: 'The session at this event' })
   await past.getByText('There is a file.').waitFor()

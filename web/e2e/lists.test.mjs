@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { Server, test, until, Visitor } from './lib/index.mjs'
 import { Rail } from './lib/shell.mjs'
 
-// converse makes a conversation, and waits for the answers.
+// converse creates a conversation, and waits for the answers.
 async function converse(server, ...texts) {
   const { id } = await server.ask('POST', '/api/v1/sessions', { body: {} })
   for (const content of texts) {
@@ -41,7 +41,7 @@ test('a message is found by its words, and the conversation opens there', async 
     return box !== null && box.y >= frame.y - 1 && box.y + box.height <= frame.y + frame.height + 1
   })
 
-  // The field of the rail finds the same, and titles.
+  // The search field of the rail finds the same messages, and titles.
   await rail.search.fill('brulee')
   const passage = rail.conversations.getByRole('link').filter({ hasText: 'brûlée recipe' })
   await until('both messages', async () => (await passage.count()) === 2)
@@ -76,7 +76,8 @@ test('conversations are pinned and archived, and say what is unread', async (t) 
   await page.getByRole('button', { name: 'Back to conversations' }).click()
   await rail.conversation('say second').waitFor()
 
-  // What ends elsewhere is unread; what is looked at is not.
+  // A conversation whose run ends in the background is unread; one that was
+  // viewed is not.
   await rail.goTo('Agents')
   await server.ask('POST', `/api/v1/sessions/${first}/inputs`, { body: { content: 'say more' } })
   const unread = rail.conversations.getByRole('link', { name: /say first.*unread/ })

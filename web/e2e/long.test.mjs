@@ -1,5 +1,5 @@
-// A conversation of ten thousand messages: what is drawn is what is in view, the
-// view follows only who is at the end, and an earlier page moves nothing.
+// A conversation of ten thousand messages: only the visible part is rendered,
+// the view follows only a reader at the end, and an earlier page moves nothing.
 import assert from 'node:assert/strict'
 import { test, until } from './lib/index.mjs'
 import { openLong, session } from './lib/long.mjs'

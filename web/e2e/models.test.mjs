@@ -1,4 +1,4 @@
-// The key of a vendor, entered and tested in the page: it answers the next run, is never shown, and stays after a restart.
+// An API key, entered and tested on the page: the next run uses it, it is never shown, and it stays after a restart.
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ test('a newcomer enters a key, tests it and uses a real model without a restart'
   await vendor.getByText('No key').waitFor()
   assert.deepEqual(await violations(page), [])
 
-  // A test says what is wrong, in words, and keeps nothing.
+  // A failed test says what is wrong, and stores nothing.
   await vendor.getByLabel(/^Key of/).fill(key)
   await vendor.getByLabel(/^Base URL/).fill('http://127.0.0.1:1/v1')
   await vendor.getByRole('button', { name: 'Test' }).click()

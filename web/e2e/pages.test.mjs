@@ -1,5 +1,5 @@
-// What holds for every page: people who cannot see or point can use it, it is
-// small, and what models say is data.
+// Requirements for every page: it is accessible, it is small, and text from
+// models is only data.
 import assert from 'node:assert/strict'
 import { violations } from './lib/axe.mjs'
 import { Chat } from './lib/chat.mjs'
@@ -97,7 +97,7 @@ test('the first page needs at most 200 KB of JavaScript, and nothing from elsewh
   const page = await visitor.context.newPage()
   const cdp = await visitor.context.newCDPSession(page)
   await cdp.send('Network.enable')
-  const scripts = new Map() // by request: what came over the wire, compressed
+  const scripts = new Map() // by request: size on the wire, compressed
   const elsewhere = []
   cdp.on('Network.responseReceived', (e) => {
     if (!e.response.url.startsWith(server.url) && !e.response.url.startsWith('data:')) elsewhere.push(e.response.url)
@@ -186,7 +186,8 @@ test('a whole conversation without a mouse', async (t) => {
   await chat.ended('You are welcome.')
 })
 
-// tabTo goes to something with Tab alone, and is not caught on the way.
+// tabTo reaches an element with Tab alone, and checks that focus is not trapped
+// on the way.
 async function tabTo(page, target) {
   for (let i = 0; i < 100; i++) {
     if (await target.evaluate((e) => e === document.activeElement)) return

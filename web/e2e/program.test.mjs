@@ -1,5 +1,5 @@
-// An agent that is a program of the Agent Client Protocol, taken from npm as it is:
-// the example of the official SDK, in the last version of the SDK that ships it.
+// An agent that is an unmodified ACP program from npm: the example of the
+// official SDK, in the last version that includes it.
 import assert from 'node:assert/strict'
 import { fileURLToPath } from 'node:url'
 import { Chat } from './lib/chat.mjs'
@@ -7,7 +7,7 @@ import { Server, test, Visitor } from './lib/index.mjs'
 
 const program = fileURLToPath(new URL('examples/agent.js', import.meta.resolve('@agentclientprotocol/sdk')))
 
-// The example pretends to think for a second before each step. Here it thinks faster.
+// The example waits for a second before each step. Here it waits less.
 const hurry = 'data:text/javascript,const set=setTimeout;globalThis.setTimeout=(f)=>set(f,1)'
 
 test('an ACP program asks in the chat: allowed once, and denied', async (t) => {

@@ -59,7 +59,8 @@ async function picture(page, name) {
   await page.screenshot({ path: join(folder, `${name}.png`), animations: 'disabled', caret: 'hide' })
 }
 
-// both takes a view light and dark. ready waits until it can be seen.
+// both takes a light and a dark picture of a view. ready waits until the view
+// is visible.
 async function both(tabs, name, path, ready) {
   for (const [page, ending] of [
     [tabs.light, ''],
@@ -78,7 +79,7 @@ async function fix(page, chat) {
 }
 
 try {
-  const fresh = await Server.start(t) // without a model: what make run shows first
+  const fresh = await Server.start(t) // without a model: the first view of make run
   const first = await (await Visitor.come(t, fresh)).tab('/')
   await first.getByRole('list', { name: 'Things to try' }).waitFor()
   await picture(first, 'first-run')
@@ -244,7 +245,7 @@ try {
   await both(tabs, 'webhooks', '/settings?#webhooks', heading('Settings'))
   await both(tabs, 'autonomy', '/settings?#autonomy', heading('Settings'))
   await both(tabs, 'audit', '/settings?#audit', (tab) => tab.getByRole('list', { name: 'Audit records' }).waitFor())
-  // Keys are entered where there are none yet.
+  // API keys are entered on a server without any.
   const keyless = await Server.start(t)
   const newcomers = {
     light: await (await Visitor.come(t, keyless, { width: 1280, height: 800, reducedMotion: 'reduce' })).tab('/'),

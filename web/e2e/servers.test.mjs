@@ -1,4 +1,4 @@
-// Tool servers (MCP), added in the page: tested before they are saved, used by the next turn, changed and removed.
+// MCP servers, added on the page: tested before they are saved, used by the next turn, changed and removed.
 import assert from 'node:assert/strict'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -8,7 +8,7 @@ import { Chat } from './lib/chat.mjs'
 import { call, jwt, Model, Server, test, token, Visitor } from './lib/index.mjs'
 import { atEnd } from './lib/server.mjs'
 
-// program is an MCP server over the pipes of a process, without any library.
+// program is an MCP server over standard input and output, without any library.
 const program = `
 import { createInterface } from 'node:readline'
 const say = (id, result) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, result }) + '\\n')
@@ -40,13 +40,13 @@ test('a program is added, tested, used, changed and removed in the page', async 
   await form.getByLabel('Name of the server').fill('notes')
   assert.deepEqual(await violations(page), [])
 
-  // A program that does not start: its last words are shown.
+  // If a program does not start, its last output is shown.
   await form.getByLabel('Command').fill(`node -e 'console.error("it is broken"); process.exit(3)'`)
   await form.getByRole('button', { name: 'Test' }).click()
   await form.getByText('does not work').waitFor()
   await form.getByText('it is broken', { exact: true }).waitFor()
 
-  // A program that agents could replace is given no secrets, as for those of the file.
+  // A program that agents could replace gets no secrets. The same rule applies to servers in the settings file.
   await form.getByLabel('Command').fill(`node ${join(server.workspace, 'notes.mjs')}`)
   await form.getByLabel('Environment').fill('PLACE_TOKEN=here-it-is-4711')
   writeFileSync(join(server.workspace, 'notes.mjs'), program)
@@ -70,7 +70,8 @@ test('a program is added, tested, used, changed and removed in the page', async 
   assert(log.includes('Hello from'), 'the server was not called')
   assert(!(log + (await server.ask('GET', '/api/v1/mcp').then(JSON.stringify))).includes('here-it-is-4711'), 'a secret is shown')
 
-  // Off in this conversation: the model is not offered it, and cannot call it. On again, it is back.
+  // Switched off in this conversation: the model does not see it and cannot call it. After switching it on, it works
+  // again.
   model.script('greet once more', { toolCalls: [call('notes__greet', {})] }, 'It is off.')
   const box = chat.page.getByRole('list', { name: 'Tool servers' }).getByRole('checkbox', { name: 'notes' })
   await box.uncheck()

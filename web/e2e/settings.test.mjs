@@ -1,4 +1,4 @@
-// Settings: each page shows what there is, changes it, says what it is for where there is nothing, and recovers.
+// Settings: each page shows its data, changes it, explains itself while it is empty, and recovers from errors.
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { createServer } from 'node:http'
@@ -18,7 +18,7 @@ test('rules, webhooks, idle prompts and the audit are seen and changed', async (
   visitor.expect(/500/)
   const page = await visitor.tab('/settings')
 
-  // Every part is offered by the overview, and says what it is for while it is empty.
+  // The overview lists every part. An empty part explains its purpose.
   await page.getByRole('button', { name: /^Always rules/ }).click()
   await page.getByRole('heading', { name: 'Nothing is allowed without asking' }).waitFor()
   for (const [name, empty] of [
@@ -52,9 +52,9 @@ test('rules, webhooks, idle prompts and the audit are seen and changed', async (
   const hook = page.getByRole('list', { name: 'Webhooks' }).getByRole('listitem')
   await hook.getByText('https://93.184.216.34/parley').waitFor()
   await page.reload()
-  await hook.getByRole('link').waitFor() // it has a conversation
+  await hook.getByRole('link').waitFor() // it is linked to a conversation
 
-  // A test shows what the receiver answered. The receiver sees a message that is signed like any other.
+  // A test shows the receiver's answer. The receiver gets a message that is signed like any other.
   const receiver = await receive(t, (request, response) => response.writeHead(202).end('taken ' + 'x'.repeat(2000)))
   await page.getByLabel('Address').fill(receiver.url)
   await page.getByRole('button', { name: 'Add the webhook' }).click()
@@ -84,7 +84,7 @@ test('rules, webhooks, idle prompts and the audit are seen and changed', async (
   await override.getByRole('button', { name: /^Reset/ }).click()
   await override.waitFor({ state: 'detached' })
 
-  // The audit knows all of it, in pages and by kind. A failure offers another try.
+  // The audit lists all of it, in pages and by kind. After a failure, the page offers a retry.
   const change = (turns) => server.ask('PATCH', '/api/v1/settings', { body: { turns } })
   await Promise.all(Array.from({ length: 60 }, (_, i) => change(10 + i)))
   let broken = true
@@ -125,7 +125,7 @@ test('rules, webhooks, idle prompts and the audit are seen and changed', async (
   assert.deepEqual(await violations(page), [])
 })
 
-// receive is a receiver of webhooks on this machine.
+// receive starts a webhook receiver on this machine.
 async function receive(t, answer) {
   const got = []
   const server = createServer(async (request, response) => {
@@ -144,7 +144,7 @@ test('people are listed, and their tokens are revoked', async (t) => {
   const ann = token('ann', 'org_admin')
   const bob = token('bob', 'standard_user')
   await server.ask('POST', '/api/v1/sessions', { token: bob, body: { title: 'Of bob' } })
-  // More is recorded of others than any page of the audit has.
+  // More records of other users than one page of the audit holds.
   const change = (turns) => server.ask('PATCH', '/api/v1/settings', { token: ann, body: { turns } })
   for (let i = 0; i < 210; i += 10) await Promise.all(Array.from({ length: 10 }, (_, n) => change(2 + i + n)))
   const visitor = await Visitor.come(t, server, { tolerate: [/401/] })

@@ -58,8 +58,7 @@ test('what another tab does is seen at once', async (t) => {
   await one.conversation('Renamed').waitFor()
 })
 
-// leaveField waits until the conversation has taken the focus, and leaves it: letters
-// are for typing there.
+// leaveField waits until the composer has the focus, and blurs it: letters would be typed there.
 async function leaveField(page) {
   await until('the field has the focus', () => page.evaluate(() => document.activeElement?.tagName === 'TEXTAREA'))
   await page.evaluate(() => document.activeElement.blur())
@@ -158,7 +157,7 @@ test('a lost server is told of, and comes back', async (t) => {
   await page
     .getByRole('button', { name: 'Try now' })
     .click({ timeout: 2_000 })
-    .catch(() => {}) // it may have been quicker
+    .catch(() => {}) // it may have been faster
   await page.getByText('Offline: no connection').waitFor({ state: 'detached' })
   await page.getByText('online', { exact: true }).waitFor()
   await rail.conversation('Meanwhile').waitFor()

@@ -3,7 +3,7 @@ import { jwt, Server, test, token, until, Visitor } from './lib/index.mjs'
 import { clientID, startIssuer } from './lib/issuer.mjs'
 import { Rail } from './lib/shell.mjs'
 
-const refused = /401 \(Unauthorized\)/ // a browser says so on the console, whatever the page makes of it
+const refused = /401 \(Unauthorized\)/ // the browser always logs this status on the console
 
 test('who has no token pastes one, and is out when it is wrong or has ended', async (t) => {
   const server = await Server.start(t, { env: jwt })
@@ -19,11 +19,11 @@ test('who has no token pastes one, and is out when it is wrong or has ended', as
   await page.getByRole('button', { name: 'Sign in with this token' }).click()
   const rail = new Rail(page)
   await page.getByText('ann · standard_user').waitFor()
-  await page.getByText('online', { exact: true }).waitFor() // by a ticket
+  await page.getByText('online', { exact: true }).waitFor() // connected with a ticket
   visitor.expect(/WebSocket/) // ends with the session
   assert.equal(new URL(page.url()).pathname, '/agents')
 
-  // A cookie that no script can read keeps the sign-in, for all tabs, also after a restart of the server.
+  // A cookie that scripts cannot read keeps the user signed in, in all tabs, also after a restart of the server.
   const [cookie, ...others] = await visitor.context.cookies()
   assert.deepEqual([others, cookie.httpOnly, cookie.sameSite, cookie.path], [[], true, 'Strict', '/'])
   assert(cookie.expires > Date.now() / 1000 + 3000, 'the cookie ends with the browser')
@@ -32,7 +32,7 @@ test('who has no token pastes one, and is out when it is wrong or has ended', as
   const other = await visitor.tab('/')
   await other.getByText('ann · standard_user').waitFor()
 
-  // Signing out in one tab ends the session in all of them, and a copy of the cookie.
+  // Signing out in one tab ends the session in all tabs, and revokes copies of the cookie.
   await other.getByRole('button', { name: 'Sign out' }).click()
   await page.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
   const copy = await fetch(`${server.url}/api/v1/me`, { headers: { Cookie: `parley_session=${cookie.value}` } })
@@ -42,7 +42,7 @@ test('who has no token pastes one, and is out when it is wrong or has ended', as
   await field.fill(token('ann', 'standard_user'))
   await field.press('Enter')
   await page.getByText('ann · standard_user').waitFor()
-  await other.getByText('ann · standard_user').waitFor() // the other tab has heard of it
+  await other.getByText('ann · standard_user').waitFor() // the other tab has been told
   await other.close()
   await server.ask('POST', '/api/v1/users/ann/revoke', { token: token('root', 'org_admin'), body: {} })
   await page.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
@@ -60,7 +60,7 @@ test('what a role may not do is not offered', async (t) => {
   await rail.conversation('Hers').waitFor()
   assert.equal(await page.getByRole('button', { name: 'New conversation' }).count(), 0)
   await page.getByRole('button', { name: 'Actions for Hers' }).press('Enter')
-  await page.getByRole('menuitem', { name: 'Pin' }).waitFor() // a mark of one's own list changes nothing for others
+  await page.getByRole('menuitem', { name: 'Pin' }).waitFor() // the pin is a mark in the user's own list
   assert.deepEqual(await page.getByRole('menuitem').allTextContents(), ['Pin', 'Archive'])
   await page.keyboard.press('Escape')
   await page.getByRole('menu').waitFor({ state: 'detached' })
@@ -106,7 +106,7 @@ test('people sign in at their provider, and stay so across tabs', async (t) => {
   const second = await visitor.tab('/settings')
   await second.getByText('ann · standard_user').waitFor()
 
-  // A page of another site may ask for what it likes.
+  // A page of another site sends requests to the server, without effect.
   const evil = await visitor.tab(issuer + '/authorize')
   visitor.expect(/.*/)
   const outcomes = await evil.evaluate(async (server) => {
@@ -144,7 +144,7 @@ test('people sign in at their provider, and stay so across tabs', async (t) => {
   await evil.waitForURL(server.url + '/auth/logout')
   await evil.close()
 
-  // A socket of our own page does not get in by the cookie, either.
+  // A socket of the console's own page cannot be opened with the cookie either.
   const socket = await page.evaluate(
     () =>
       new Promise((resolve) => {
@@ -158,7 +158,7 @@ test('people sign in at their provider, and stay so across tabs', async (t) => {
   assert.deepEqual(sessions, [], 'somebody was acted for')
 
   await page.reload()
-  await page.getByText('ann · standard_user').waitFor() // not signed out by the other site
+  await page.getByText('ann · standard_user').waitFor() // the other site did not sign the user out
   await page.getByRole('button', { name: 'Sign out' }).click()
   await page.getByRole('heading', { name: 'Sign in to Parley' }).waitFor()
   assert.deepEqual(await visitor.context.cookies(), [])
@@ -178,8 +178,8 @@ test('who has no role here is told so', async (t) => {
   assert.equal(await page.getByRole('alert').count(), 0, 'an address has the page say things')
 })
 
-// The usual limits are made for clients with one socket. Somebody who leafs through
-// conversations opens one for each.
+// The usual limits are for clients with one socket. The console opens one for
+// each conversation that the user views.
 test('the usual limits are enough for who leafs through conversations', async (t) => {
   const { PARLEY_AUTH, PARLEY_JWT_SECRET } = jwt
   const server = await Server.start(t, { env: { PARLEY_AUTH, PARLEY_JWT_SECRET } })
@@ -189,7 +189,7 @@ test('the usual limits are enough for who leafs through conversations', async (t
   const visitor = await Visitor.come(t, server, { tolerate: [/401/] })
   const page = await visitor.tab('/')
   for (let i = 0; i < 12; i++) {
-    await page.reload() // people who are not known yet are not counted out
+    await page.reload() // page loads before the sign-in do not use up a limit
     await page.getByLabel('Access token').waitFor()
   }
   await page.getByLabel('Access token').fill(ann)

@@ -1,4 +1,4 @@
-// A reload, a second tab, ten of them and a lost server all end in the same
+// A reload, a second tab, ten tabs, and a lost server all end in the same
 // picture.
 import assert from 'node:assert/strict'
 import { Chat } from './lib/chat.mjs'

@@ -1,4 +1,4 @@
-// What goes wrong on the way is said where it happened, and can be tried again.
+// A failed request is reported where it was made, and can be retried.
 import assert from 'node:assert/strict'
 import { DebugConsole } from './lib/agent.mjs'
 import { Chat } from './lib/chat.mjs'
@@ -41,7 +41,7 @@ test('an answer that is lost on the way does not send a message twice', async (t
   await page.route('**/api/chat', async (route) => {
     if (lost) return route.continue()
     lost = true
-    await route.fetch() // it arrives, and nobody hears of it
+    await route.fetch() // the request arrives, but its response is lost
     await route.abort('connectionreset')
   })
   await chat.say('Tell me a word')

@@ -1,4 +1,4 @@
-// Undo of what a run changed, from its change report.
+// Undo of a run's changes, from its change report.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ test('the changes of a run are undone, once, unless a file has changed since', a
   await chat.card.getByRole('button', { name: 'Allow once' }).click()
   await chat.ended('Done.')
 
-  // Asked first: each file and what will happen to it.
+  // A dialog asks first. It lists each file and the effect on it.
   const report = chat.log.getByRole('region', { name: 'Changed files' })
   const other = await visitor.tab(new URL(page.url()).pathname)
   const ask = async () => {
@@ -44,7 +44,7 @@ test('the changes of a run are undone, once, unless a file has changed since', a
   await dialog.getByRole('button', { name: 'Keep them' }).click()
   assert.equal(readFileSync(at('notes.md'), 'utf8'), '# Theirs\n')
 
-  // A file that has changed since is named, and nothing is touched.
+  // A file that changed after the run is named, and no file is touched.
   writeFileSync(at('notes.md'), '# Mine\n')
   dialog = await ask()
   await dialog.getByRole('button', { name: 'Undo', exact: true }).click()
@@ -53,7 +53,7 @@ test('the changes of a run are undone, once, unless a file has changed since', a
   writeFileSync(at('notes.md'), '# Theirs\n')
   await dialog.getByRole('button', { name: 'Try again' }).click()
 
-  // Every tab sees what came of it, also after a reload, and the offer is gone.
+  // Every tab shows the result, also after a reload, and the button is gone.
   for (const tab of [page, other]) {
     const shown = new Chat(tab).log.getByRole('region', { name: 'Changed files' })
     await shown.getByRole('status').filter({ hasText: /notes\.md was restored/ }).waitFor()
@@ -65,7 +65,7 @@ test('the changes of a run are undone, once, unless a file has changed since', a
   await page.reload()
   await report.getByText('Undone: notes.md was restored').waitFor()
 
-  // The model is told, and the audit has it.
+  // The model and the audit get a record of it.
   await chat.say('what now')
   await chat.ended('I see.')
   assert.match(model.asked.at(-1), /The user undid what a run before this had changed/)

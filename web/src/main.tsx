@@ -16,7 +16,7 @@ const queries = new QueryClient({
   },
 })
 
-// What failed because the server could not be reached is asked for again when it can.
+// When the server can be reached again, requests that failed because of it are repeated.
 onReturn(() => void queries.refetchQueries({ predicate: ({ state }) => state.status === 'error' }))
 
 createRoot(document.getElementById('root')!).render(

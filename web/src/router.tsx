@@ -2,7 +2,7 @@ import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from '
 import { Lost, Trouble } from './shell/Trouble'
 import { Shell } from './shell/Shell'
 
-// Every page but the chat is loaded on demand.
+// Every page except the chat is loaded on demand.
 const root = createRootRoute({ component: Shell, errorComponent: Trouble, notFoundComponent: Lost })
 
 const home = createRoute({

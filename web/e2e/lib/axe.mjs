@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
-// violations are the serious ones, of WCAG 2.2 A and AA.
+// violations returns the serious violations of WCAG 2.2 A and AA.
 export async function violations(page) {
   await page.evaluate(axe)
   const { violations } = await page.evaluate(() =>

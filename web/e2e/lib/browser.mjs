@@ -1,5 +1,6 @@
-// Debian's Chromium, driven by playwright-core. Every page is watched: what it
-// says on its console, throws, or is kept from by its policy, fails the test.
+// Debian's Chromium, driven by playwright-core. Every page is watched: a
+// console message, an uncaught error, or a violation of its policy fails the
+// test.
 import assert from 'node:assert/strict'
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
@@ -12,15 +13,15 @@ function find(name) {
       accessSync(join(dir, name), constants.X_OK)
       return join(dir, name)
     } catch {
-      // not here
+      // not installed here
     }
   }
 }
 
 const path = process.env.CHROMIUM ?? find('chromium') ?? find('chromium-browser') ?? find('google-chrome')
 
-// skip is why there are no tests: only for people without a browser. In CI there
-// has to be one.
+// skip is the reason why there are no tests. It is only for machines without a
+// browser; CI must have one.
 export const skip = path === undefined && !process.env.CI ? 'chromium is not installed' : false
 
 let started
@@ -36,8 +37,8 @@ export async function closeBrowser() {
   started = undefined
 }
 
-// Of a socket that is left while it is being opened a browser says so; it is no
-// trouble.
+// The browser logs a message if a socket is closed while it is being opened.
+// That is not a failure.
 const left = /WebSocket is closed before the connection is established/
 
 // A Visitor is one person's browser: tabs that share cookies and storage.
@@ -74,8 +75,8 @@ export class Visitor {
     return visitor
   }
 
-  // expect lets the pages complain about something from now on: a test that stops
-  // the server hears of it.
+  // expect allows the pages to log some messages from now on: after a test
+  // stops the server, they must.
   expect(...patterns) {
     this.tolerate.push(...patterns)
   }

@@ -1,6 +1,6 @@
 import { until } from './server.mjs'
 
-// Chat is a conversation as people know it.
+// Chat is a conversation as users see it.
 export class Chat {
   constructor(page) {
     this.page = page
@@ -16,12 +16,12 @@ export class Chat {
     await this.field.press('Enter')
   }
 
-  // answers are what agents said, the latest last.
+  // answers returns the texts of the agents, the latest last.
   get answers() {
     return this.log.getByRole('article', { name: /^(?!You ).* said$/ })
   }
 
-  // ended waits until some words were said, and nothing runs any more.
+  // ended waits until a text was shown and no run is active.
   async ended(words) {
     await this.answers.getByText(words).first().waitFor()
     await this.idle()
@@ -34,7 +34,7 @@ export class Chat {
     )
   }
 
-  // picture is what a reader sees, without times and what is folded away.
+  // picture returns what a reader sees, without times and folded content.
   async picture() {
     const rows = await this.log.getByRole('article').evaluateAll((articles) =>
       articles.map(

@@ -5,7 +5,7 @@ import { jwt, patience, Server, temporary, token, until, within } from './server
 
 export { call, jwt, Model, patience, Server, temporary, token, until, Visitor, within }
 
-// test is one with a browser.
+// test is a test with a browser.
 export function test(name, body) {
   return run(name, { skip }, body)
 }

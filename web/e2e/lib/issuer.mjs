@@ -1,5 +1,5 @@
-// An OpenID provider at another site than the console, with a page on which one
-// says who one is.
+// An OpenID provider on another site than the console, with a page on which the
+// user enters a name.
 import { createHash, createPrivateKey, generateKeyPairSync, randomUUID, sign } from 'node:crypto'
 import { createServer } from 'node:http'
 import { atEnd } from './server.mjs'

@@ -1,4 +1,4 @@
-// A conversation of ten thousand messages, that the browser is given in place of the server's.
+// A conversation of ten thousand messages, which the browser gets in place of the server's.
 import { Chat } from './chat.mjs'
 import { Visitor } from './browser.mjs'
 import { Server, until } from './server.mjs'
@@ -35,7 +35,7 @@ function conversation() {
   return { message, earlier: runs(0, 100), messages: runs(100, 5100), cursor: () => `e-${seq}` }
 }
 
-// openLong opens it in a browser; first may change what else the browser is given.
+// openLong opens it in a browser; first may set up further routes.
 export async function openLong(t, first = async () => {}) {
   const server = await Server.start(t)
   const visitor = await Visitor.come(t, server)

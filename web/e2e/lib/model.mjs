@@ -1,6 +1,6 @@
-// Models, mocked by a server that others wrote (@copilotkit/aimock), behind a
-// proxy that can hold an answer in the middle: so a test acts at a moment it has
-// chosen, and not at one that the machine's speed chooses.
+// Models, mocked by an independent server (@copilotkit/aimock), behind a proxy
+// that can hold an answer in the middle. So a test chooses the moment at which
+// it acts, whatever the speed of the machine.
 import { createServer, request as send } from 'node:http'
 import { LLMock } from '@copilotkit/aimock'
 import { atEnd, within } from './server.mjs'
@@ -32,12 +32,12 @@ export class Model {
     return { OPENAI_BASE_URL: `${this.url}/v1`, OPENAI_API_KEY: key, MODEL: 'gpt-4.1' }
   }
 
-  // script answers whoever says something, turn by turn. A turn is a text, or an
-  // object {content, toolCalls} as aimock has it.
+  // script answers a user message, turn by turn. A turn is a text, or an object
+  // {content, toolCalls} as aimock has it.
   script(user, ...turns) {
     turns.forEach((turn, i) => {
       const response = typeof turn === 'string' ? { content: turn } : turn
-      // A session goes on, so turns are counted from the user's last words.
+      // A session continues, so turns are counted from the user's last message.
       this.mock.on(
         { predicate: (r) => lastUser(r.messages).text.includes(user) && lastUser(r.messages).turns === i },
         response,
@@ -47,15 +47,15 @@ export class Model {
     return this
   }
 
-  // always answers some words so, whatever was said since: an answer that was cut
-  // is asked for again in words of the server's.
+  // always gives this answer to a text, whatever messages came since. After an
+  // answer was cut off, the server asks for the rest in a message of its own.
   always(user, content) {
     this.mock.on({ predicate: (r) => JSON.stringify(r.messages).includes(user) }, { content }, { chunkSize: 12 })
     return this
   }
 
-  // hold stops the answer to some words after so many events of its stream, until
-  // release is called. reached is when it has stopped.
+  // hold stops the answer to a text after so many events of its stream, until
+  // release is called. reached resolves when it has stopped.
   hold(user, after = 5) {
     const hold = { user, after }
     hold.reached = new Promise((resolve) => (hold.arrive = resolve))
@@ -66,7 +66,7 @@ export class Model {
     return { reached, release: hold.release }
   }
 
-  // refuse answers the next requests with some words like this, one after the other.
+  // refuse answers the next requests that contain a text with this error, one after the other.
   refuse(user, ...answers) {
     this.refusals.push(...answers.map((answer) => ({ user, ...answer })))
   }
@@ -76,7 +76,7 @@ export class Model {
     for await (const chunk of request) chunks.push(chunk)
     const body = Buffer.concat(chunks)
     const text = body.toString()
-    if (request.method === 'POST') this.asked.push(text) // else the server looks at the list of models
+    if (request.method === 'POST') this.asked.push(text) // otherwise the server asks for the list of models
     const refused = this.refusals.findIndex((r) => lastWords(text).includes(r.user))
     if (refused >= 0) {
       const [{ status, headers, body }] = this.refusals.splice(refused, 1)
@@ -123,7 +123,7 @@ function lastUser(messages) {
   return { text, turns: messages.slice(at + 1).filter((m) => m.role === 'assistant').length }
 }
 
-// lastWords are those of the user in a request of either API.
+// lastWords returns the last user message in a request of either API.
 function lastWords(body) {
   let asked
   try {

@@ -1,4 +1,4 @@
-// The real binary, as a process of its own on data of its own.
+// The real binary, as a separate process with its own data.
 import { spawn, execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,16 +9,16 @@ import { fileURLToPath } from 'node:url'
 const here = dirname(fileURLToPath(import.meta.url))
 export const binary = process.env.PARLEY_BIN ?? join(here, '../../../bin/parley')
 
-// patience is how long any single thing may take on a busy machine. No test that
-// passes waits for it.
+// patience limits any single wait on a busy machine. A test that passes does
+// not wait for it.
 export const patience = Number(process.env.PARLEY_PATIENCE ?? 60_000)
 
 export const secret = 'a secret of more than thirty-two bytes'
 
 const endings = new WeakMap()
 
-// atEnd has something done when a test ends, the last first: t.after would begin
-// with the first.
+// atEnd runs functions when a test ends, the last one first: t.after would
+// begin with the first.
 export function atEnd(t, undo) {
   if (!endings.has(t)) {
     endings.set(t, [])
@@ -44,8 +44,8 @@ export function temporary(t, name) {
 }
 
 export class Server {
-  // files are those of the workspace, by path; agents are among them, under agents/.
-  // With git they are a repository's: what a run did to them is told there.
+  // files are the files of the workspace, by path, including agents under agents/. With git the folder is a repository,
+  // and changes by a run are reported.
   static async start(t, { env = {}, files = {}, git = false } = {}) {
     if (!existsSync(binary)) throw new Error(`${binary} is not there: run make build`)
     const server = new Server()
@@ -103,7 +103,7 @@ export class Server {
     })
     ready.catch(() => {})
     this.address = await within(ready, 'the server is ready')
-    this.listen = this.address // the same again after a restart
+    this.listen = this.address // keeps the address after a restart
     this.url = `http://${this.address}`
   }
 
@@ -117,7 +117,7 @@ export class Server {
     await this.exited
   }
 
-  // finished waits until nothing runs in a session.
+  // finished waits until no run is active in a session.
   finished(session, token) {
     return until('the run has ended', async () => {
       const { status, head } = await this.ask('GET', `/api/v1/sessions/${session}`, { token })
@@ -125,7 +125,7 @@ export class Server {
     })
   }
 
-  // knows waits until a skill's file was read.
+  // knows waits until the server has read a skill's file.
   knows(skill) {
     return until(`the skill ${skill} is known`, async () => {
       const { skills } = await this.ask('GET', '/api/v1/skills')
@@ -133,8 +133,8 @@ export class Server {
     })
   }
 
-  // ask is for what a test needs to know or to prepare; what it is about, it does
-  // in the browser.
+  // ask sends a request for information or preparation. The test itself acts in
+  // the browser.
   async ask(method, path, { token, body } = {}) {
     const headers = { Accept: 'application/json' }
     if (token !== undefined) headers.Authorization = `Bearer ${token}`
@@ -150,8 +150,8 @@ export class Server {
   }
 }
 
-// jwt are the settings of a server that wants tokens; limits are off, since tests
-// come more often than people.
+// jwt returns the settings of a server that requires tokens. Rate limits are
+// off, since tests send more requests than people.
 export const jwt = {
   PARLEY_AUTH: 'jwt',
   PARLEY_JWT_SECRET: secret,
@@ -179,7 +179,7 @@ export async function within(promise, what, limit = patience) {
   }
 }
 
-// until waits for something that nobody tells about.
+// until polls for a condition without an event.
 export async function until(what, holds, limit = patience) {
   const deadline = Date.now() + limit
   for (let last; ;) {

@@ -1,5 +1,5 @@
-// Rail is the console's frame as people and their helpers know it: by role and
-// name.
+// Rail is the console's frame, found by role and name as users and screen
+// readers do.
 export class Rail {
   constructor(page) {
     this.page = page

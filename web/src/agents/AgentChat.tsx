@@ -190,7 +190,7 @@ function Ticks({ children }: { children: string }) {
   )
 }
 
-// useFollowing keeps the bottom in view for as long as the reader is there.
+// useFollowing keeps the bottom in view while the reader is there.
 function useFollowing(changes: unknown[]) {
   const area = useRef<HTMLDivElement>(null)
   const follows = useRef(true)

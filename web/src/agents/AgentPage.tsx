@@ -94,8 +94,8 @@ function Shown({ agent }: { agent: AgentDetail }) {
   )
 }
 
-// Console is the debug console, or why there is none. Where the agent does not
-// run it is not mounted: its socket would be refused.
+// Console is the debug console, or the reason why there is none. It is not
+// mounted for an agent that is not running: the server would refuse its socket.
 function Console({ agent }: { agent: AgentDetail }) {
   if (agent.status === 'running') return <AgentChat agentId={agent.id} />
   return (

@@ -1,6 +1,6 @@
 import { StatusBadge } from '../ui/StatusBadge'
 
-// AgentStatus says whether an agent takes messages. One that does is ready: what runs are runs.
+// AgentStatus shows whether an agent accepts messages. Its label is "ready", since runs, not agents, are running.
 export function AgentStatus({ status }: { status: string }) {
   return status === 'running' ? <StatusBadge status="done">ready</StatusBadge> : <StatusBadge status={status} />
 }

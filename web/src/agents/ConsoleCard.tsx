@@ -29,12 +29,12 @@ function frameOf(reply: Reply): { type: string } & Record<string, unknown> {
 
 interface ConsoleCardProps {
   card: Waiting
-  agent: string // of the console; a card of a sub-agent names it
+  agent: string // agent of the console; a card of a sub-agent names its own
   respond: AgentWebSocket['respond']
   disabled: boolean
 }
 
-// ConsoleCard is a card in the debug console. It goes when the server says that it was answered, here or elsewhere.
+// ConsoleCard is a card in the debug console. It disappears when the server says that it was answered, by any client.
 export function ConsoleCard({ card, agent, respond, disabled }: ConsoleCardProps) {
   const [asking, setAsking] = useState(false)
   const explanation = card.kind === 'approval' ? card.explanation : undefined

@@ -74,7 +74,7 @@ function Names({ names }: { names: string[] }) {
   )
 }
 
-// Long instructions are folded, and say so.
+// Long instructions are folded, and the fold shows their length.
 function Instructions({ text }: { text: string }) {
   const long = text.length > 600 || text.split('\n').length > 10
   const [open, setOpen] = useState(!long)

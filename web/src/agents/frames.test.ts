@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { consoleReducer, nothing, parseFrame, type ConsoleState, type Frame } from './frames'
 
-// The transcripts that the server's own projection is tested on.
+// The transcripts that also test the projection of the server.
 const folder = join(__dirname, '../../../dialect/debugconsole/testdata')
 const transcripts = readdirSync(folder)
   .filter((name) => name.endsWith('.txtar'))
@@ -49,7 +49,7 @@ describe('transcripts of the server', () => {
     const shown = new Map<unknown, string>()
     for (const { requestId, content } of bubbles) shown.set(requestId, (shown.get(requestId) ?? '') + content)
     expect(shown).toEqual(new Map([...answers].filter(([id]) => shown.has(id as string) || answers.get(id) !== '')))
-    // every line, error and halt is there once
+    // every line, error and halt occurs once
     const count = (...types: string[]) => frames.filter((frame) => types.includes(frame.type)).length
     const tools = state.messages.filter((message) => message.type === 'tool' && message.toolName !== undefined)
     expect(tools).toHaveLength(
@@ -57,9 +57,9 @@ describe('transcripts of the server', () => {
     )
     expect(state.messages.filter((message) => message.type === 'error')).toHaveLength(count('error'))
     expect(state.messages.filter((message) => message.type === 'halt')).toHaveLength(count('session_halt'))
-    // and no message that went on or ended is still being retried
+    // no message that continued or ended is still being retried
     expect(state.messages.filter((message) => message.retrying !== undefined)).toEqual([])
-    // what has an end waits for nothing
+    // an ended message waits for nothing
     for (const frame of frames)
       if (frame.type === 'error' || frame.type === 'session_halt' || frame.done === true)
         expect(bubbles.some((message) => message.requestId === frame.request_id && message.streaming)).toBe(false)

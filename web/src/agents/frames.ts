@@ -11,10 +11,10 @@ export interface ChatMessage {
   requestId?: string
   timestamp: number
   streaming?: boolean // true while chunks are still arriving
-  retrying?: string // the problem, while the model is asked again
+  retrying?: string // the problem, while the model call is retried
 }
 
-// A ConsoleCard waits for a person. The document has none: they are extra frames.
+// A ConsoleCard needs an answer from a person. The document has no cards: they are additional frames.
 export type ConsoleCard = { id: string; requestId: string; agent?: string; expiresAt?: string } & (
   | { kind: 'approval'; tool: string; command: string; why?: string; similar?: string; explanation?: string }
   | { kind: 'question'; questions: Question[] }
@@ -24,8 +24,8 @@ export type ConsoleCard = { id: string; requestId: string; agent?: string; expir
 export interface ConsoleState {
   messages: ChatMessage[]
   cards: ConsoleCard[]
-  pending: number // messages sent that have no end yet
-  made: number // messages so far, for their ids
+  pending: number // sent messages without an end
+  made: number // number of messages so far, for their ids
 }
 
 export const nothing: ConsoleState = { messages: [], cards: [], pending: 0, made: 0 }
@@ -33,11 +33,11 @@ export const nothing: ConsoleState = { messages: [], cards: [], pending: 0, made
 type ConsoleAction =
   | { type: 'sent'; content: string; at: number }
   | { type: 'frame'; frame: Frame; at: number }
-  | { type: 'lost'; at: number } // the connection, and with it the conversation
-  | { type: 'joined'; at: number } // another one
+  | { type: 'lost'; at: number } // the connection was lost, and with it the conversation
+  | { type: 'joined'; at: number } // a new connection
   | { type: 'reset' }
 
-// A Frame is an object with a type; every other field is looked at before use.
+// A Frame is an object with a type; every other field is checked before use.
 export type Frame = { type: string } & Record<string, unknown>
 
 // parseFrame returns null if the data is not a frame.
@@ -46,7 +46,7 @@ export function parseFrame(data: unknown): Frame | null {
     const frame: unknown = JSON.parse(String(data))
     if (typeof frame === 'object' && frame !== null && typeof (frame as Frame).type === 'string') return frame as Frame
   } catch {
-    // no JSON
+    // not JSON
   }
   return null
 }
@@ -79,7 +79,7 @@ function onFrame(before: ConsoleState, frame: Frame, at: number): ConsoleState {
   const failed = frame.type === 'error' || frame.type === 'session_halt'
   const state = frame.type === 'problem' ? before : retried(before, failed ? '.' : '; a retry succeeded.', requestId)
   const tool = text(frame.tool_name)
-  // The text that follows a tool is a bubble below the line of the tool.
+  // Text after a tool is a bubble below the line of the tool.
   const line = (content: string) =>
     push(settled(state, requestId), { type: 'tool', content, toolName: tool, requestId, timestamp: at })
   switch (frame.type) {
@@ -123,12 +123,12 @@ function onFrame(before: ConsoleState, frame: Frame, at: number): ConsoleState {
     case 'tool_call_resolved':
       return { ...state, cards: state.cards.filter((card) => card.id !== frame.id) }
   }
-  return state // a type that a later server may have
+  return state // an unknown type, perhaps of a later server
 }
 
-// The chunks of a message between two tools are one bubble, which the first of
-// them makes, be it the last too. A last chunk without text ends the message and
-// adds no bubble to what is there.
+// The chunks of a message between two tools are one bubble, created by the
+// first chunk even if it is also the last. A last chunk without text ends the
+// message and adds no bubble.
 function onChunk(state: ConsoleState, requestId: string, content: string, done: boolean, at: number): ConsoleState {
   const after = done ? ended(state) : state
   const bubble = state.messages.findLastIndex(
@@ -145,7 +145,7 @@ function onChunk(state: ConsoleState, requestId: string, content: string, done: 
   }
 }
 
-// A problem is one line; while the model is asked again, the next problem of the message replaces it.
+// A problem is one line. While the model call is retried, the next problem of the message replaces it.
 function onProblem(state: ConsoleState, requestId: string, frame: Frame, at: number): ConsoleState {
   const retrying = frame.retrying === true ? text(frame.problem) : undefined
   const line = { type: 'tool' as const, content: text(frame.message), requestId, timestamp: at, retrying }
@@ -154,7 +154,7 @@ function onProblem(state: ConsoleState, requestId: string, frame: Frame, at: num
   return { ...state, messages: state.messages.with(open, { ...state.messages[open]!, ...line }) }
 }
 
-// retried has no line (of a message) that says "retrying": it ends like this instead.
+// retried replaces a message's line "retrying" by its outcome.
 function retried(state: ConsoleState, end: string, requestId?: string): ConsoleState {
   const over = (message: ChatMessage) =>
     message.retrying !== undefined && (requestId === undefined || message.requestId === requestId)
@@ -196,7 +196,7 @@ function push(state: ConsoleState, message: Omit<ChatMessage, 'id'>): ConsoleSta
   return { ...state, made: state.made + 1, messages: [...state.messages, { id: `m${state.made + 1}`, ...message }] }
 }
 
-// settled has no bubble (of a message) that waits for more.
+// settled closes the bubbles of a message that wait for more.
 function settled(state: ConsoleState, requestId?: string): ConsoleState {
   const over = (message: ChatMessage) =>
     message.streaming && (requestId === undefined || message.requestId === requestId)

@@ -14,7 +14,7 @@ export const agentQuery = (id: string) =>
     queryFn: ({ signal }) => ask<AgentDetail>('GET', `/api/v1/agents/${encodeURIComponent(id)}`, { signal }),
   })
 
-// useAgentsLive fetches again when agents are started, stopped or changed.
+// useAgentsLive reloads agents when they are started, stopped or changed.
 export function useAgentsLive(): void {
   const queries = useQueryClient()
   useBus(['run'], (message) => {

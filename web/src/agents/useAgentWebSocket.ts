@@ -9,7 +9,7 @@ export interface AgentWebSocket {
   sendMessage: (content: string) => void
   status: SocketStatus
   error: string | null
-  // Beyond the document: open cards, whether an answer is on its way, and a way to reconnect after the last attempt.
+  // Beyond the document: open cards, whether an answer is being sent, and a way to reconnect after the last attempt.
   cards: ConsoleCard[]
   busy: boolean
   respond: (answer: { type: string; id: string } & Record<string, unknown>) => void
@@ -32,8 +32,8 @@ function wait(failures: number, { problem, code = 0 }: Cause): number | undefine
   return refused || code in onPurpose || failures >= attempts ? undefined : firstWait * 2 ** failures
 }
 
-// useAgentWebSocket talks to one agent for as long as it is enabled. Messages are
-// kept here and nowhere else; a new connection is a new conversation.
+// useAgentWebSocket connects to one agent while it is enabled. Messages are
+// kept only here; a new connection is a new conversation.
 export function useAgentWebSocket(agentId: string, enabled: boolean): AgentWebSocket {
   const [state, dispatch] = useReducer(consoleReducer, nothing)
   const [status, setStatus] = useState<SocketStatus>('disconnected')

@@ -60,7 +60,7 @@ const call = {
 }
 
 interface Server {
-  file?: string // that a.txt holds
+  file?: string // content of a.txt
   approvals: unknown[]
   questions: unknown[]
   calls: unknown[]
@@ -113,7 +113,7 @@ beforeEach(() => {
 afterEach(() => {
   cleanup()
   for (const one of current()) dismiss(one.id)
-  vi.unstubAllGlobals() // the socket stays: it lingers between pages, and tests
+  vi.unstubAllGlobals() // the socket stays: it is kept open between pages and tests
 })
 
 async function shown() {
@@ -182,7 +182,7 @@ it('answers questions and resolves calls', async () => {
 it('goes from card to card with j and k, with the safe answer at hand where it is dangerous', async () => {
   onTestFinished(listen(document))
   await shown()
-  await waitFor(() => expect(card(/wants to write/).dataset.danger).toBeUndefined()) // there is no such file
+  await waitFor(() => expect(card(/wants to write/).dataset.danger).toBeUndefined()) // the file does not exist
   const press = (key: string) => fireEvent.keyDown(document.activeElement ?? document.body, { key })
   press('j')
   expect(document.activeElement).toBe(card(/wants to write/))

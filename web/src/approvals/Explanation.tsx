@@ -23,7 +23,7 @@ export function useExplanation(card: Card) {
       if (said?.type === 'ApprovalExplained') return said.body.text
       if (!events.some((event) => event.type === 'ExplanationRequested' && event.body.card === card.seq))
         await ask('POST', `/api/v1/approvals/${card.id}`, { body: { decision: 'explain' } })
-      return null // it is being thought about
+      return null // the model is still writing it
     },
     staleTime: Infinity,
   })

@@ -27,9 +27,9 @@ function requestOf({ id, digest }: Waiting, reply: Reply): [path: string, body: 
 
 interface InboxCardProps {
   card: Waiting
-  may: boolean // answer
+  may: boolean // the user may answer it
   answer: (card: Waiting, path: string, body: unknown) => Promise<void>
-  decided: () => void // a plan
+  decided: () => void // called after a plan was decided
 }
 
 // InboxCard is a card with the conversation that it belongs to.
@@ -75,7 +75,7 @@ function Planned({ card, plan, may, decided }: InboxCardProps & { plan: Plan }) 
   )
 }
 
-// Where is the conversation of a card, and when it was asked.
+// Where shows the conversation of a card, and its time.
 function Where({ card }: { card: Waiting }) {
   const titleOf = useTitles()
   return (

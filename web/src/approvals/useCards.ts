@@ -10,7 +10,7 @@ import type { Card } from '../wire/native.generated'
 // useCards lists the open cards, oldest first. A card disappears as soon as any client has answered it.
 export function useCards() {
   const queries = useQueryClient()
-  const mine = useRef(new Set<string>()) // answered here
+  const mine = useRef(new Set<string>()) // cards answered by this page
   const result = useQueries({ queries: waitingLists })
   const failed = result.find((one) => one.error !== null)
   const cards = result.flatMap((one) => one.data ?? []).sort((a, b) => a.asked_at.localeCompare(b.asked_at))
@@ -39,7 +39,7 @@ export function useCards() {
     void refetch()
   })
 
-  // answer sends one; the card is gone when the server has taken it.
+  // answer sends an answer; the card is gone when the server has accepted it.
   const answer = useCallback(
     async (card: Card, path: string, body: unknown) => {
       mine.current.add(card.id)
@@ -63,7 +63,7 @@ export function useCards() {
   return { cards, more, loading, failed: failed?.error ?? null, refetch, answer, drop }
 }
 
-// resolvedBy reads a widget_resolved with care.
+// resolvedBy reads a widget_resolved message and checks its fields.
 function resolvedBy(message: UiMessage): { id: string; resolution: string }[] {
   if (typeof message.data !== 'object' || message.data === null) return []
   const { widget_id, widget_ids, resolution } = message.data as Record<string, unknown>

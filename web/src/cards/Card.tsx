@@ -18,27 +18,26 @@ interface CardProps {
   id: string
   agent: string
   content: CardContent
-  may: boolean // answer it
-  closed?: boolean // it cannot be answered, and is shown for what it was
-  disabled?: boolean // answers cannot be sent now
+  may: boolean // the user may answer it
+  closed?: boolean // it cannot be answered, and is shown as a record
+  disabled?: boolean // answers cannot be sent at present
   reply: (reply: Reply) => void | Promise<void>
   aside?: ReactNode // in the header
-  note?: 'shown' | 'folded' // where an answer can carry one
+  note?: 'shown' | 'folded' // how the field for a note is shown, if an answer can carry one
   explanation: Explaining
-  takesFocus?: boolean // if nothing else has it
+  takesFocus?: boolean // if no other element has the focus
 }
 
-// An Explaining is how the model is asked what an approval is about.
+// An Explaining holds the request to the model to explain an approval.
 export interface Explaining {
   ask: () => void
-  asked?: 'waiting' | 'done' // it was asked already
+  asked?: 'waiting' | 'done' // the explanation was already requested
   text?: ReactNode // where the card shows the explanation
 }
 
-// Card is one thing that waits for a person, wherever it is shown. Every approval has the same five answers: allow,
-// always, deny, deny and stop, explain; always may cover similar calls, where the server offers a rule. On a card that
-// has the focus Enter allows and Backspace denies; where that is dangerous Enter goes to the answer that changes
-// nothing.
+// Card is a request that waits for a person, on any page. Every approval has the same five answers: allow, always,
+// deny, deny and stop, explain. If the server offers a rule, always may cover similar calls. On a focused card Enter
+// allows and Backspace denies; if the call is dangerous, Enter goes to the answer that changes nothing.
 export function Card({ id, agent, content, may, closed = false, reply, aside, takesFocus, ...offers }: CardProps) {
   const element = useRef<HTMLElement>(null)
   const danger = useDanger(content)
@@ -110,7 +109,7 @@ export function Card({ id, agent, content, may, closed = false, reply, aside, ta
   )
 }
 
-// useDanger says whether the answer that changes nothing is the one to have at hand.
+// useDanger reports whether the answer that changes nothing should be the default.
 function useDanger(content: CardContent): boolean {
   const { tool, show, args, why } = content.kind === 'approval' ? content : { tool: '', show: '' }
   const replaces = useReplaced(tool, show) !== null
@@ -118,13 +117,13 @@ function useDanger(content: CardContent): boolean {
 }
 
 interface Answering {
-  sent: string | undefined // the answer that is on its way, or arrived: a card goes when the server says so
+  sent: string | undefined // the answer that is being sent, or has arrived: the card goes when the server says so
   problem: unknown
   again?: () => void
   give: (name: string, reply: Reply) => void
 }
 
-// useAnswer gives one answer at a time, and offers again one that did not arrive.
+// useAnswer sends one answer at a time, and lets the user retry one that did not arrive.
 function useAnswer(reply: CardProps['reply']): Answering {
   const [sent, setSent] = useState<string>()
   const [failed, setFailed] = useState<{ problem: unknown; again?: () => void }>({ problem: null })
@@ -148,8 +147,8 @@ interface BodyProps extends Pick<CardProps, 'disabled' | 'note' | 'explanation'>
   danger: boolean
   answering: Answering
   answers: RefObject<HTMLDivElement | null> // the row of buttons
-  steady: boolean // they have been at their place for a moment
-  still: () => boolean // the same, looked up right now
+  steady: boolean // they have not moved for a moment
+  still: () => boolean // the same, checked right now
 }
 
 function Body({
@@ -231,7 +230,7 @@ function Body({
               data-answer={choice.key === '⌫' ? 'deny' : choice.name}
               busy={sent === choice.name}
               disabled={off}
-              // A key gives no detail. What it presses was focused on purpose.
+              // A key press has no detail. The button was focused on purpose.
               onClick={(event) => (event.detail === 0 || still()) && choice.give()}
             >
               {choice.words} {choice.key !== undefined && <Key>{choice.key}</Key>}

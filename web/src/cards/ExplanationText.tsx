@@ -1,6 +1,6 @@
 import { Exact } from '../ui/Mono'
 
-// ExplanationText is what the model said about an approval.
+// ExplanationText is the model's explanation of an approval.
 export function ExplanationText({ children }: { children: string }) {
   return (
     <div role="note" aria-label="Explanation" className="rounded-md border border-line bg-paper px-3 py-2 text-sm">

@@ -18,16 +18,16 @@ const words: Record<string, string> = { planned: 'waiting for you' }
 interface PlanCardProps {
   plan: Plan
   session: string
-  decides: boolean // the user may decide it, and it waits
+  decides: boolean // the user may decide the plan, and it is waiting
   waits?: boolean
-  title?: ReactNode // of the inbox
-  agent?: string // that proposes it
+  title?: ReactNode // for the inbox
+  agent?: string // the agent that proposes it
   aside?: ReactNode
-  id?: string // of a card in a list that the keyboard moves through
+  id?: string // of a card in a list with keyboard navigation
   decided?: () => void
 }
 
-// PlanCard is the plan of an agent, in the conversation and in the inbox. A plan that waits is decided here.
+// PlanCard is the plan of an agent, in the conversation and in the inbox. A waiting plan is decided here.
 export function PlanCard({ plan, session, decides, waits, title = 'Plan', agent, aside, id, decided }: PlanCardProps) {
   return (
     <section
@@ -136,7 +136,7 @@ function Decide({ plan, session, decided }: { plan: Plan; session: string; decid
           busy={busy === 'approve'}
           disabled={busy !== ''}
           aria-disabled={!steady || undefined}
-          // As on other cards, a click right after the card has moved is not meant for it. A key has no detail.
+          // As on other cards, a click right after the card has moved is ignored. A key press has no detail.
           onClick={(event) => (event.detail === 0 || still()) && void decide('approve', { clear_context: fresh })}
         >
           Approve and carry out

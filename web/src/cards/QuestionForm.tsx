@@ -13,7 +13,7 @@ interface QuestionFormProps {
   answer: (answers: Answer[]) => void
 }
 
-// QuestionForm asks the questions of an agent. Every one takes a choice, an answer in own words, or both.
+// QuestionForm asks the questions of an agent. Each takes a choice, a typed answer, or both.
 export function QuestionForm({ questions, open, disabled, busy, answer }: QuestionFormProps) {
   const [given, setGiven] = useState<Answer[]>(() => questions.map(() => ({ selected: [] })))
   const all = given.map(({ selected, custom_text }) => {

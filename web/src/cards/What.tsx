@@ -12,8 +12,8 @@ import { classes } from '../ui/classes'
 interface WhatProps {
   tool: string
   show: string
-  args?: string // of the call: they may hide something, too
-  why?: string // it would not have been asked otherwise
+  args?: string // of the call: they may contain hidden characters, too
+  why?: string // the only reason why the call asks
 }
 
 // What shows exactly the effect of a call: the command and its parts, or the change to files, with warnings.

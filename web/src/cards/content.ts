@@ -1,14 +1,14 @@
 import { parseDiff } from '../ui/unified'
 import { editOf } from './show'
 
-// A card is something only a person can decide. The chat, the inbox and the debug console are told of it in shapes of
-// their own; they all show it with Card, and send the Reply in the shape that their route takes.
+// A card needs a decision by a person. The chat, the inbox and the debug console get cards in different shapes. All
+// show them with Card, and send the Reply in the shape of their route.
 
 export type CardContent =
   // similar is the rule for similar calls that a person may allow.
   | { kind: 'approval'; tool: string; show: string; args?: string; why?: string; similar?: string }
   | { kind: 'question'; questions: Question[] }
-  | { kind: 'call'; tool: string; text: string } // it is not known whether it happened
+  | { kind: 'call'; tool: string; text: string } // the outcome of a call is unknown
 
 // A Question has the fields that both generated question types share.
 export interface Question {
@@ -19,7 +19,7 @@ export interface Question {
 }
 
 export type Reply =
-  | { kind: 'approval'; decision: Decision; scope?: 'similar'; note?: string } // scope: of always; else exact
+  | { kind: 'approval'; decision: Decision; scope?: 'similar'; note?: string } // scope of always; default: exact
   | { kind: 'question'; answers: Answer[] }
   | { kind: 'call'; resolution: Resolution; note?: string }
 
@@ -53,8 +53,8 @@ export function titleOf(agent: string, content: CardContent): { before: string; 
     : { before: `${who} began to ${does.verb}`, tool: does.object, after: ', and the outcome is unknown' }
 }
 
-// doing says what a call does, in words; the object is a name to be shown exactly. Only a tool that is not known is
-// called by its name.
+// doing describes a call in words; object is a name that must be shown exactly. Only an unknown tool is shown by its
+// name.
 function doing(tool: string, show: string): { verb: string; object: string } {
   const files = parseDiff(editOf(tool, show) ?? '').map(({ from, to }) => to || from)
   const object = files.length === 1 ? files[0]! : ''

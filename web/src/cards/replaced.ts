@@ -9,8 +9,8 @@ interface Replaced {
   lines?: number
 }
 
-// useReplaced looks at the file that a call wants to write: null, if there is none
-// and nothing is lost. Of other tools there is nothing to say.
+// useReplaced looks up the file that a call wants to write: null, if it does
+// not exist, so that nothing is lost. It ignores other tools.
 export function useReplaced(tool: string, show: string): Replaced | null {
   const path = tool === 'write_file' ? writtenFile(show) : undefined
   const file = useQuery({
@@ -25,7 +25,7 @@ export function useReplaced(tool: string, show: string): Replaced | null {
   return { path: path ?? 'the file', lines: file.data }
 }
 
-// A folder with more is not listed whole.
+// A folder with more entries is not listed completely.
 const mostListed = 5_000
 
 // linesOf counts the lines of a file; 0 means that the file does not exist. It searches from the top folder down, so

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { count, parseDiff, titleOf } from '../ui/unified'
 import { editOf, readShow, risky } from './show'
 
-// The texts are those that tool/shell_test.go demands of the server.
+// The texts are those that tool/shell_test.go requires of the server.
 describe('a command', () => {
   it('is taken apart', () => {
     const show =

@@ -7,7 +7,7 @@ import { tricky } from '../ui/visible'
 interface Shown {
   heading: string // where, and for how long
   command: string
-  parts: string[] // the commands it is made of, if there are several
+  parts: string[] // the commands that it consists of, if there are several
   because?: string
   risks: string[]
 }
@@ -43,9 +43,9 @@ function written({ heading, command, parts, because, risks }: Shown): string {
   return text
 }
 
-// risky says whether the answer that changes nothing is the one to have at hand:
-// always, but for commands nothing was noted about and changes by which nothing is
-// lost. Whether writing a file replaces one is for the caller to find out.
+// risky says whether the answer that changes nothing should be the default. It
+// is, except for commands without a warning, and for changes that lose nothing.
+// The caller finds out whether writing a file replaces one.
 export function risky(tool: string, show: string, args = '', why?: string, replaces = true): boolean {
   const patch = editOf(tool, show)
   if (why !== undefined || tricky(show + args + (patch ?? '')).length > 0) return true
@@ -55,7 +55,7 @@ export function risky(tool: string, show: string, args = '', why?: string, repla
   return patch === undefined || deleted(patch).length > 0
 }
 
-// deleted are the files that a patch would delete.
+// deleted lists the files that a patch would delete.
 export function deleted(patch: string): string[] {
   return parseDiff(patch).flatMap((file) => (file.to === '' && file.from !== '' ? [file.from] : []))
 }
@@ -72,7 +72,7 @@ export function editOf(tool: string, show: string): string | undefined {
       return show
     case 'edit_file': {
       const [, name = '', before = '', after = ''] = edit.exec(show) ?? []
-      const bothEnd = before.endsWith('\n-\n') && after.endsWith('\n+\n') // with a newline, which is no line of its own
+      const bothEnd = before.endsWith('\n-\n') && after.endsWith('\n+\n') // a final newline is not a line of its own
       const cut = bothEnd ? -2 : undefined
       return patchOf(name, '@@\n' + before.slice(0, cut) + after.slice(0, cut))
     }
@@ -85,7 +85,7 @@ export function editOf(tool: string, show: string): string | undefined {
   return undefined
 }
 
-// writtenFile is the file that the text of an approval would write.
+// writtenFile returns the name of the file that the call in an approval's text would write.
 export function writtenFile(show: string): string | undefined {
   return unquoted(write.exec(show)?.[1] ?? '')
 }
@@ -100,6 +100,6 @@ function unquoted(name: string): string | undefined {
   try {
     return JSON.parse(name) as string
   } catch {
-    return undefined // Go has spellings that JSON has not
+    return undefined // Go has escapes that JSON has not
   }
 }

@@ -1,15 +1,15 @@
 import { useEffect, useRef, useState, type RefObject } from 'react'
 
-// A card can be answered only when it has been at its place for a moment. Whoever clicks just when a card appears, or
-// moves under the pointer, meant something else.
+// A card can be answered only after it has not moved for a moment. A click just when a card appears or moves under the
+// pointer was meant for something else.
 export const settleMs = 600
 
 const every = 100
 
 interface Steady {
-  steady: boolean // the element has been at its place for a moment
-  still: () => boolean // the same, looked up right now
-  shown: () => boolean // it has been there for a moment, wherever: what matters to keys
+  steady: boolean // the element has not moved for a moment
+  still: () => boolean // the same, checked right now
+  shown: () => boolean // it has been visible for a moment, even if it moved: this counts for keys
 }
 
 // useSteady watches the place of an element.
@@ -38,8 +38,8 @@ export function useSteady(element: RefObject<HTMLElement | null>, watching: bool
 }
 
 interface Place {
-  seen: number // in the window
-  top: number // in what is scrolled
+  seen: number // position in the window
+  top: number // position in the scrolled content
   left: number
 }
 
@@ -52,8 +52,9 @@ function placeOf(element: HTMLElement | null): Place {
   return { seen: Math.round(top), top: Math.round(top + scrolled), left: Math.round(left) }
 }
 
-// moved: a reader who scrolls moves only what is seen, and text that grows above a list which follows its end only what
-// is scrolled. Neither puts another button under the pointer unawares.
+// moved compares two places. A scrolling reader changes only the position in the window; text that grows above a list
+// which follows its end changes only the position in the content. Neither puts another button under the pointer
+// unexpectedly.
 function moved(before: Place, now: Place): boolean {
   return before.left !== now.left || (before.seen !== now.seen && before.top !== now.top)
 }

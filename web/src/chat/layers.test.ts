@@ -7,7 +7,8 @@ const model = join(import.meta.dirname, 'model')
 const view = join(import.meta.dirname, 'view')
 const react = /^(react|react-dom|radix-ui|@testing-library\/react|@tanstack\/react-.*)(\/|$)/
 
-// imports are the modules that a source names: types too, since a type of a component is a step towards it.
+// imports returns the modules that a source imports. Types count, too, since a type of a component is a step towards
+// it.
 function imports(file: string): string[] {
   return [...readFileSync(file, 'utf8').matchAll(/(?:from|import|import\()\s*'([^']+)'/g)].map((match) => match[1]!)
 }
@@ -17,7 +18,7 @@ function resolved(from: string, specifier: string): string | undefined {
   return ['', '.ts', '.tsx'].map((ending) => path + ending).find((file) => /\.tsx?$/.test(file) && existsSync(file))
 }
 
-// wayOut is the chain of imports by which a file reaches React or the view; undefined: it does not.
+// wayOut returns the chain of imports by which a file reaches React or the view; undefined: it does not.
 function wayOut(file: string, seen = new Set<string>()): string[] | undefined {
   if (file.startsWith(view)) return [relative(src, file)]
   if (seen.has(file)) return undefined

@@ -1,7 +1,7 @@
 import { Coloured, useColours } from '../ui/Coloured'
 import { Exact } from '../ui/Mono'
 
-// Code is a file with numbers at its lines.
+// Code is a file with line numbers.
 export function Code({ text, path }: { text: string; path: string }) {
   const lines = text.replace(/\n$/, '').split('\n')
   const colours = useColours(lines, path)

@@ -4,8 +4,8 @@ import { fields, str } from '../wire/read'
 
 const tools = new Set(['read_file', 'write_file', 'edit_file'])
 
-// FileLink leads from a tool call to the file that it is about; of other calls it is nothing. A tool line is also shown
-// where there is no router: the link is a plain one then.
+// FileLink links a tool call to its file; for other calls it renders nothing. A tool line is also shown without a
+// router: then it is a plain link.
 export function FileLink({ tool, args, session }: { tool: string; args: unknown; session: string }) {
   const router = useRouter({ warn: false }) as ReturnType<typeof useRouter> | null
   const path = str(fields(args).path)

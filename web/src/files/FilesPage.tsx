@@ -62,7 +62,7 @@ export function FilesPage() {
   return <Shown key={project.id} project={project} projects={all} path={within(project.root, given('path'))} />
 }
 
-// within is a path from the top of a project, given one that a tool was called with.
+// within converts a path from a tool call into a path from the top of a project.
 function within(root: string, path: string): string {
   return path.startsWith(root + '/') ? path.slice(root.length + 1) : path.replace(/^\.\//, '')
 }

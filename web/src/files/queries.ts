@@ -45,9 +45,9 @@ export interface LastChanges {
   files: Map<string, Change>
 }
 
-const looks = 5 // runs that are looked through for the last change
+const looks = 5 // number of runs to search for the last change
 
-// changesQuery finds what the last run that changed files of a project has changed.
+// changesQuery returns the changes of the last run that changed files of a project.
 export const changesQuery = (project: string) =>
   queryOptions({
     queryKey: ['files', project, 'changes'],
@@ -56,7 +56,7 @@ export const changesQuery = (project: string) =>
       if (project !== '') query.set('project', project)
       const { runs } = await ask<{ runs: Run[] }>('GET', `/api/v1/runs?${query}`, { signal })
       for (const run of runs) {
-        // The report of a run that was stopped follows its end, and comes before the next run.
+        // The report of a stopped run follows its end, and comes before the next run.
         let ended = false
         const log = await readLog(run.session, {
           after: run.run,

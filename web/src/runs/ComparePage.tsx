@@ -30,7 +30,7 @@ function useRun(id: string) {
     queryKey: ['runs', id, 'whole'],
     queryFn: async ({ signal }): Promise<Loaded> => {
       const run = await ask<Run>('GET', `/api/v1/runs/${encodeURIComponent(id)}`, { signal })
-      // The input is just before the run.
+      // The input is right before the run.
       const until = (event: LogEvent) => event.type === 'RunFinished' && event.run === run.run
       return { run, log: await readLog(run.session, { after: Math.max(0, run.run - 2), until, signal }) }
     },

@@ -171,7 +171,7 @@ export function Text({ name, aside, children }: { name: string; aside?: ReactNod
   )
 }
 
-// pretty lays JSON out; a text that is not JSON stays as it is.
+// pretty indents JSON; text that is not JSON stays unchanged.
 export function pretty(json: string): string {
   try {
     return JSON.stringify(JSON.parse(json), null, 2)

@@ -1,7 +1,7 @@
 import { classes } from '../ui/classes'
 
 export interface PlotBar {
-  name: string // of its time, for people
+  name: string // its time, as a text
   value: number
   bad?: number // the part of value that is drawn in red
   text: string // the value in words

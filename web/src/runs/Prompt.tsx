@@ -57,7 +57,7 @@ export function Prompt({ run, turn }: { run: string; turn: number }) {
   )
 }
 
-// Match says whether this is the request that was sent, to the letter.
+// Match says whether this is exactly the request that was sent.
 function Match({ request }: { request: TurnRequest }) {
   const changed = [
     ...(request.instructions_match === 'changed' ? ['the instructions'] : []),

@@ -15,7 +15,7 @@ import type { Run } from '../wire/native.generated'
 import { pastAt, type Past, type PastEntry } from './past'
 import { money } from './waterfall'
 
-// Replay shows the session as it was at any event. The log is loaded when it is first asked for.
+// Replay shows the session as it was at any event. The log is loaded when it is first opened.
 export function Replay({ run }: { run: Run }) {
   const [open, setOpen] = useState(false)
   return (
@@ -58,7 +58,7 @@ function Scrubber({ log, run }: { log: LogEvent[]; run: number }) {
   const past = useMemo(() => pastAt(log, event.seq), [log, event.seq])
   const start = log.findIndex((one) => one.seq === run)
   const move = (to: number) => setAt(Math.min(log.length - 1, Math.max(0, to)))
-  // The next event of a kind that people look for: chunks of text are passed over.
+  // The next event of an interesting kind: chunks are skipped.
   const step = (by: 1 | -1) => {
     let to = at + by
     while (to > 0 && to < log.length - 1 && log[to]!.type.endsWith('Appended')) to += by

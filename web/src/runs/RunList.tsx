@@ -19,11 +19,11 @@ import { classes } from '../ui/classes'
 interface RunListProps {
   agent?: string
   session?: string
-  parent?: string // a run: those it has delegated
+  parent?: string // a run: lists the runs that it has delegated
   open?: boolean
-  limit?: number // of a page
+  limit?: number // page size
   empty?: string
-  small?: boolean // one line where there are none
+  small?: boolean // one line if the list is empty
 }
 
 export function statusOf(run: Run): string {
@@ -34,7 +34,7 @@ export function tookOf(run: Run): number | undefined {
   return run.ended_at === undefined ? undefined : Date.parse(run.ended_at) - Date.parse(run.started_at)
 }
 
-// RunList lists runs, newest first, and older ones when asked.
+// RunList lists runs, newest first, and loads older ones on request.
 export function RunList({
   agent,
   session,

@@ -173,7 +173,8 @@ function Shown({ run }: { run: Run }) {
   )
 }
 
-// Waiting has the cards of the run, to be answered here as in the inbox.
+// Waiting shows the open cards of the run, which can be answered here as in the
+// inbox.
 function Waiting({ run, may }: { run: Run; may: boolean }) {
   const { cards, answer, refetch } = useCards()
   const mine = cards.filter((card) => card.session === run.session && card.run === run.run)

@@ -63,7 +63,7 @@ function useFilters() {
   return [filters, change] as const
 }
 
-// useRuns loads the runs of a time, newest first. The first page is loaded again when something happens.
+// useRuns loads the runs of a time span, newest first. The first page is reloaded after each event.
 function useRuns({ agent, project, session, span }: Filters) {
   const queries = useQueryClient()
   const from = (before: string, signal: AbortSignal) => {
@@ -292,7 +292,7 @@ function Sums({ runs, span }: { runs: Run[]; span: SpanName }) {
   )
 }
 
-const few = 100 // rows, until more are wanted
+const few = 100 // rows, until the user asks for more
 
 function Table({ runs, titleOf }: { runs: Run[]; titleOf: (run: Run) => string | undefined }) {
   const [count, setCount] = useState(few)

@@ -9,7 +9,7 @@ import { StatusBadge } from '../ui/StatusBadge'
 import { lasting } from '../ui/time'
 import { money, tokens, type Bar, type Span, type Waterfall } from './waterfall'
 
-const most = 300 // bars, unless all are wanted
+const most = 300 // bars, unless the user asks for all
 
 // Timeline draws a run as bars. Each bar unfolds to its details.
 export function Timeline({ fall, open }: { fall: Waterfall; open: boolean }) {
@@ -96,7 +96,7 @@ function colour(bar: Bar, span: Span): string {
   return bar.kind === 'turn' || bar.end === undefined ? 'bg-accent' : 'bg-done'
 }
 
-// A bar is never too thin to be seen.
+// A bar is always wide enough to be seen.
 function place(start: number, end: number, from: number, to: number) {
   const whole = to - from
   const left = Math.min(99.5, ((start - from) / whole) * 100)
@@ -160,7 +160,7 @@ function Labelled({ name, text }: { name: string; text: string }) {
   )
 }
 
-// useNow ticks while something goes on.
+// useNow ticks while a run is active.
 function useNow(on: boolean): number {
   const [now, setNow] = useState(() => Date.now())
   useEffect(() => {

@@ -5,7 +5,7 @@ import type { LogEvent } from '../wire/log.generated'
 
 const begin = Date.parse('2026-03-01T09:00:00Z')
 
-// One event per second: its time tells its seq.
+// One event per second: its second equals its seq.
 function log(...parts: [type: string, body: object, run?: number][]): LogEvent[] {
   return parts.map(([type, body, run = 3], at) => ({
     session: 's',

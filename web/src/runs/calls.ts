@@ -1,13 +1,13 @@
 import type { LogEvent } from '../wire/log.generated'
 import type { Usage } from '../wire/native.generated'
 
-// The model calls of a run, as the log has them. Pure. The prompt of a call is not in the log: the server builds it
-// again, see Prompt.tsx.
+// The model calls of a run, from its log. Pure. The log does not contain the prompt of a call: the server rebuilds it,
+// see Prompt.tsx.
 
 export interface ModelCall {
   turn: number // the seq of TurnStarted
   number: number
-  model?: string // that was asked first
+  model?: string // the model that was called first
   answeredBy?: string // another model, if the first could not answer
   start: number // milliseconds since the epoch
   first?: number // when the first piece of text or thinking was stored
@@ -67,7 +67,7 @@ export function modelCalls(log: LogEvent[], run: number): ModelCall[] {
       case 'OutputFinished': {
         const said = outputs.get(event.body.output)
         if (said === undefined) break
-        said.text = event.body.text // the pieces may no longer be kept
+        said.text = event.body.text // the chunks may have been deleted
         said.incomplete = event.body.incomplete
         break
       }
@@ -92,7 +92,7 @@ export function modelCalls(log: LogEvent[], run: number): ModelCall[] {
   return calls
 }
 
-// saidText joins what a model said of one kind.
+// saidText joins the model's text of one kind.
 export function saidText(call: ModelCall, kind: string): string {
   return call.said
     .filter((said) => said.kind === kind)
@@ -100,7 +100,7 @@ export function saidText(call: ModelCall, kind: string): string {
     .join('\n\n')
 }
 
-// stops are the reasons why a call ended, in words.
+// stops are the reasons for the end of a call, in words.
 const stops: Record<string, string> = {
   end: 'The model finished its answer.',
   tools: 'The model asked for tools.',

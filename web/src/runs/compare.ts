@@ -1,15 +1,15 @@
 import type { LogEvent } from '../wire/log.generated'
 
-// Two runs beside each other. Pure.
+// Comparison of two runs. Pure.
 
-// Step is something that a run did, in few words: two steps are the same if the words are.
+// A Step is one action of a run, in few words. Two steps are the same if their words are.
 export interface Step {
   seq: number
   name: string
   detail: string
 }
 
-// stepsOf lists what a run did: what was said to it, its tool calls, and what it said.
+// stepsOf lists the steps of a run: its input, its tool calls, and its texts.
 export function stepsOf(log: LogEvent[], run: number): Step[] {
   const steps: Step[] = []
   const inputs = new Map<number, string>()
@@ -37,10 +37,10 @@ export function stepsOf(log: LogEvent[], run: number): Step[] {
 export interface Pair {
   left?: Step
   right?: Step
-  same: boolean // in every letter
+  same: boolean // they are identical
 }
 
-// align puts the steps of two runs side by side: the longest common sequence of names is in the same lines.
+// align puts the steps of two runs side by side: the longest common sequence of names shares its lines.
 export function align(left: Step[], right: Step[]): Pair[] {
   const rows = left.length + 1
   const columns = right.length + 1

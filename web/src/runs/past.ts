@@ -1,12 +1,12 @@
 import type { LogEvent } from '../wire/log.generated'
 import type { Usage } from '../wire/native.generated'
 
-// A session as it was at an event: its log folded up to there. Pure.
+// A session as it was at an event: its log folded up to that event. Pure.
 
 export interface PastEntry {
   seq: number
   who: 'user' | 'agent' | 'tool' | 'note'
-  name: string // of the agent or the tool; user for a person
+  name: string // name of the agent or tool; user for a person
   text: string
   thinking?: string
   status?: string // of a tool call: asked, waiting, running, or how it ended
@@ -24,7 +24,7 @@ export interface Past {
   plan?: { summary?: string; status: string; items: { title: string; status: string }[] }
   context?: { tokens: number; limit: number }
   usage: Required<Omit<Usage, 'estimated'>>
-  files: string[] // that runs have changed so far
+  files: string[] // changed by runs so far
   timers: { seq: number; at: string; reason: string }[]
 }
 

@@ -2,15 +2,15 @@ import { useQuery } from '@tanstack/react-query'
 import { ask } from '../wire/api'
 import type { Session } from '../wire/native.generated'
 
-// titlesOf returns the titles of conversations by id. A conversation of a debug console is called by its first message
-// too, although the list of conversations leaves it out.
+// titlesOf returns the titles of conversations by id. The title of a debug console's conversation is its first message,
+// although the list of conversations omits it.
 export function titlesOf(...lists: Session[][]): Map<string, string> {
   return new Map(
     lists.flat().flatMap((session) => (session.root === session.id ? [[session.id, session.title]] : [])),
   )
 }
 
-// useTitles returns the titles of recent conversations, those of debug consoles among them.
+// useTitles returns the titles of recent conversations, including debug consoles.
 export function useTitles(): (root: string) => string | undefined {
   const { data } = useQuery({
     queryKey: ['sessions', 'titles'],

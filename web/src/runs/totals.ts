@@ -1,11 +1,11 @@
 import type { Run } from '../wire/native.generated'
 
-// What a list of runs adds up to. Pure.
+// Totals of a list of runs. Pure.
 
 const hour = 3_600_000
 export const day = 24 * hour
 
-// spans are the times that the list can be narrowed to, with the length of a bar in the plots.
+// spans are the time spans of the filter, each with the length of a bar in the plots.
 export const spans = {
   day: { name: 'Last 24 hours', length: day, bar: hour },
   week: { name: 'Last 7 days', length: 7 * day, bar: 6 * hour },
@@ -25,7 +25,7 @@ export interface Totals {
   input: number
   output: number
   cost: number // millionths of a dollar
-  median?: number // milliseconds that half of the finished runs took at most
+  median?: number // median duration of the finished runs in milliseconds
 }
 
 export function totalsOf(runs: Run[]): Totals {
@@ -64,7 +64,7 @@ export function bucketsOf(runs: Run[], span: SpanName, now: number): Bucket[] {
     return { start, end: start + each, runs: 0, failed: 0, cost: 0 }
   })
   runs.forEach((run, at) => {
-    // A run that began a moment after `now` belongs to the last one.
+    // A run that began a moment after `now` belongs to the last bucket.
     const bucket = buckets[Math.min(count - 1, Math.floor((starts[at]! - from) / each))]
     if (bucket === undefined) return
     bucket.runs++
@@ -74,7 +74,7 @@ export function bucketsOf(runs: Run[], span: SpanName, now: number): Bucket[] {
   return buckets
 }
 
-// matching narrows a list by status and by the words of a search.
+// matching filters a list by status and search words.
 export function matching(runs: Run[], status: string, search: string, titleOf: (run: Run) => string): Run[] {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean)
   return runs.filter((run) => {

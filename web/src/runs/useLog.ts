@@ -3,10 +3,10 @@ import { useSessionBus } from '../wire/bus'
 import { readLog } from '../wire/log'
 import type { LogEvent } from '../wire/log.generated'
 
-const together = 250 // milliseconds in which what happens is fetched once
+const together = 250 // milliseconds within which events are fetched with one request
 
-// useLog is the part of a session's log that belongs to a run. While the run is live the bus announces new events, and
-// they are fetched with one request at a time.
+// useLog loads the part of a session's log that belongs to a run. While the run is active, the bus announces new
+// events, and one request at a time fetches them.
 export function useLog(session: string, run: number, live: boolean) {
   const [events, setEvents] = useState<LogEvent[]>()
   const [error, setError] = useState<unknown>(null)

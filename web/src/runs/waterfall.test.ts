@@ -5,7 +5,7 @@ import { money, tokens, usageOf, waterfall } from './waterfall'
 let seq = 0
 const begin = Date.parse('2026-03-01T09:00:00Z')
 
-// One event per second: its time tells its seq.
+// One event per second: its second equals its seq.
 function event(type: string, body: Record<string, unknown> = {}, run = 3): LogEvent {
   seq++
   return {
@@ -83,7 +83,7 @@ describe('a run over time', () => {
       () => event('QuestionAsked', { call: 5 }), // 9
       () => event('ChildSpawned', { call: 6, child: 'c' }), // 10
       () => event('ToolCallBlocked', { call: 7, reason: 'no' }), // 11
-      () => event('ToolCallFinished', { call: 99, outcome: 'succeeded' }), // of nothing we know
+      () => event('ToolCallFinished', { call: 99, outcome: 'succeeded' }), // of an unknown call
       () => event('SomethingNew', { call: 5 }),
     )
     expect(bars(events)).toEqual([

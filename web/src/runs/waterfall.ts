@@ -10,11 +10,11 @@ type SpanKind = 'ran' | 'waited' // worked, or waited for a person
 export interface Span {
   kind: SpanKind
   start: number // milliseconds since the epoch
-  end?: number // none: goes on
+  end?: number // none: it is open
 }
 
 export interface Bar {
-  id: number // the seq of the event that began it
+  id: number // the seq of its first event
   kind: 'turn' | 'tool' | 'compaction'
   name: string
   depth: number
@@ -22,7 +22,7 @@ export interface Bar {
   end?: number
   status: string // running, waiting, or how it ended
   spans: Span[]
-  note?: string // why it failed, or what was decided
+  note?: string // why it failed, or the decision
   usage?: Usage
   child?: string // the session of a sub-agent
   events: LogEvent[]
@@ -30,7 +30,7 @@ export interface Bar {
 
 export interface Waterfall {
   start: number
-  end: number // of what is known so far
+  end: number // end of the known part
   bars: Bar[]
   events: LogEvent[] // of the run
 }
@@ -167,7 +167,7 @@ function finish(bar: Bar, at: number, status: string): void {
   bar.status = status
 }
 
-// shut ends the span that is open.
+// shut ends the open span.
 function shut(bar: Bar, at: number): void {
   const last = bar.spans.at(-1)
   if (last !== undefined && last.end === undefined) last.end = at

@@ -14,7 +14,7 @@ import { actions, wordsOf } from './audited'
 
 const most = 50 // of a page
 
-// Audit lists the security decisions of the tenant: what happened, when, and by whom.
+// Audit lists the security decisions of the tenant: action, time and user.
 export function Audit() {
   const [{ user, session, from, until }, setFilter] = useState(nothing)
   const [action, setAction] = useState('')

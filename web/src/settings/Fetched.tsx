@@ -5,7 +5,7 @@ import { Spinner } from '../ui/Spinner'
 import { toast } from '../ui/toast'
 import { ask, Problem } from '../wire/api'
 
-// Fetched loads data and shows it, or the reason why it could not. Some servers do not offer it.
+// Fetched loads data and shows it, or the reason why it could not be loaded. Some servers do not offer it.
 export function Fetched<T>({ path, name, children }: { path: string; name: string; children: (data: T) => ReactNode }) {
   const { data, error, isPending, refetch } = useQuery({
     queryKey: ['autonomy', path],
@@ -19,7 +19,7 @@ export function Fetched<T>({ path, name, children }: { path: string; name: strin
   return children(data)
 }
 
-// useAct changes something of it, and has everything fetched anew.
+// useAct changes the data, and reloads all of it.
 export function useAct(method: 'POST' | 'DELETE', done: string) {
   const queries = useQueryClient()
   return useMutation({

@@ -14,13 +14,13 @@ import { ask } from '../wire/api'
 import { useMe } from '../wire/me'
 import type { Grant, Session } from '../wire/native.generated'
 
-const step = 30 // conversations to look into at a time
+const step = 30 // conversations per request
 
 interface Given extends Grant {
   session: Session
 }
 
-// Grants lists what people allowed for the rest of a conversation, in the latest conversations.
+// Grants lists the calls that people allowed for the rest of a conversation, in the latest conversations.
 export function Grants() {
   const { may } = useMe()
   const queries = useQueryClient()

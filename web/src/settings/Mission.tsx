@@ -77,7 +77,7 @@ function Active({ mission, may }: { mission: Shown; may: boolean }) {
   )
 }
 
-// Prompted says in which conversations the active mission has prompted agents, how often, and when last.
+// Prompted lists the conversations in which the active mission has prompted agents, how often, and when last.
 function Prompted() {
   const { data } = useQuery({
     queryKey: ['autonomy', 'prompted'],

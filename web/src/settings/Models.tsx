@@ -24,7 +24,7 @@ const keysQuery = {
   queryFn: ({ signal }: { signal: AbortSignal }) => ask<{ keys: ModelKey[] }>('GET', '/api/v1/model-keys', { signal }),
 }
 
-// Models says how each vendor of models is reached, and takes keys. It is for servers in local mode.
+// Models shows the connection to each vendor, and takes API keys. It is for servers in local mode.
 export function Models() {
   const { me } = useMe()
   const { data, error, isPending, refetch } = useQuery(keysQuery)
@@ -67,7 +67,7 @@ function Vendor({ vendor }: { vendor: ModelKey }) {
   const byEnvironment = vendor.from === 'environment'
   const body = byEnvironment ? {} : { key: key.trim(), base_url: (address ?? vendor.base_url ?? '').trim() }
   const test = useMutation({ mutationFn: () => ask<ModelKeyTrial>('POST', path + '/test', { body }) })
-  // Which models there are, and who answers, is another matter now.
+  // The list of models, and the model that answers, may have changed.
   const changed = () =>
     Promise.all(['model-keys', 'me', 'models'].map((queryKey) => queries.invalidateQueries({ queryKey: [queryKey] })))
   const save = useMutation({

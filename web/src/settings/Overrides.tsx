@@ -68,7 +68,7 @@ export function Overrides() {
   )
 }
 
-// A Chosen is what to set; null: the definition applies.
+// A Chosen is the value to set; null: the definition applies.
 interface Chosen {
   idle_prompt: string | null
   idle_interval_secs: number | null

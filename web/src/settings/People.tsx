@@ -15,12 +15,12 @@ import { ask } from '../wire/api'
 import { useMe } from '../wire/me'
 import type { User } from '../wire/native.generated'
 
-const most = 50 // of a page
+const most = 50 // page size
 
 const withPeople = 'PARLEY_AUTH=jwt PARLEY_JWT_SECRET=$(openssl rand -hex 32) parley serve'
 
-// People lists the users who have left something here. The server keeps no list of accounts: a token says who somebody
-// is.
+// People lists the users with sessions or other data here. The server has no list of accounts: a token identifies a
+// user.
 export function People() {
   const { me, may } = useMe()
   const [revoking, setRevoking] = useState<string>()
@@ -186,7 +186,7 @@ function MakeToken({ tenant }: { tenant: string }) {
   )
 }
 
-// quoted is a word of a shell.
+// quoted quotes a word for a shell.
 export function quoted(word: string): string {
   return /^[\w.@-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`
 }

@@ -12,12 +12,12 @@ import type { ServerSetup, ServerTrial, ToolServer } from '../wire/native.genera
 import { pairs, pairsOf, words } from './serverText'
 
 interface ServerFormProps {
-  server?: ToolServer // to change; none: a new one
+  server?: ToolServer // the server to change; none: a new one
   local: boolean // programs may be entered
   done: () => void
 }
 
-// ServerForm takes an MCP server: a program or an address. It is tested before it is saved.
+// ServerForm edits an MCP server: a program or an address. It is tested before it is saved.
 export function ServerForm({ server, local, done }: ServerFormProps) {
   const queries = useQueryClient()
   const was = server?.setup

@@ -81,7 +81,7 @@ function Server({ server, local }: { server: ToolServer; local: boolean }) {
     onSuccess: (now) => queries.setQueryData(['mcp'], now),
     onError: (error) => {
       toast(error.message, 'failed')
-      void queries.invalidateQueries({ queryKey: ['mcp'] }) // it may be another tool by now
+      void queries.invalidateQueries({ queryKey: ['mcp'] }) // another tool may have its name now
     },
   })
   const admin = may('agents:write')

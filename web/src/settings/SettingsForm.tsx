@@ -27,7 +27,7 @@ function draftOf(settings: Settings): Draft {
   }
 }
 
-// changes returns the settings in which a draft differs. An empty model restores the default.
+// changes returns the changed settings of a draft. An empty model restores the default.
 export function changes(was: Settings, draft: Draft): Record<string, unknown> {
   const before = draftOf(was)
   const changed: Record<string, unknown> = {}

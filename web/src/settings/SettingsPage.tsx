@@ -21,7 +21,7 @@ interface Part {
   about: string // one line for the overview
   group: string
   needs?: 'audit:read' | 'users:read' | 'agents:write' | 'tenant:write'
-  local?: boolean // only where nobody signs in
+  local?: boolean // only on servers without sign-in
   show: ReactNode
 }
 
@@ -105,7 +105,7 @@ const parts: Part[] = [
 
 const inAddress = () => parts.find((one) => '#' + one.id === location.hash)?.id ?? 'overview'
 
-// SettingsPage has a part for each subject. The part stands in the address, behind #.
+// SettingsPage has a part for each subject. The address names the part, after #.
 export function SettingsPage() {
   const { me, may } = useMe()
   const [part, setPart] = useState(inAddress)

@@ -19,7 +19,7 @@ import type { Effect, Session, SessionWebhook, WebhookInfo, WebhookTrial } from 
 
 const events: Record<string, string> = { run_finished: 'a run ends', person_needed: 'a person is needed' }
 
-const most = 50 // of a page
+const most = 50 // page size
 
 // Webhooks lists the webhooks of the conversations that the user may act in.
 export function Webhooks() {
@@ -122,7 +122,7 @@ function Listed({ one, remove }: { one: SessionWebhook; remove: () => void }) {
   )
 }
 
-// Tested says what the receiver answered to a sample.
+// Tested shows the receiver's answer to a test message.
 function Tested({ trial }: { trial: WebhookTrial }) {
   const { delivered, status, milliseconds, reason, answer, withheld } = trial
   return (
@@ -148,7 +148,7 @@ function Tested({ trial }: { trial: WebhookTrial }) {
   )
 }
 
-// Secret shows the secret of a new webhook: the server does not tell it again.
+// Secret shows the secret of a new webhook: the server does not send it again.
 function Secret({ hook }: { hook: WebhookInfo }) {
   return (
     <div

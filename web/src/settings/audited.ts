@@ -49,10 +49,10 @@ const words: Record<string, string> = {
   'audit.sealed': 'Earlier records sealed with a key',
 }
 
-// actions are the known ones with their words, in order of the words.
+// actions lists the known actions with their words, sorted by words.
 export const actions = Object.entries(words).sort(([, a], [, b]) => a.localeCompare(b))
 
-// wordsOf names an action; one that is not known keeps its name.
+// wordsOf describes an action; an unknown one keeps its name.
 export function wordsOf(action: string): string {
   return words[action] ?? action
 }

@@ -1,6 +1,6 @@
-// How a tool server is written in the fields of its form.
+// The text of an MCP server's settings in the fields of its form.
 
-// words are those of a command line. Quotes keep spaces, a backslash keeps the next character.
+// words splits a command line. Quotes keep spaces, a backslash keeps the next character.
 export function words(line: string): string[] {
   const found: string[] = []
   let word: string | undefined
@@ -23,14 +23,14 @@ export function words(line: string): string[] {
   return found
 }
 
-// pairs writes names and values, one a line, with a sign between them.
+// pairs writes names and values, one pair per line, with a separator.
 export function pairs(values: Record<string, string>, sign: '=' | ':'): string {
   return Object.entries(values)
     .map(([name, value]) => `${name}${sign}${sign === ':' ? ' ' : ''}${value}`)
     .join('\n')
 }
 
-// pairsOf reads them.
+// pairsOf parses the text of pairs.
 export function pairsOf(text: string, sign: '=' | ':'): Record<string, string> {
   const values: Record<string, string> = {}
   for (const line of text.split('\n')) {

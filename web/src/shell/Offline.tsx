@@ -3,8 +3,8 @@ import type { Connection } from '../wire/connection'
 
 const time = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
 
-// A connection that comes back at once is not worth a word: a banner that
-// flashes at every hiccup teaches people not to read it.
+// A short loss of the connection is not shown: a banner that flashes often
+// teaches users to ignore it.
 const patience = 1_500
 
 // Offline shows since when the server has been unreachable. Typed text stays in the page and in its drafts.
@@ -40,7 +40,7 @@ export function Offline({ connection }: { connection: Connection }) {
   )
 }
 
-// Online is the same in one word, for the rail.
+// Online shows the same in one word, for the rail.
 export function Online({ connection }: { connection: Connection }) {
   const look = {
     online: 'rounded-full bg-done',

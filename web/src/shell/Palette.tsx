@@ -26,7 +26,7 @@ interface Action {
   run: () => void
 }
 
-// The palette goes everywhere and does everything from one field.
+// The palette opens every page and runs every command from one field.
 export function Palette({ me, actions, close }: { me: Me; actions: readonly Action[]; close: () => void }) {
   const [text, setText] = useState('')
   const wanted = useDeferredValue(text.trim())

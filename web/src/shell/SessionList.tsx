@@ -176,10 +176,10 @@ interface OneRowProps {
   row: Row | undefined
   current: boolean
   editable: boolean
-  plans: ReadonlySet<string> // conversations with a plan that waits
+  plans: ReadonlySet<string> // conversations with a waiting plan
 }
 
-// OneRow is rendered again only when its row changes, and not with every step of a scroll.
+// OneRow is rendered again only when its row changes, and not at every step of a scroll.
 const OneRow = memo(function OneRow({ row, current, editable, plans }: OneRowProps) {
   if (row === undefined) return null
   if (row.kind === 'heading') return <h2 className="px-1.5 pt-2 pb-1 text-xs text-ink-soft">{row.key}</h2>

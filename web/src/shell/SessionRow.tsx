@@ -14,7 +14,7 @@ import { classes } from '../ui/classes'
 interface Props {
   session: Session
   current: boolean
-  editable: boolean // renamed and deleted
+  editable: boolean // the user may rename and delete it
   planWaits: boolean
 }
 
@@ -107,7 +107,7 @@ function RowMenu(props: RowMenuProps) {
   )
 }
 
-// OpenedMenu opens when it is first rendered, and stays after it was closed.
+// OpenedMenu opens when it is first rendered, and stays mounted after it was closed.
 function OpenedMenu({ session, editable, doing, onDo }: RowMenuProps) {
   const mark = useMark()
   const noted = (marks: { pinned?: boolean; archived?: boolean }, said: string) =>
@@ -199,7 +199,7 @@ function Renaming({ session, done }: { session: Session; done: () => void }) {
 function Deleting({ session, current, done }: { session: Session; current: boolean; done: () => void }) {
   const remove = useDelete()
   const navigate = useNavigate()
-  // A page that shows it would be told that it is not there: leave it first.
+  // Leave the page of a deleted conversation first: it would get "not found".
   const confirm = async () => {
     if (current) await navigate({ to: '/' })
     await remove.mutateAsync(session.id)

@@ -184,12 +184,12 @@ function Frame({ me }: { me: Me }) {
   )
 }
 
-// useRead notes that the user has seen the conversation in view: when they open it, when they come back to the tab, and
-// when an answer ends before their eyes.
+// useRead records that the user has seen the conversation in view: when it is opened, when the tab becomes visible, and
+// when an answer ends in a visible tab.
 function useRead(path: string): void {
   const session = /^\/chat\/([0-9a-f-]{36})$/.exec(path)?.[1]
   const { mutate } = useMark()
-  // The page below has found it: an address may name a conversation that is not there, or not yet.
+  // The page below has loaded it: an address may name a conversation that does not exist, or not yet.
   const found = useQuery({ queryKey: ['session', session], enabled: false }).data !== undefined
   const read = () => {
     if (session !== undefined && found && document.visibilityState === 'visible') mutate({ id: session, read: true })
@@ -211,7 +211,7 @@ function useRead(path: string): void {
 
 let staleSoon: ReturnType<typeof setTimeout> | undefined
 
-// stale has the lists read again, once for everything that happens in a moment.
+// stale reloads the lists, once for all events of a moment.
 function stale(queries: QueryClient): void {
   if (staleSoon !== undefined) return
   staleSoon = setTimeout(() => {

@@ -1,4 +1,4 @@
-// What a session is doing, in colour, shape and words.
+// The status of a session, in colour, shape and words.
 const idle = { word: '', look: 'invisible' }
 const looks: Record<string, { word: string; look: string }> = {
   running: { word: 'running', look: 'rounded-full bg-accent motion-safe:animate-pulse' },

@@ -1,6 +1,6 @@
 import { Link, type ErrorComponentProps } from '@tanstack/react-router'
 
-// Trouble is shown where a page fell over, so that the rest stays.
+// Trouble is shown in place of a page that failed, so that the rest stays.
 export function Trouble({ error, reset }: ErrorComponentProps) {
   return (
     <div className="mx-auto max-w-lg p-8">

@@ -1,4 +1,4 @@
-// Sessions by the day they were last changed on, as a person counts days.
+// Sessions by the day of their last change, in local days.
 
 interface Group<T> {
   day: string

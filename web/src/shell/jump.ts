@@ -2,8 +2,8 @@ import { useRouterState } from '@tanstack/react-router'
 import { anchorOf } from '../chat/model/anchor'
 import type { Passage } from '../wire/native.generated'
 
-// A Target is a message that an address names: a person's, by its anchor, or one that a search has found, which is the
-// last one of its side that began at that time or before.
+// A Target is a message that an address names. A user message is named by its anchor. A message from a search is named
+// by a time: it is the last one of its side that began at that time or before.
 export type Target = { anchor: string } | { role: 'user' | 'agent'; at: number /* milliseconds since 1970 */ }
 
 // hashOf names the message of a passage in an address.
@@ -26,7 +26,7 @@ interface Placed extends Anchored {
   timestampMs?: number
 }
 
-// indexOf is the place of the target among messages, oldest first. Undefined: it is earlier than all of them.
+// indexOf returns the index of the target among messages, oldest first. Undefined: it is earlier than all of them.
 export function indexOf(messages: readonly Placed[], target: Target): number | undefined {
   const at =
     'anchor' in target
@@ -35,7 +35,7 @@ export function indexOf(messages: readonly Placed[], target: Target): number | u
   return at < 0 ? undefined : at
 }
 
-// useTarget is the message that the address names.
+// useTarget returns the message that the address names.
 export function useTarget(): Target | undefined {
   const hash = useRouterState({ select: (s) => s.location.hash })
   return targetOf(hash)

@@ -2,8 +2,8 @@ import { useCallback, useState } from 'react'
 import { useBus } from '../wire/bus'
 import type { UiMessage } from '../wire/bus.generated'
 
-// Desktop notifications: something waits for the user, or a run has ended, while the tab is not in view. The browser
-// asks the user only when they press the button.
+// Desktop notifications: a card waits for the user, or a run has ended, while the tab is not visible. The browser asks
+// the user only when they press the button.
 
 const key = 'parley.notifications'
 
@@ -15,7 +15,7 @@ function now(): Notifying {
   return Notification.permission === 'granted' && localStorage.getItem(key) === 'on' ? 'on' : 'off'
 }
 
-// useNotifying is whether notifications are shown, and how to change that.
+// useNotifying returns whether notifications are on, and a function to change that.
 export function useNotifying(): { notifying: Notifying; toggle: () => void } {
   const [notifying, set] = useState(now)
   const toggle = useCallback(() => {
@@ -31,13 +31,13 @@ export function useNotifying(): { notifying: Notifying; toggle: () => void } {
   return { notifying, toggle }
 }
 
-// useNotifications tells the user about other tabs' worth of news. titleOf names a conversation, open shows it.
+// useNotifications notifies the user while the tab is hidden. titleOf names a conversation, open shows it.
 export function useNotifications(titleOf: (session: string) => string | undefined, open: (session: string) => void) {
   useBus(['run', 'ask_user'], (message) => {
     const news = newsOf(message)
     if (news === undefined || document.visibilityState === 'visible' || now() !== 'on') return
     const session = message.session_id ?? ''
-    // A later one of the same conversation replaces it, from whichever tab.
+    // A later notification of the same conversation replaces it, from any tab.
     const shown = new Notification(news, { body: titleOf(session) ?? 'A conversation', tag: `parley ${session}` })
     shown.onclick = () => {
       window.focus()
@@ -47,13 +47,13 @@ export function useNotifications(titleOf: (session: string) => string | undefine
   })
 }
 
-// newsOf is what to tell about a message of the bus, if anything.
+// newsOf returns the text of the notification for a message of the bus, if any.
 export function newsOf(message: UiMessage): string | undefined {
   const agent = message.agent_id || 'The agent'
   if (message.kind === 'ask_user') return `${agent} waits for you`
   if (message.kind !== 'run' || message.phase !== 'outcome') return undefined
   const { type, run_status } = outcomeOf(message.data)
-  if (run_status === 'cancelled') return undefined // somebody did that
+  if (run_status === 'cancelled') return undefined // a user cancelled it
   if (type === 'plan' && run_status === 'completed') return `${agent} proposes a plan`
   return run_status === 'completed' ? `${agent} has finished` : `${agent} did not finish`
 }

@@ -3,9 +3,9 @@ import { useEffect, useState } from 'react'
 import { ask } from '../wire/api'
 import type { SearchAnswer } from '../wire/native.generated'
 
-const pause = 150 // milliseconds without typing, before the server is asked
+const pause = 150 // milliseconds without typing before the request
 
-// useSettled is a text once nobody has changed it for a moment.
+// useSettled returns a text after it has not changed for a moment.
 function useSettled(text: string): string {
   const [settled, setSettled] = useState(text)
   useEffect(() => {
@@ -15,7 +15,7 @@ function useSettled(text: string): string {
   return text === '' ? '' : settled
 }
 
-// usePassages finds messages with all words of a text. Fewer than two characters find too much.
+// usePassages finds messages with all words of a text. Fewer than two characters find too many.
 export function usePassages(text: string, limit: number) {
   const words = useSettled(text)
   const wanted = [...words].length > 1

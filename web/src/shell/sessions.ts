@@ -48,7 +48,7 @@ interface MarkChange {
   read?: true
 }
 
-// useMark changes the marks that the user has put on a conversation.
+// useMark changes the user's marks on a conversation.
 export function useMark() {
   const queries = useQueryClient()
   return useMutation({

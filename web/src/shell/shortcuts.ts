@@ -4,12 +4,12 @@ import { useEffect, useRef, useSyncExternalStore } from 'react'
 // while it is shown.
 
 interface Shortcut {
-  // keys as 'j', '?', 'Escape', 'mod+k' (Ctrl, or Command on a Mac), or a chord
+  // keys is 'j', '?', 'Escape', 'mod+k' (Ctrl, or Command on a Mac), or a chord
   // of two, 'g a'.
   keys: string
   what: string
   group?: string
-  // without run it is only listed: a component listens for it by itself.
+  // without run it is only listed: its component handles it.
   run?: (event: KeyboardEvent) => void
 }
 
@@ -25,8 +25,8 @@ function change(next: readonly Registered[]) {
   for (const tell of watchers) tell()
 }
 
-// register adds shortcuts until the returned function is called. Of two shortcuts with the same keys the one of the
-// page wins, then the later one.
+// register adds shortcuts until the returned function is called. If two shortcuts have the same keys, the page's wins,
+// then the later one.
 export function register(shortcuts: readonly Shortcut[]): () => void {
   const added = shortcuts.map((s) => ({ group: page, ...s }))
   change([...list, ...added])
@@ -66,7 +66,7 @@ function watch(tell: () => void): () => void {
   return () => watchers.delete(tell)
 }
 
-// Single letters can be turned off, for people who dictate or press keys by accident. (WCAG 2.1.4)
+// Single letters can be turned off, for users who dictate or press keys by accident. (WCAG 2.1.4)
 const letters = 'parley.letters'
 
 export function lettersOn(): boolean {
@@ -81,7 +81,7 @@ export function turnLetters(on: boolean): void {
 
 const chordWithin = 1_000 // ms between the two keys of a chord
 
-// listen hears the keys of a document, and returns how to stop.
+// listen handles the keys of a document, and returns a function that stops it.
 export function listen(target: Document): () => void {
   let first = ''
   let at = 0
@@ -103,7 +103,7 @@ export function listen(target: Document): () => void {
   return () => target.removeEventListener('keydown', heard)
 }
 
-// Shortcuts of a page win over those of the shell, whichever registered first: a page that is opened by its address
+// Shortcuts of a page win over those of the shell, in any order of registration: a page that is opened by its address
 // registers before the shell.
 function findLast(keys: string): Registered | undefined {
   if (keys === '') return undefined
@@ -136,7 +136,7 @@ function inDialog(of: Document): boolean {
   return of.querySelector('[role="dialog"], [role="alertdialog"], [role="menu"]') !== null
 }
 
-// written is how keys are shown to people: ['⌘', 'K'].
+// written returns keys in the form that users see: ['⌘', 'K'].
 export function written(keys: string): string[] {
   return keys
     .split(/[+ ]/)

@@ -1,7 +1,7 @@
 import { useEffect, useSyncExternalStore } from 'react'
 
-// Light, dark, or as the machine has it. public/theme.js does the same before the
-// first paint.
+// Light, dark, or the system's setting. public/theme.js does the same before
+// the first paint.
 export type Theme = 'system' | 'light' | 'dark'
 
 const key = 'parley.theme'
@@ -28,7 +28,7 @@ function watch(watcher: () => void): () => void {
   }
 }
 
-// useTheme is the same wherever it is used.
+// useTheme has the same value in all components.
 export function useTheme(): [Theme, (next: Theme) => void] {
   const theme = useSyncExternalStore(watch, chosenTheme)
   useEffect(() => {

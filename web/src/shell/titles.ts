@@ -4,7 +4,7 @@ import { titleOf } from './sessions'
 
 const pages: Record<string, string> = { agents: 'Agents', approvals: 'Approvals', runs: 'Runs', files: 'Files', settings: 'Settings' }
 
-// pageName is the title of a page.
+// pageName returns the title of a page.
 export function pageName(path: string, sessions: readonly Session[]): string {
   const [, page = '', id] = path.split('/')
   if (page === '') return 'New conversation'
@@ -17,7 +17,7 @@ export function pageName(path: string, sessions: readonly Session[]): string {
   return pages[page] ?? 'Page not found'
 }
 
-// An address can be anything.
+// An address can contain any text.
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text)

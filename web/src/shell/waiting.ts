@@ -4,10 +4,10 @@ import type { Card } from '../wire/native.generated'
 
 export const waitingKey = ['waiting']
 
-const most = 200 // of a kind, as the server has it
+const most = 200 // limit of the server for each kind
 
-// waitingLists are the requests that wait for a person, by kind. The badge, the rail and the inbox share these queries,
-// and one invalidation of their key refreshes all of them.
+// waitingLists are the requests that need a person, by kind. The badge, the rail and the inbox share these queries, and
+// one invalidation of their key refreshes all of them.
 export const waitingLists = (['approvals', 'questions', 'calls', 'plans'] as const).map((name) => ({
   queryKey: [...waitingKey, name],
   queryFn: async ({ signal }: { signal: AbortSignal }) => {
@@ -17,10 +17,10 @@ export const waitingLists = (['approvals', 'questions', 'calls', 'plans'] as con
   },
 }))
 
-// full says whether a list has as many requests as the server lists.
+// full says whether a list has reached the limit of the server.
 export const full = (list: Card[] | undefined) => (list?.length ?? 0) >= most
 
-// useWaiting counts what waits: approvals, questions, calls of unknown outcome, and plans.
+// useWaiting counts the open approvals, questions, calls of unknown outcome, and plans.
 export function useWaiting(): number {
   return useQueries({ queries: waitingLists }).reduce((sum, { data }) => sum + (data?.length ?? 0), 0)
 }
@@ -28,7 +28,8 @@ export function useWaiting(): number {
 const noPlans: ReadonlySet<string> = new Set()
 const sessionsOf = (cards: Card[]): ReadonlySet<string> => new Set(cards.map((card) => card.session))
 
-// usePlansThatWait are the conversations with a plan that waits. Their rows do not know: their runs have ended.
+// usePlansThatWait returns the conversations with a waiting plan. Their rows do not show it, because their runs have
+// ended.
 export function usePlansThatWait(): ReadonlySet<string> {
   return useQuery({ ...waitingLists[3]!, select: sessionsOf }).data ?? noPlans
 }

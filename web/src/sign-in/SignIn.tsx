@@ -15,7 +15,7 @@ interface SignInWays {
   issuer?: string
 }
 
-// SignIn replaces the console while nobody is signed in.
+// SignIn replaces the console while no user is signed in.
 export function SignIn() {
   const queries = useQueryClient()
   const [text, setText] = useState('')
@@ -36,7 +36,7 @@ export function SignIn() {
       await signIn(text.trim())
       setText('')
       const me = await ask<Me>('GET', '/api/v1/me')
-      queries.removeQueries({ predicate: (q) => q.queryKey[0] !== 'me' }) // nothing of who was here before
+      queries.removeQueries({ predicate: (q) => q.queryKey[0] !== 'me' }) // remove the data of the previous user
       queries.setQueryData(['me'], me)
     } catch (error) {
       setWrong(
@@ -117,13 +117,13 @@ export function SignIn() {
   )
 }
 
-// encrypted says whether nobody on the way can read along: https, or a server on this machine.
+// encrypted says whether the connection is private: https, or a server on this machine.
 function encrypted(): boolean {
   return window.isSecureContext
 }
 
-// How a sign-in can end, by the words that the server puts into the address. Any other word is left alone: an address
-// can be made up.
+// The messages for a failed sign-in, by the code that the server puts into the address. Other codes are ignored: an
+// address can be forged.
 const endings: Record<string, string> = {
   state: 'This sign-in was started in another window, or more than once. Start again.',
   expired: 'The sign-in took too long. Start again.',
@@ -137,7 +137,7 @@ function cameBack(): string {
   return endings[new URLSearchParams(location.search).get('sign_in') ?? ''] ?? ''
 }
 
-// here is where to come back to: a place in the console, never another site.
+// here returns the address to return to: a place in the console, never another site.
 function here(): string {
   return location.pathname
 }

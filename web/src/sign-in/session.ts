@@ -9,7 +9,7 @@ export async function signIn(token: string): Promise<void> {
   channel?.postMessage('changed')
 }
 
-// signOut has the server revoke the session, and take the cookie away.
+// signOut has the server revoke the session and remove the cookie.
 export async function signOut(): Promise<void> {
   await ask('POST', '/auth/logout', { body: {} })
   channel?.postMessage('changed')

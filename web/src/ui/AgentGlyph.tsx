@@ -9,7 +9,7 @@ const looks: Record<Shape, string> = {
   drop: 'rounded-[50%_50%_50%_0]',
 }
 
-// AgentGlyph is the face of an agent: its letters, in a shape and a hue of its own. The name always stands beside it.
+// AgentGlyph is the symbol of an agent: its letters, with its own shape and hue. The name always stands beside it.
 export function AgentGlyph({ name, large }: { name: string; large?: boolean }) {
   return (
     <span

@@ -12,7 +12,7 @@ export function Mark(props: ComponentProps<'svg'>) {
   )
 }
 
-// Wordmark is the name, drawn. Beside it there is always a text for people who do not see it.
+// Wordmark is the name as a drawing. There is always a text beside it for screen readers.
 export function Wordmark(props: ComponentProps<'svg'>) {
   return (
     <svg

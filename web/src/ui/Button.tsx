@@ -1,8 +1,8 @@
 import type { ComponentProps, ReactNode } from 'react'
 import { classes } from './classes'
 
-// primary: the one thing to do here; plain: the others; quiet: in rows and bars;
-// danger: cannot be taken back.
+// primary: the main action; plain: the others; quiet: in rows and bars; danger:
+// cannot be undone.
 type ButtonKind = 'primary' | 'plain' | 'quiet' | 'danger'
 
 const kinds: Record<ButtonKind, string> = {
@@ -16,13 +16,13 @@ const common =
   'inline-flex shrink-0 items-center justify-center gap-1.5 rounded-md font-medium transition-colors ' +
   'disabled:cursor-not-allowed disabled:opacity-50 aria-disabled:opacity-60'
 
-// thumb: on a phone whatever can be pressed is 44 pixels high and wide, at least.
+// thumb: on a phone, every control is at least 44 pixels high and wide.
 export const thumb = 'max-md:min-h-11 max-md:min-w-11'
 
 interface ButtonProps extends ComponentProps<'button'> {
   kind?: ButtonKind
   small?: boolean
-  // busy keeps the button's place and says that it works; it cannot be pressed twice.
+  // busy keeps the button in place and shows that it works; it cannot be pressed twice.
   busy?: boolean
 }
 
@@ -50,7 +50,7 @@ export function Button({
 }
 
 interface IconButtonProps extends Omit<ComponentProps<'button'>, 'aria-label' | 'children'> {
-  label: string // what it does, in words: read out, and shown when pointed at
+  label: string // the action in words: read out, and shown on hover
   kind?: ButtonKind
   small?: boolean
   children: ReactNode

@@ -4,8 +4,8 @@ import { Exact } from './Mono'
 
 const most = 200_000 // characters that are coloured
 
-// useColours gives the lines of a file in coloured pieces; null: not yet, or not at all. Without colours a file reads
-// as well.
+// useColours returns the lines of a file in coloured pieces; null: not yet, or not at all. A file is readable without
+// colours.
 export function useColours(lines: string[], path: string): Piece[][] | null {
   const text = lines.join('\n')
   const [found, setFound] = useState<{ text: string; lines: Piece[][] } | null>(null)
@@ -23,7 +23,7 @@ export function useColours(lines: string[], path: string): Piece[][] | null {
   return found?.text === text ? found.lines : null
 }
 
-// linesOf cuts pieces where a line ends. A piece over several lines becomes one in each of them.
+// linesOf splits pieces at line ends. A piece over several lines becomes one in each of them.
 export function linesOf(pieces: Piece[]): Piece[][] {
   const lines: Piece[][] = [[]]
   const put = (piece: Piece) => {
@@ -41,7 +41,7 @@ export function linesOf(pieces: Piece[]): Piece[][] {
   return lines
 }
 
-// Coloured shows pieces; tricks in them are seen, as in Mono.
+// Coloured shows pieces; deceptive characters in them are shown by name, as in Mono.
 export function Coloured({ pieces }: { pieces: Piece[] }): ReactNode {
   return pieces.map((piece, at) =>
     typeof piece === 'string' ? (

@@ -5,15 +5,15 @@ import { ErrorState } from './ErrorState'
 
 interface ConfirmProps {
   title: string // a question
-  children: ReactNode // what happens then
+  children: ReactNode // the consequences
   yes: string // the verb: Delete
   no?: string
-  failed: string // what to say if it does not work: "The agent was not deleted."
+  failed: string // the error message: "The agent was not deleted."
   act: () => Promise<unknown>
   onClose: () => void
 }
 
-// Confirm asks before something that cannot be taken back. It stays open, with the reason, if that fails.
+// Confirm asks before an action that cannot be undone. If the action fails, it stays open with the reason.
 export function Confirm({ title, children, yes, no = 'Keep it', failed, act, onClose }: ConfirmProps) {
   const [busy, setBusy] = useState(false)
   const [problem, setProblem] = useState<unknown>(null)

@@ -11,9 +11,9 @@ interface DialogProps {
   // read out by screen readers when the dialog opens
   description?: ReactNode
   wide?: boolean
-  alert?: boolean // it asks before something that cannot be taken back
+  alert?: boolean // it asks before an action that cannot be undone
   children?: ReactNode
-  // the buttons, the one that does it last
+  // the buttons, with the main action last
   actions?: ReactNode
 }
 
@@ -28,7 +28,7 @@ function focusFirst(event: Event): void {
   first.focus()
 }
 
-// Dialog keeps the focus in it while it is open and gives it back after.
+// Dialog keeps the focus inside while it is open and returns it afterwards.
 export function Dialog({ open, onOpenChange, title, description, wide, alert, children, actions }: DialogProps) {
   return (
     <Radix.Root open={open} onOpenChange={onOpenChange}>

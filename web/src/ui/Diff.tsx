@@ -6,9 +6,9 @@ import { count, parseDiff, sideBySide, titleOf, type FileDiff, type Hunk, type L
 import { Coloured, useColours } from './Coloured'
 import { Exact, Mono } from './Mono'
 
-const roomForTwo = 760 // pixels; below that two columns cut most lines
+const roomForTwo = 760 // pixels; below that, two columns cut off most lines
 
-// Diff shows a unified diff, or a patch: side by side where there is room, else in one column; or as the reader says.
+// Diff shows a unified diff, or a patch: side by side if there is room, else in one column, or as the reader chooses.
 export function Diff({ text, label = 'Changes' }: { text: string; label?: string }) {
   const files = useMemo(() => parseDiff(text), [text])
   const section = useRef<HTMLElement>(null)
@@ -110,7 +110,7 @@ function oneSided(file: FileDiff): boolean {
   return added === 0 || removed === 0
 }
 
-// Heading separates a hunk from the one before it, and says where it is, if that is known.
+// Heading separates a hunk from the one before it, and shows its place, if that is known.
 function Heading({ hunk, first, across }: { hunk: Hunk; first: boolean; across: number }) {
   const line = hunk.lines[0]
   const where = line?.before ?? line?.after
@@ -134,7 +134,7 @@ const spoken: Record<Mark, string | undefined> = { same: undefined, add: 'added'
 
 interface CellsProps {
   line: Line | undefined
-  numbers: (number | undefined)[] // a column each
+  numbers: (number | undefined)[] // one per column
   colours: Colours
   half?: boolean
 }
@@ -180,7 +180,7 @@ function Cells({ line, numbers, colours, half }: CellsProps) {
 interface LinesProps {
   hunk: Hunk
   colours: Colours
-  numbered: boolean // a patch does not know where its lines are
+  numbered: boolean // a patch has no line numbers
 }
 
 function Beside({ hunk, colours, numbered }: LinesProps) {

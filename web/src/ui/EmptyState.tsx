@@ -2,7 +2,7 @@ import type { ReactNode } from 'react'
 
 interface EmptyStateProps {
   title: string
-  children?: ReactNode // what will be here, and how to make it so
+  children?: ReactNode // what will be shown here, and how to create it
   action?: ReactNode // one button
 }
 

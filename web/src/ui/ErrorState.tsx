@@ -16,8 +16,8 @@ export function why(error: unknown): string {
   return plainly(error instanceof Error ? error.message : String(error))
 }
 
-// ErrorState says what failed and why, and offers to try again. When the server can be reached again, it does not say
-// any more that it cannot.
+// ErrorState says what failed and why, and offers a retry. When the server can be reached again, it drops the message
+// that it cannot.
 export function ErrorState({ what, error, retry, className }: ErrorStateProps) {
   const { state } = useConnection()
   const back = error instanceof Problem && error.status === 0 && state === 'online'

@@ -31,7 +31,7 @@ interface MenuItemProps {
   onSelect: () => void
   danger?: boolean
   disabled?: boolean
-  hint?: string // a shortcut, or what it would do
+  hint?: string // a shortcut, or the effect
   children: ReactNode
 }
 

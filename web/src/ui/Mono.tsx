@@ -4,14 +4,14 @@ import { visible } from './visible'
 
 interface MonoProps {
   children: string
-  // block keeps lines, in a box of its own that scrolls; else it is a word in a line.
+  // block keeps line breaks, in its own scrolling box; otherwise it is a word in a line.
   block?: boolean
-  bare?: boolean // without a ground of its own, in the size of what is around it
-  quoted?: boolean // was quoted by the server: what is spelled out in it is marked
+  bare?: boolean // without its own background, in the size of the text around it
+  quoted?: boolean // the server has quoted it: its escapes are marked
   className?: string
 }
 
-// Exact is a text whose tricks are seen, in whatever type it stands in.
+// Exact is a text with its deceptive characters shown, in any typeface.
 export function Exact({ children, quoted }: { children: string; quoted?: boolean }) {
   return useMemo(() => visible(children, quoted), [children, quoted]).map((part, at) =>
     part.trick === undefined ? (
@@ -29,7 +29,7 @@ export function Exact({ children, quoted }: { children: string; quoted?: boolean
   )
 }
 
-// Mono shows exactly the output or the input of a machine. Invisible characters are shown by their number, and have no
+// Mono shows exactly the output or the input of a machine. Invisible characters are shown by their number and have no
 // effect.
 export function Mono({ children, block, bare, quoted, className }: MonoProps) {
   const inner = <Exact quoted={quoted}>{children}</Exact>

@@ -3,13 +3,13 @@ import { classes } from './classes'
 
 interface PageProps {
   title: ReactNode
-  lead?: ReactNode // one line on what is here
+  lead?: ReactNode // one line about the page
   actions?: ReactNode
   wide?: boolean
   children: ReactNode
 }
 
-// Page is the frame of everything but the chat; it stands inside the shell's main.
+// Page is the frame of every page except the chat; it stands inside the shell's main.
 export function Page({ title, lead, actions, wide, children }: PageProps) {
   return (
     <div className={classes('mx-auto flex w-full flex-col gap-6 px-4 py-6 sm:px-6', wide ? 'max-w-6xl' : 'max-w-4xl')}>
@@ -41,7 +41,7 @@ export function Box({ className, children }: { className?: string; children: Rea
   return <div className={classes('rounded-lg border border-line bg-raised', className)}>{children}</div>
 }
 
-// Rows is a list of things with a line between them; Row is one of them, which wraps where it is narrow.
+// Rows is a list of items with a line between them; Row is one of them, which wraps on narrow screens.
 export function Rows({ label, children }: { label: string; children: ReactNode }) {
   return (
     <ul aria-label={label} className="overflow-hidden rounded-lg border border-line">

@@ -22,7 +22,8 @@ function onTick(listener: () => void): () => void {
   }
 }
 
-// Made once: a formatter takes longer to make than all the rest of a row.
+// Created once: creating a formatter takes longer than rendering the rest of a
+// row.
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'medium' })
 
 export function RelativeTime({ at, className, short }: { at: string | number; className?: string; short?: boolean }) {

@@ -1,6 +1,6 @@
 import { classes } from './classes'
 
-// The statuses of the wire; an unknown one is shown unchanged.
+// The statuses of the protocol; an unknown one is shown unchanged.
 type Tone = 'accent' | 'waiting' | 'failed' | 'done' | 'quiet'
 
 const tones: Record<string, Tone> = {
@@ -38,7 +38,7 @@ const looks: Record<Tone, string> = {
   quiet: 'bg-sunken text-ink-soft',
 }
 
-// A shape for each, since colour alone says nothing to many.
+// A shape for each status, since many people cannot tell colours apart.
 const shapes: Record<Tone, string> = { accent: '●', waiting: '◐', failed: '▲', done: '✓', quiet: '○' }
 
 export function StatusBadge({

@@ -24,7 +24,7 @@ export function Toaster() {
   )
 }
 
-// A toast stays while it is pointed at or focused.
+// A toast stays while it has the pointer or the focus.
 function Line({ toast }: { toast: Toast }) {
   const [held, setHeld] = useState(false)
   useEffect(() => {

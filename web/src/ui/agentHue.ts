@@ -7,7 +7,8 @@ function hash(name: string): number {
   return sum >>> 0
 }
 
-// agentHue is an angle of the colour circle, one of 24 that can be told apart.
+// agentHue returns an angle of the colour circle, one of 24 that can be told
+// apart.
 export function agentHue(name: string): number {
   return (hash(name) % 24) * 15
 }
@@ -16,12 +17,13 @@ export type Shape = 'circle' | 'square' | 'leaf' | 'drop'
 
 const shapes: Shape[] = ['circle', 'square', 'leaf', 'drop']
 
-// agentShape differs where hues are alike, and for people who do not see hues.
+// agentShape differs where hues are similar, and for people who cannot see
+// hues.
 export function agentShape(name: string): Shape {
   return shapes[Math.floor(hash(name) / 24) % shapes.length]!
 }
 
-// agentLetters are the first letters of the first two words of a name.
+// agentLetters returns the first letters of the first two words of a name.
 export function agentLetters(name: string): string {
   const words = name.split(/[^\p{L}\p{N}]+/u).filter((word) => word !== '')
   return (words.slice(0, 2).map((word) => [...word][0]!).join('') || '?').toUpperCase()

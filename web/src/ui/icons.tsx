@@ -1,8 +1,8 @@
 import type { ComponentProps } from 'react'
 
-// Icons are drawn here, so that no set of a thousand is fetched for ten. They
-// take the size and the colour of the text they stand in, and are never the only
-// thing that says something.
+// Icons are drawn here, so that no large icon set is loaded for ten icons. They
+// take the size and colour of the text around them, and are never the only sign
+// for a meaning.
 function icon(path: string) {
   return function Icon(props: ComponentProps<'svg'>) {
     return (

@@ -1,4 +1,4 @@
-// The server names rules and reasons by codes, which programs compare. People get sentences.
+// The server names rules and reasons by codes, which programs compare. Users get sentences.
 
 const reasons: [code: RegExp, sentence: (name: string) => string][] = [
   [/\bpattern:([a-z_]+)/g, (name) => `it looks like an attempt to change what the agent was told (rule “${spaced(name)}”)`],
@@ -11,7 +11,7 @@ function spaced(name: string): string {
   return name.replaceAll('_', ' ')
 }
 
-// plainly replaces the codes in a text of the server.
+// plainly replaces the codes in a text from the server.
 export function plainly(text: string): string {
   return reasons.reduce((said, [code, sentence]) => said.replace(code, (_, name: string) => sentence(name)), text)
 }

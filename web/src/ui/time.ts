@@ -1,4 +1,4 @@
-// since says how long ago a time was, or how far it is, in the words of a list.
+// since says how long ago or how far ahead a time is, in the words of a list.
 export function since(then: number, now: number): string {
   const seconds = Math.round((now - then) / 1000)
   const far = Math.abs(seconds)
@@ -20,7 +20,7 @@ export function since(then: number, now: number): string {
   return seconds > 0 ? `${amount} ${unit} ago` : `in ${amount} ${unit}`
 }
 
-// lasting says how long something took.
+// lasting formats a duration.
 export function lasting(milliseconds: number): string {
   const ms = Math.max(0, milliseconds)
   if (ms < 950) return `${Math.round(ms)} ms`

@@ -1,5 +1,5 @@
-// A toast is a line about something that was done, or could not be, and that no
-// place on the page shows. Anything that waits for an answer is not a toast.
+// A toast is a line about an action that succeeded or failed and has no place
+// on the page. A message that needs an answer is not a toast.
 export interface Toast {
   id: number
   text: string

@@ -1,5 +1,5 @@
-// The words for tools. Names of tools are for pages where one looks inside; the conversation and the inbox say what an
-// agent does.
+// The words for tools. Pages for inspection show the names of tools; the conversation and the inbox describe the
+// agent's actions.
 const names: Record<string, string> = {
   shell: 'Run a command',
   read_file: 'Read a file',
@@ -17,7 +17,7 @@ const names: Record<string, string> = {
   finalize_task: 'Finish the task',
 }
 
-// toolName is the name of a tool in words; a tool of a server keeps its own.
+// toolName is the name of a tool in words; an MCP tool keeps its own.
 export function toolName(tool: string): string {
   return names[tool] ?? tool
 }

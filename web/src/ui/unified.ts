@@ -1,5 +1,5 @@
-// Parses changes of files: unified diffs of git, and the patches of apply_patch (docs/patch.md). Nothing is dropped: a
-// line that fits nowhere is kept as a note.
+// Parses changes to files: unified diffs of git, and the patches of apply_patch (docs/patch.md). Nothing is dropped: a
+// line that does not fit is kept as a note.
 
 export type Mark = 'same' | 'add' | 'remove'
 
@@ -8,11 +8,11 @@ export interface Line {
   text: string
   before?: number // its number in the old file, if that is known
   after?: number
-  open?: boolean // the file ends with it, and without a newline
+  open?: boolean // it is the last line of the file, without a newline
 }
 
 export interface Hunk {
-  heading: string // what stands behind @@
+  heading: string // the text after @@
   lines: Line[]
 }
 
@@ -35,7 +35,7 @@ export function parseDiff(text: string): FileDiff[] {
   const files: FileDiff[] = []
   let file: FileDiff | undefined
   let hunk: Hunk | undefined
-  let patch = false // inside *** Begin Patch, where hunks are not counted
+  let patch = false // inside *** Begin Patch, where hunks have no counts
   let before = 0
   let after = 0
   let oldLeft = 0
@@ -69,8 +69,8 @@ export function parseDiff(text: string): FileDiff[] {
   const lines = text.split('\n')
   if (lines.at(-1) === '') lines.pop()
   for (const line of lines) {
-    // Within a hunk the header's counts decide, since "--- x" may be a line that
-    // goes and was "-- x".
+    // Within a hunk the header's counts decide, since "--- x" may be a removed
+    // line that was "-- x".
     if (!patch && (oldLeft > 0 || newLeft > 0)) {
       const mark = line[0]
       if (mark === '+' && newLeft > 0) put('add', line.slice(1))
@@ -101,7 +101,7 @@ export function parseDiff(text: string): FileDiff[] {
       const mark = line[0]
       if (line.startsWith('@@')) {
         const heading = line.replace(/^@@ ?/, '')
-        // several @@ lines are one place, told step by step
+        // several @@ lines are one place, in steps
         if (hunk !== undefined && hunk.lines.length === 0)
           hunk.heading = [hunk.heading, heading].filter(Boolean).join(' › ')
         else open(hunkHeader.test(line) ? '' : heading)
@@ -142,7 +142,7 @@ function lastOf(hunk: Hunk | undefined): void {
 }
 
 // path takes a name from a --- or +++ line: without a/ or b/, and without the
-// time that diff(1) puts behind it.
+// time that diff(1) puts after it.
 function path(line: string): string {
   let name = line.slice(4).replace(/\t.*$/, '')
   if (name.startsWith('"') && name.endsWith('"')) name = name.slice(1, -1)
@@ -161,7 +161,7 @@ export function sideBySide(lines: Line[]): Row[] {
   }
   for (const line of lines) {
     if (line.mark === 'remove') {
-      if (added.length > 0) flush() // a removal behind additions begins another change
+      if (added.length > 0) flush() // a removal after additions begins another change
       removed.push(line)
     } else if (line.mark === 'add') added.push(line)
     else {
@@ -181,7 +181,7 @@ export function count(files: FileDiff[]): { added: number; removed: number } {
   }
 }
 
-// titleOf describes the change of a file in a few words.
+// titleOf describes the change to a file in a few words.
 export function titleOf({ from, to }: FileDiff): string {
   if (from === '' && to === '') return 'Changes'
   if (from === '') return `${to} (new)`

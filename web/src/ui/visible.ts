@@ -4,8 +4,8 @@
 export type Trick = 'control' | 'ansi' | 'bidi' | 'invisible' | 'space' | 'lookalike' | 'escape'
 
 export interface Part {
-  text: string // as it is
-  shown: string // as it is to be shown; the same if there is no trick
+  text: string // the original text
+  shown: string // the text to show; the same if there is no trick
   trick?: Trick
   name?: string // of the trick, for people
 }
@@ -63,8 +63,8 @@ const names: Record<number, string> = {
 // twice.
 const quoted = /\\\\|(?<escape>\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|[abfnrtv]))/g
 
-// visible cuts a text into parts. The joined `text` of the parts is the text itself. Newlines and tabs stay. In quoted
-// text, escapes are tricks, too.
+// visible cuts a text into parts. The joined `text` of the parts is the original text. Newlines and tabs stay. In
+// quoted text, escapes are tricks, too.
 export function visible(text: string, isQuoted = false): Part[] {
   const parts = tricksOf(text)
   return isQuoted ? parts.flatMap((part) => (part.trick === undefined ? escapes(part.text) : [part])) : parts
@@ -114,7 +114,7 @@ function tricksOf(text: string): Part[] {
   return joined(parts)
 }
 
-// tricky lists the kinds of tricks in a text, each once.
+// tricky lists each kind of trick in a text once.
 export function tricky(text: string): Trick[] {
   return [...new Set(visible(text).flatMap((part) => part.trick ?? []))]
 }
@@ -133,7 +133,7 @@ function spell(found: string, trick: Trick): string {
   return `⟨${code(found)}⟩`
 }
 
-// picture is the Unicode picture of a control character.
+// picture returns the Unicode picture of a control character.
 function picture(character: string): string {
   const point = character.codePointAt(0)!
   if (point < 0x20) return String.fromCodePoint(0x2400 + point)
@@ -163,7 +163,7 @@ function nameOf(found: string, trick: Trick): string {
   return name === undefined ? `${code(found)}: ${kind}` : `${code(found)} ${name}: ${kind}`
 }
 
-// joined puts plain neighbours together.
+// joined joins adjacent plain parts.
 function joined(parts: Part[]): Part[] {
   const out: Part[] = []
   for (const part of parts) {

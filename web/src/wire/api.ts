@@ -1,6 +1,6 @@
-// Requests to the server. A refusal becomes a Problem that says what to do.
+// Requests to the server. An error response becomes a Problem with a message for the user.
 
-// A Problem is why a request came to nothing.
+// A Problem is the reason why a request failed.
 export class Problem extends Error {
   readonly status: number // 0: the server was not reached
   readonly code: string
@@ -12,7 +12,7 @@ export class Problem extends Error {
     this.code = code
   }
 
-  // again says whether trying the same once more may help.
+  // again reports whether a retry may help.
   get again(): boolean {
     return this.status === 0 || this.status === 429 || this.status >= 500
   }
@@ -30,11 +30,11 @@ type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 export interface Asking {
   body?: unknown
   signal?: AbortSignal
-  // once gives the command one effect however often it is sent.
+  // once gives a command one effect, however often it is sent.
   once?: string
 }
 
-// send asks, and gives the answer as it comes. A refusal is thrown, as a Problem.
+// send sends a request and returns the response as it arrives. It throws a refusal as a Problem.
 export async function send(method: Method, path: string, { body, signal, once }: Asking = {}): Promise<Response> {
   const headers = new Headers({ Accept: 'application/json' })
   if (once !== undefined) headers.set('Idempotency-Key', once)
@@ -94,8 +94,8 @@ function problemOf(response: Response, text: string): Problem {
   return new Problem(why || `The server answered ${response.status} ${response.statusText}.`, response.status, code)
 }
 
-// socketURL is the address of a socket. The cookie of a signed-in user opens no socket, so it is traded for a ticket
-// first: that is good once, for seconds. The ticket for an agent's debug console names the agent.
+// socketURL returns the address of a socket. The cookie of a signed-in user opens no socket, so it is first exchanged
+// for a ticket, which is valid once, for seconds. The ticket for an agent's debug console names the agent.
 export async function socketURL(path: string, agent?: string): Promise<string> {
   const url = new URL(path, location.href)
   url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
@@ -108,7 +108,7 @@ export async function socketURL(path: string, agent?: string): Promise<string> {
 
 let signedInByCookie = false
 
-// byCookie says whether the user is signed in by a cookie: everywhere but in local mode.
+// byCookie sets whether the user is signed in by a cookie: always, except in local mode.
 export function byCookie(is: boolean): void {
   signedInByCookie = is
 }

@@ -11,7 +11,7 @@ beforeEach(() => {
 })
 
 afterEach(async () => {
-  await act(() => vi.advanceTimersByTimeAsync(60_000)) // nobody is left: the socket goes
+  await act(() => vi.advanceTimersByTimeAsync(60_000)) // without listeners, the socket is closed
   vi.useRealTimers()
   vi.unstubAllGlobals()
   FakeSocket.made = []
@@ -29,7 +29,7 @@ it('shares one socket, goes on after the last message, and says when something m
   expect(FakeSocket.last.url).toContain('/api/events?kinds=run,ask_user,widget_resolved,message')
   expect(FakeSocket.last.url).not.toContain('last_event_id')
 
-  // lost before it was told anything
+  // lost before its first message
   FakeSocket.last.open()
   FakeSocket.last.drop()
   await act(() => vi.advanceTimersByTimeAsync(1_000))

@@ -4,7 +4,7 @@ import { stands } from './connection'
 import { parseMessage } from './read'
 import { forever, keepConnected, type ReconnectingSocket } from './socket'
 
-// The event bus outside the open conversation: badges, lists, the inbox, the run page. All listeners of a tab with the
+// The event bus outside the open conversation: badges, lists, the inbox, the run page. All listeners in a tab with the
 // same address share one socket.
 
 type BusKind = 'run' | 'ask_user' | 'widget_resolved' | 'message'
@@ -18,16 +18,16 @@ export const resync: UiMessage = { id: 'resync', seq: 0, rev: 0, ts_ms: 0, kind:
 
 const everything = `/api/events?kinds=${kinds.join(',')}`
 
-const lingers = 1_000 // milliseconds without a listener, as between two pages
+const lingers = 1_000 // milliseconds that a socket stays open without a listener, as between two pages
 
-// A Channel is one address of the bus, for as long as it has listeners, over lost connections too: it goes on after
-// the last message it had.
+// A Channel is one address of the bus, for as long as it has listeners. After a lost connection it resumes after the
+// last message it had.
 class Channel {
   private readonly path: string
   private readonly handlers = new Set<Handler>()
   private socket: ReconnectingSocket | undefined
   private last = 0 // the seq of the last message
-  private opened = false // some connection was open before
+  private opened = false // a connection was open before
   private closing: ReturnType<typeof setTimeout> | undefined
 
   constructor(path: string) {
@@ -50,7 +50,7 @@ class Channel {
       wait: forever,
       path: () => (this.last > 0 ? `${this.path}&last_event_id=${this.last}` : this.path),
       onState: (state) => {
-        // The shell shows how it stands with the one channel that all pages share.
+        // The shell shows the state of the one channel that all pages share.
         if (this.path === everything) stands(states[state], () => socket.reconnect())
         if (state !== 'open') return
         // Without a cursor the stream starts now, and earlier messages are not sent.
@@ -96,16 +96,16 @@ function useChannel(path: string | undefined, handler: Handler): void {
   useEffect(() => (path === undefined ? undefined : channel(path).listen((message) => latest.current(message))), [path])
 }
 
-// useBus calls the handler with every message of the kinds, of all sessions, for
-// as long as the component lives. `resync` comes whatever the kinds.
+// useBus calls the handler with every message of the kinds, of all sessions,
+// while the component is mounted. It always gets `resync`.
 export function useBus(wanted: BusKind[], handler: Handler): void {
   useChannel(everything, (message) => {
     if (message.phase === 'resync' || wanted.includes(message.kind as BusKind)) handler(message)
   })
 }
 
-// useSessionBus calls the handler with everything that happens in one session and
-// below it; without one, with nothing.
+// useSessionBus calls the handler with every message of one session and of its
+// sub-agents; without a session, with none.
 export function useSessionBus(session: string | undefined, handler: Handler): void {
   useChannel(session === undefined ? undefined : `/api/events?session_id=${encodeURIComponent(session)}`, handler)
 }

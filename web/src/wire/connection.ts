@@ -1,10 +1,10 @@
 import { useSyncExternalStore } from 'react'
 
-// How it stands with the socket that everything shares, for people to know.
+// The state of the shared socket, as the user sees it.
 export interface Connection {
   state: 'connecting' | 'online' | 'offline'
   since?: Date // when it was lost
-  again: () => void // tries at once what would be tried later
+  again: () => void // retries at once
 }
 
 let connection: Connection = { state: 'connecting', again: () => {} }
@@ -12,13 +12,13 @@ const watchers = new Set<() => void>()
 
 // stands sets the state of the shared socket.
 export function stands(state: Connection['state'], again = connection.again): void {
-  // One that was never there counts from the first attempt that failed.
+  // If it was never connected, the time of the first failed attempt counts.
   const since = state === 'online' ? undefined : (connection.since ?? (state === 'offline' ? new Date() : undefined))
   connection = { state, since, again }
   for (const watcher of watchers) watcher()
 }
 
-// onReturn calls a function whenever the connection is back after it was lost.
+// onReturn calls a function whenever a lost connection is back.
 export function onReturn(tell: () => void): () => void {
   let { state, since } = connection
   return watch(() => {

@@ -7,7 +7,7 @@ export class FakeSocket {
   readyState = 0
   sent: unknown[] = []
   private dropped = false
-  closed: number | undefined // the code it was closed with from here
+  closed: number | undefined // the code with which this side closed it
   onopen: (() => void) | null = null
   onmessage: ((event: { data: unknown }) => void) | null = null
   onclose: ((event: { code: number; reason: string }) => void) | null = null
@@ -40,7 +40,7 @@ export class FakeSocket {
     this.onmessage?.({ data: typeof frame === 'string' ? frame : JSON.stringify(frame) })
   }
 
-  // A socket closes once.
+  // A socket can be closed only once.
   drop(code = 1006, reason = ''): void {
     if (this.dropped) return
     this.dropped = true

@@ -9,10 +9,10 @@ import { forever, keepConnected } from './socket'
 export type ConnectionStatus =
   | 'loading' // history is fetched
   | 'live'
-  | 'reconnecting' // the server is there, or will be: it is asked again and again
-  | 'failed' // asking again the same would not help
+  | 'reconnecting' // the connection is lost, and is retried
+  | 'failed' // a retry would not help
 
-// A HistoryPage holds messages of the bus that were checked.
+// A HistoryPage holds checked messages of the bus.
 export interface HistoryPage extends History {
   messages: UiMessage[]
 }
@@ -25,7 +25,7 @@ export interface Follower {
 
 export interface Following {
   close(): void
-  retry(): void // at once
+  retry(): void // without waiting
 }
 
 export async function fetchHistory(session: string, before?: string, signal?: AbortSignal): Promise<HistoryPage> {
@@ -39,8 +39,8 @@ export async function fetchHistory(session: string, before?: string, signal?: Ab
   }
 }
 
-// follow reads the bus over a socket, since a browser allows six streams per host and people have more tabs than that;
-// where no socket can be opened, over a stream.
+// follow reads the bus over a socket, since a browser allows six streams per host and users may have more tabs. If no
+// socket can be opened, it uses a stream.
 export function follow(session: string, follower: Follower): Following {
   let cursor: { epoch: string; seq: number } | undefined
 

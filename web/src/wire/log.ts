@@ -3,12 +3,12 @@ import type { LogEvent } from './log.generated'
 
 export interface Reading {
   after?: number // a seq
-  until?: (event: LogEvent) => boolean // the last event that is wanted
+  until?: (event: LogEvent) => boolean // true for the last event to read
   signal?: AbortSignal
 }
 
 // readLog fetches the log of a session, up to its head. It comes as JSON lines;
-// one that cannot be read is passed over.
+// unreadable lines are skipped.
 export async function readLog(session: string, { after = 0, until, signal }: Reading = {}): Promise<LogEvent[]> {
   const query = after > 0 ? `?after=${after}` : ''
   const response = await send('GET', `/api/v1/sessions/${encodeURIComponent(session)}/log${query}`, { signal })
@@ -20,8 +20,8 @@ export async function readLog(session: string, { after = 0, until, signal }: Rea
   }
 }
 
-// take reads lines as they come, so that of a long log no more is fetched than is
-// wanted.
+// take reads lines as they arrive, so that no more of a long log is fetched
+// than needed.
 async function take(body: ReadableStream<Uint8Array>, until: Reading['until']): Promise<LogEvent[]> {
   const events: LogEvent[] = []
   const reader = body.getReader()
@@ -42,7 +42,7 @@ async function take(body: ReadableStream<Uint8Array>, until: Reading['until']): 
   }
 }
 
-// parseLog reads lines. An event may be of a type that a later release has added: switches leave it alone.
+// parseLog reads lines. An event may have a type from a later release: switches ignore it.
 export function parseLog(text: string): LogEvent[] {
   const events: LogEvent[] = []
   for (const line of text.split('\n')) {

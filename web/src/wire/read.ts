@@ -12,7 +12,7 @@ import type {
   UndoneFile,
 } from './bus.generated'
 
-const lastMs = 8.64e15 // a Date can be
+const lastMs = 8.64e15 // the largest time of a Date
 
 export type Fields = Record<string, unknown>
 
@@ -32,13 +32,13 @@ export function list<T>(value: unknown, each: (item: unknown) => T): T[] {
   return Array.isArray(value) ? value.map(each) : []
 }
 
-// stamp formats a time; an invalid one becomes the beginning of time.
+// stamp formats a time; an invalid one becomes the epoch.
 export function stamp(ms: number): string {
   const date = new Date(ms)
   return Number.isNaN(date.getTime()) ? new Date(0).toISOString() : date.toISOString()
 }
 
-// readMessage gives a message of the bus; null: this is none.
+// readMessage returns a message of the bus; null: this is not one.
 export function readMessage(value: unknown): UiMessage | null {
   const f = fields(value)
   const seq = num(f.seq)
@@ -58,7 +58,7 @@ export function readMessage(value: unknown): UiMessage | null {
   }
 }
 
-// parseMessage reads one frame. A broken one is logged and skipped.
+// parseMessage reads one frame. An invalid one is logged and skipped.
 export function parseMessage(frame: unknown): UiMessage | null {
   let value: unknown
   try {

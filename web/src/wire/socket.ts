@@ -1,7 +1,7 @@
 import { ask, Problem, socketURL } from './api'
 
 // The only reconnecting socket of the console. The event bus, a conversation and the debug console differ in the
-// address, in the waiting times, and in the handling of messages.
+// address, in the delays, and in the handling of messages.
 
 // A Cause is why there is no connection: the request for its ticket or address failed, or the socket was closed.
 export interface Cause {
@@ -13,40 +13,41 @@ export interface Cause {
 type SocketState =
   | 'connecting'
   | 'open'
-  | 'lost' // the next attempt waits for its time
-  | 'ended' // there is no next attempt
+  | 'lost' // waits before the next attempt
+  | 'ended' // there will be no further attempt
 
 interface SocketOptions {
-  // path is the address of the next attempt, with the cursor to go on from. It may have to fetch that.
+  // path returns the address of the next attempt, with its cursor. It may have to fetch the cursor.
   path: (signal: AbortSignal) => string | Promise<string>
-  agent?: string // the ticket names it
-  // wait is the time until the next attempt, in milliseconds, after so many failures in a row; undefined: give up.
+  agent?: string // named by the ticket
+  // wait returns the delay before the next attempt, in milliseconds, after so many consecutive failures; undefined:
+  // give up.
   wait: (failures: number, cause: Cause) => number | undefined
   onState: (state: SocketState, cause: Cause) => void
   onMessage: (data: unknown) => void
-  resumes?: boolean // a new connection goes on where the old one ended, so it may replace one that seems open
-  stream?: boolean // server-sent events serve as well, where something on the way stops sockets
+  resumes?: boolean // a new connection continues where the old one ended, so it may replace one that seems open
+  stream?: boolean // server-sent events can be used instead, if a proxy blocks sockets
 }
 
 export interface ReconnectingSocket {
-  send(frame: object): boolean // false: there is no connection, and nothing was sent
-  reconnect(): void // at once
+  send(frame: object): boolean // false: there is no connection, and the frame was not sent
+  reconnect(): void // without waiting
   close(): void
 }
 
-// A connection worked if a message came over it, or if it lasted this long. Failures are counted anew then: one that
-// opens and breaks at once, again and again, is a failure each time.
+// A connection has worked if a message came over it, or if it lasted this long. Failures are counted anew then. A
+// connection that opens and breaks at once counts as a failure each time.
 const steady = 5_000
 
-const unopenedSockets = 2 // to a server that answers requests, before a stream is tried
+const unopenedSockets = 2 // failures against a responding server before a stream is tried
 
-// forever waits longer each time, up to 15 seconds. Times are spread, so that tabs do not come back all at once.
+// forever waits longer each time, up to 15 seconds. Delays are random, so that tabs do not reconnect all at once.
 export function forever(failures: number): number {
   return Math.min(15_000, 500 * 2 ** failures) * (0.75 + Math.random() / 2)
 }
 
 export function keepConnected(options: SocketOptions): ReconnectingSocket {
-  let attempt = new AbortController() // aborted when the next one begins: what an older one says is not heard
+  let attempt = new AbortController() // aborted when the next attempt begins: messages of an older attempt are ignored
   let failures = 0
   let unopened = 0
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -99,7 +100,7 @@ export function keepConnected(options: SocketOptions): ReconnectingSocket {
         if (!current()) return
         if (since !== undefined && Date.now() - since >= steady) failures = 0
         fail(cause)
-        // A server that answers, and no socket to it opens: something on the way does not let sockets through.
+        // The server responds, but no socket opens: a proxy blocks sockets.
         if (options.stream && since === undefined)
           ask('GET', '/api/health').then(
             () => unopened++,
@@ -161,7 +162,7 @@ function openSocket(url: string, { opened, heard, closed }: Listener): Line {
   }
 }
 
-// A browser reconnects a stream by itself, but with the ticket that it has used up.
+// A browser reconnects a stream by itself, but with its used ticket.
 function openStream(url: string, { opened, heard, closed }: Listener): Line {
   const stream = new EventSource(url.replace(/^ws/, 'http'))
   stream.onopen = opened

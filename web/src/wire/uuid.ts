@@ -1,4 +1,5 @@
-// newID is a random UUID. randomUUID is only there on https and on this machine.
+// newID returns a random UUID. Browsers offer randomUUID only on https and for
+// this machine.
 export function newID(): string {
   if (typeof crypto.randomUUID === 'function') return crypto.randomUUID()
   const bytes = crypto.getRandomValues(new Uint8Array(16))

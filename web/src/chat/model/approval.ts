@@ -33,19 +33,19 @@ export function contentOf({ questions }: Pick<Card, 'questions'>): CardContent {
   return { kind: 'question', questions }
 }
 
-// answersTo are the answers of a card as the bus takes them.
+// answersTo converts the answers of a card for the bus.
 export function answersTo(reply: Reply): Answer[] {
   if (reply.kind === 'question') return reply.answers
   const name = reply.kind === 'approval' ? (reply.scope ?? reply.decision) : reply.resolution
   return [{ selected: [labels[name] ?? name], custom_text: reply.note }]
 }
 
-// askedTools are the tools of approvals that wait.
+// askedTools returns the tools of open approvals.
 export function askedTools(cards: Card[]): Set<string> {
   return new Set(cards.map(contentOf).flatMap((content) => (content.kind === 'approval' ? [content.tool] : [])))
 }
 
-// openQuestion is the question that waits, the last one that was asked. An approval is no question.
+// openQuestion returns the latest open question. An approval is not a question.
 export function openQuestion(cards: Card[]): Card | undefined {
   return cards.findLast((card) => contentOf(card).kind === 'question')
 }

@@ -14,14 +14,14 @@ export function withBlock(message: ChatMessage, block: ContentBlock): ChatMessag
   return { ...message, content: [...blocksOf(message), block] }
 }
 
-// withCut marks that the text at the end broke off: its run goes on with another turn, and has called no tool.
+// withCut marks that the text at the end broke off: its run continues with another turn, and has called no tool.
 export function withCut(message: ChatMessage): ChatMessage {
   const last = blocksOf(message).at(-1)
   return last?.type === 'text' && last.text.trim() !== '' ? withBlock(message, { type: 'cut' }) : message
 }
 
-// withLast changes the last block for which is holds; none: the message stays as
-// it is.
+// withLast changes the last block for which is holds. Without one the message
+// stays unchanged.
 export function withLast(
   message: ChatMessage,
   is: (block: ContentBlock) => boolean,
@@ -71,7 +71,7 @@ function joined(message: ChatMessage): string {
   return (message.segments ?? []).map((segment) => segment.text).join('')
 }
 
-// A segment is the whole text that was streamed since the segment before it.
+// A segment is the whole text that was streamed since the previous segment.
 export function withSegment(message: ChatMessage, text: string): ChatMessage {
   const segments = [...(message.segments ?? []), { text }]
   const streamed = (message.liveText ?? '') !== ''
@@ -84,10 +84,10 @@ export function withSegment(message: ChatMessage, text: string): ChatMessage {
   )
 }
 
-// answerOf is the text of an answer, to be copied: its parts are paragraphs of their own, as they are shown.
+// answerOf is the text of an answer for copying. Its parts are separate paragraphs, as on the page.
 export function answerOf(message: ChatMessage): string {
   let text = ''
-  let cut = false // the next text goes on where the last broke off
+  let cut = false // the next text continues the text that broke off
   for (const block of blocksOf(message)) {
     if (block.type === 'cut') cut = true
     if (block.type !== 'text' || block.text.trim() === '') continue
@@ -157,7 +157,7 @@ function summaryOf(message: ChatMessage): string | undefined {
   return count === 0 ? undefined : count === 1 ? 'Ran 1 tool' : `Ran ${count} tools`
 }
 
-// isEmpty: nothing was heard of the message yet.
+// isEmpty reports whether the message has no content yet.
 export function isEmpty(message: ChatMessage): boolean {
   return (
     blocksOf(message).length === 0 && (message.turns ?? []).length === 0 && (message.subagentTree ?? []).length === 0

@@ -63,7 +63,7 @@ describe('transcripts of the projectors', () => {
   it.each(all)('$name', ({ messages, session: of }) => {
     const whole = freeze(fold(messages, of))
 
-    // Every run ends, and nothing of it stays open.
+    // Every run ends, and none of its parts stays open.
     const lastRun = messages.findLastIndex((m) => m.session_id === of && m.kind === 'run' && m.phase === 'outcome')
     const later = messages
       .slice(lastRun + 1)
@@ -74,13 +74,13 @@ describe('transcripts of the projectors', () => {
       expect(whole.cards.filter((card) => card.session === of)).toEqual([])
     }
 
-    // What came before is not taken again.
+    // Earlier messages are not folded again.
     expect(fold(messages, of, whole)).toEqual(whole)
 
     // History ends in the same picture.
     expect(fold(settled(messages), of)).toEqual(whole)
 
-    // So does a connection that was lost anywhere, and came back too early.
+    // So does a connection that is lost at any message and resumes too early.
     for (let lost = 0; lost <= messages.length; lost++) {
       const before = freeze(fold(messages.slice(0, lost), of))
       expect(fold(messages.slice(Math.max(0, lost - 3)), of, before)).toEqual(whole)

@@ -1,6 +1,6 @@
-// The state of a conversation is the fold of what the bus said: history and live
-// messages go through the same reducer, so that a reload, a second tab and a lost
-// connection end in the same picture.
+// The state of a conversation is the fold of the messages of the bus. History
+// and live messages go through the same reducer, so that a reload, a second tab
+// and a lost connection end in the same picture.
 
 import type { ChangesUndone, ContextUsage, FileChange, ModelFallback, Plan, Queued, Task } from '../../wire/bus.generated'
 import {
@@ -24,17 +24,17 @@ import { stamp } from '../../wire/read'
 
 export interface ChatState {
   session: string
-  seq: number // of the last message of the bus that is in here
+  seq: number // of the last message of the bus in this state
   messages: ChatMessage[]
-  waiting: ChatMessage[] // said while the agent was busy, and not read by it yet
-  cards: Card[] // open ones, of sub-agents too
+  waiting: ChatMessage[] // sent while the agent was busy, and not read by it yet
+  cards: Card[] // open cards, also of sub-agents
   context?: ContextUsage
   plan?: Plan
   fallback?: ModelFallback // of the last run
-  undone: Readonly<Record<string, ChangesUndone>> // what came of undoing the changes of a run, by run
-  askedMs?: number // when people were asked, if a card is open
+  undone: Readonly<Record<string, ChangesUndone>> // results of undoing a run's changes, by run
+  askedMs?: number // when the card was opened, if one is open
   loaded: boolean
-  earlier: string | null // where history goes on; null: it does not
+  earlier: string | null // cursor for earlier history; null: there is none
 }
 
 // An action of a sub-agent names its session.
@@ -70,7 +70,7 @@ export type ChatAction =
   | { type: 'SET_ASK_USER'; card: Card; at: number }
   | (Of & { type: 'SET_MODEL_FALLBACK'; fallback: ModelFallback })
   | (Of & { type: 'PUSH_TEXT_SEGMENT'; text: string })
-  // What Parley's bus says beyond the document
+  // Additions of Parley's bus to the document
   | (Of & { type: 'SAY'; message: ChatMessage; notice: boolean; retry?: Retry })
   | { type: 'SET_QUEUE'; agent: string; items: Queued[]; withdrawn: string; at: number; seq: number }
   | { type: 'RESOLVE_CARDS'; ids: string[]; at: number }
@@ -149,8 +149,7 @@ type OfAll =
   | 'ADD_SUBAGENT'
   | 'MARK_SUBAGENT_DONE'
 
-// ofOne changes the message that is being made: the conversation's, or a
-// sub-agent's.
+// ofOne changes the current message of the conversation or of a sub-agent.
 function ofOne(state: ChatState, action: OfOne): ChatState {
   const { session } = action
   const ours = session === undefined
@@ -274,7 +273,7 @@ export function agentMessage(session: string, id: string, from: string, at: numb
   }
 }
 
-// current is where the message that is being made is; -1: none is.
+// current returns the index of the current message; -1: there is none.
 export function current(state: ChatState): number {
   return state.messages.findLastIndex((m) => m.isGenerating === true)
 }
@@ -293,7 +292,7 @@ function answerTo(state: ChatState, message: ChatMessage): ChatMessage {
   return agentMessage(state.session, 'answer-' + message.id, message.to ?? '', message.timestampMs ?? 0)
 }
 
-// setQueue: a listed input waits. The agent has read an input that is no longer listed, and answers it from here on,
+// setQueue: a listed input waits. When an input is no longer listed, the agent has read it and answers it from here on,
 // unless it was withdrawn.
 function setQueue(
   state: ChatState,
@@ -352,7 +351,7 @@ function adopt(state: ChatState, message: ChatMessage, at: number, seq: number):
   return { ...state, messages: [...state.messages.with(going, withEnd(before, at)), message, rest] }
 }
 
-// resolveCards: a tool that was allowed begins now, and the time that a person took is none of the agent's.
+// resolveCards: an approved tool begins now. The time that a person took does not count as the agent's.
 function resolveCards(state: ChatState, { ids, at }: Extract<ChatAction, { type: 'RESOLVE_CARDS' }>): ChatState {
   const answered = state.cards.filter((card) => ids.includes(card.question_id))
   if (answered.length === 0) return state
@@ -397,7 +396,7 @@ function setActivity(
   }))
 }
 
-// A message has one plan, where it was first made; between runs a plan changes
+// A message has one plan, where it was first made. Between runs, a plan changes
 // where it was last seen.
 function setPlan(state: ChatState, session: string | undefined, plan: Plan): ChatState {
   const isPlan = (block: ContentBlock) => block.type === 'plan'
@@ -411,8 +410,8 @@ function setPlan(state: ChatState, session: string | undefined, plan: Plan): Cha
   return { ...state, plan, messages: at < 0 ? state.messages : state.messages.with(at, put(state.messages[at]!)) }
 }
 
-// say adds a complete text: a notice of the system, the explanation of an open card, or an answer, unless it was
-// already shown while it streamed.
+// say adds a complete text: a notice of the system, the explanation of an open card, or an answer, unless the stream
+// has shown it already.
 function say(
   state: ChatState,
   session: string | undefined,
@@ -451,7 +450,7 @@ function say(
   }
 }
 
-// onCurrent changes the message that is being made.
+// onCurrent changes the current message.
 function onCurrent(state: ChatState, session: string | undefined, change: (m: ChatMessage) => ChatMessage): ChatState {
   if (session !== undefined) return onEntry(state, session, (e) => ({ ...e, message: change(e.message) }))
   const at = current(state)
@@ -460,7 +459,7 @@ function onCurrent(state: ChatState, session: string | undefined, change: (m: Ch
     : { ...state, messages: state.messages.with(at, change(state.messages[at]!)) }
 }
 
-// onLast changes it also if it has ended.
+// onLast changes the last message, even if it has ended.
 function onLast(state: ChatState, session: string | undefined, change: (m: ChatMessage) => ChatMessage): ChatState {
   if (session !== undefined) return onEntry(state, session, (e) => ({ ...e, message: change(e.message) }))
   const going = current(state)
@@ -468,8 +467,8 @@ function onLast(state: ChatState, session: string | undefined, change: (m: ChatM
   return at < 0 ? state : { ...state, messages: state.messages.with(at, change(state.messages[at]!)) }
 }
 
-// onAnswered changes the last answer that says or does something: the report of a cancelled run comes after its end,
-// and the user may have sent the next message already.
+// onAnswered changes the last answer with any content: the report of a cancelled run comes after its end, and the user
+// may have sent the next message already.
 function onAnswered(state: ChatState, session: string | undefined, change: (m: ChatMessage) => ChatMessage): ChatState {
   if (session !== undefined) return onLast(state, session, change)
   const at = state.messages.findLastIndex(
@@ -480,7 +479,7 @@ function onAnswered(state: ChatState, session: string | undefined, change: (m: C
     : { ...state, messages: state.messages.with(at, change(state.messages[at]!)) }
 }
 
-// onEntry changes a sub-agent. Messages of a sub-agent whose start was not seen have no place, and are dropped.
+// onEntry changes a sub-agent. Messages of a sub-agent whose start is missing have no place, and are dropped.
 function onEntry(state: ChatState, id: string, change: (entry: SubagentTreeEntry) => SubagentTreeEntry): ChatState {
   const at = state.messages.findLastIndex((m) => m.subagentTree?.some((e) => e.id === id))
   if (at < 0) return state

@@ -1,5 +1,5 @@
-// chunks cuts markdown where a cut does not change the rendering: at blank lines before the start of a block. Of a
-// growing answer only the last chunk is parsed again.
+// chunks cuts markdown where a cut does not change the rendering: at blank lines before the start of a block. While an
+// answer grows, only its last chunk is parsed again.
 
 const fence = /^ {0,3}(`{3,}|~{3,})/
 const definition = /^ {0,3}\[[^\]]+\]:/m
@@ -7,7 +7,7 @@ const definition = /^ {0,3}\[[^\]]+\]:/m
 const goesOn = /^(?:\s|[-*+>|]|\d+[.)])/
 
 export function chunks(text: string): string[] {
-  if (definition.test(text)) return [text] // names what may stand anywhere
+  if (definition.test(text)) return [text] // the definition may be used anywhere
   const list: string[] = []
   let from = 0
   let open = ''

@@ -7,7 +7,7 @@ export interface Suggestion {
   insert: string
   name: string
   about: string
-  file?: string // of the project, that is attached with it
+  file?: string // of the project, to be attached
 }
 
 const own: Suggestion[] = [
@@ -46,9 +46,9 @@ export function suggest(text: string, skills: Skill[], agents: Agent[]): Suggest
 
 // A Mention is the name of a file that is being typed at the end of a message: `@src/ma`.
 export interface Mention {
-  before: string // the text in front of the @
+  before: string // the text before the @
   folder: string // '' is the top of the project
-  prefix: string // of a name in it
+  prefix: string // the beginning of a name in the folder
 }
 
 export function mentioned(text: string): Mention | undefined {
@@ -60,7 +60,7 @@ export function mentioned(text: string): Mention | undefined {
 
 const mostFiles = 20
 
-// suggestFiles lists the entries of the mentioned folder that begin as typed. A folder is completed further.
+// suggestFiles lists the entries of the mentioned folder that match the prefix. A folder can be completed further.
 export function suggestFiles({ before, prefix }: Mention, entries: FileEntry[]): Suggestion[] {
   return entries
     .filter(({ name, path }) => name.toLowerCase().startsWith(prefix.toLowerCase()) && !/\s/.test(path))
@@ -74,7 +74,7 @@ export function suggestFiles({ before, prefix }: Mention, entries: FileEntry[]):
 
 type Meant = { do: 'clear' } | { do: 'compact' } | { do: 'help' } | { do: 'say'; message: string; mode?: 'plan' }
 
-// meaning parses a message before it is sent. Skills and unknown commands are left to the server and the model.
+// meaning parses a message before it is sent. The server handles skills; unknown commands go to the model.
 export function meaning(text: string): Meant {
   const trimmed = text.trim()
   switch (trimmed) {

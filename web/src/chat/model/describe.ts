@@ -5,7 +5,7 @@ import type { ToolUse } from './message'
 
 interface Doing {
   verb: string // Read, Ran, …
-  object: string // what, exactly as given
+  object: string // the exact name of the thing
 }
 
 function lines(text: string): string {
@@ -47,8 +47,8 @@ export function describe({ tool, args }: Pick<ToolUse, 'tool' | 'args'>): Doing 
   }
 }
 
-// command is a command line as a person would type it; of a script that a shell
-// is given, the script.
+// command returns a command line as a person would type it. For a shell with a
+// script, it returns the script.
 function command(given: unknown): string {
   const words = list(given, str)
   const [shell, flag, script] = words
@@ -57,7 +57,7 @@ function command(given: unknown): string {
   return words.map((word) => (/^[\w./:=@%+,-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ')
 }
 
-// A Request is what a call asks for, in the form in which it is easiest to read.
+// A Request is the request of a call, in its most readable form.
 export interface Request {
   as: 'command' | 'patch' | 'json'
   text: string
@@ -108,7 +108,7 @@ export function summarize(tools: Pick<ToolUse, 'tool' | 'args'>[]): string {
     .join(' · ')
 }
 
-// short leaves the folders of a path out.
+// short removes the folders from a path.
 function short(tool: string, object: string): string {
   return ['read_file', 'write_file', 'edit_file'].includes(tool) ? (object.split('/').at(-1) ?? object) : object
 }

@@ -4,7 +4,7 @@ import { noAttachments, type Attachments } from './files'
 
 export interface Draft {
   text: string
-  agent?: string // whom it is for, if that is not the session's agent
+  agent?: string // the agent it is for, if that is not the session's agent
   model?: string // of this and the following messages, if that is not the agent's
 }
 
@@ -29,11 +29,11 @@ export function writeDraft(key: string, draft: Draft): void {
     if (text === '' && agent === undefined && model === undefined) localStorage.removeItem(prefix + key)
     else localStorage.setItem(prefix + key, JSON.stringify(draft))
   } catch {
-    // full or forbidden: then it lives as long as the page
+    // storage is full or forbidden: keep it as long as the page
   }
 }
 
-// The attachments of a draft are kept apart from its text, which is written with every key.
+// The attachments of a draft are stored separately from its text, which is written at every key press.
 
 export function readAttachments(key: string): Attachments {
   try {
@@ -50,6 +50,6 @@ export function writeAttachments(key: string, attachments: Attachments): void {
     if (attachments.pictures.length + attachments.files.length > 0)
       localStorage.setItem(`${prefix}${key}.files`, JSON.stringify(attachments))
   } catch {
-    // full or forbidden: then they live as long as the page
+    // storage is full or forbidden: keep them as long as the page
   }
 }

@@ -33,7 +33,7 @@ export function wholeRun(state: Pick<ChatState, 'messages'>): ChatMessage | unde
   }
 }
 
-// repeatable is the message whose answer ended badly, and that answer, if nothing came after it.
+// repeatable returns the message whose answer ended badly, and that answer, if no message came after it.
 export function repeatable(state: ChatState): { said: ChatMessage; answer: ChatMessage } | undefined {
   const answer = lastAnswer(state)
   const said = state.messages.findLast((m) => m.role === 'user')
@@ -51,7 +51,7 @@ const endings: Record<string, string> = {
   halted: 'was halted',
 }
 
-// announcement is what screen readers are told about the conversation.
+// announcement is the text about the conversation for screen readers.
 export function announcement(state: ChatState, agent: string, running: boolean): string {
   if (state.cards.length > 0) return 'A request waits for your answer.'
   if (running) return `${agent} is working.`

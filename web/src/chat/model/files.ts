@@ -1,6 +1,6 @@
 import { accept, choose, type Picture } from './images'
 
-// Files of a message. Images and PDFs are sent as they are; a text file is a part of the message, under its name.
+// Files of a message. Images and PDFs are sent unchanged; a text file becomes a part of the message, under its name.
 
 export interface TextFile {
   name: string
@@ -43,7 +43,7 @@ export async function attach(
   return { attachments: { pictures, files }, problems }
 }
 
-// readText is the content of a text file; undefined: the file is something else.
+// readText returns the content of a text file; undefined: it is not a text file.
 async function readText(file: File): Promise<string | undefined> {
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(await file.arrayBuffer())
@@ -55,7 +55,7 @@ async function readText(file: File): Promise<string | undefined> {
 
 const clean = (name: string) => name.replace(/[`\p{C}]/gu, '_')
 
-// withFiles is a message with the text of its files below, each in a block that its text cannot end.
+// withFiles is a message with the text of its files below. Each is in a block that its text cannot close.
 export function withFiles(message: string, files: TextFile[]): string {
   const blocks = files.map(({ name, text }) => {
     const longest = Math.max(2, ...[...text.matchAll(/`+/g)].map(([ticks]) => ticks.length))
@@ -67,7 +67,7 @@ export function withFiles(message: string, files: TextFile[]): string {
 
 const block = /\n\nFile `([^`\n]+)`:\n\n(`{3,})\n([\s\S]*?)\n\2(?=\n\nFile `|$)/y
 
-// filesOf is the inverse of withFiles. A message that was not written so has no files.
+// filesOf is the inverse of withFiles. A message in another format has no files.
 export function filesOf(message: string): { text: string; files: TextFile[] } {
   for (let at = message.indexOf('\n\nFile `'); at >= 0; at = message.indexOf('\n\nFile `', at + 1)) {
     const files: TextFile[] = []

@@ -10,7 +10,7 @@ export function grouped(content: ContentBlock[], tree: SubagentTreeEntry[]): Gro
   const groups: Group[] = []
   const left = tree.filter((entry) => entry.parent === undefined)
   const planned = content.some((block) => block.type === 'plan')
-  let apart = false // something that is not shown lies between two texts
+  let apart = false // a block that is not shown lies between two texts
   for (const block of content) {
     if (
       planned &&
@@ -40,7 +40,7 @@ export function grouped(content: ContentBlock[], tree: SubagentTreeEntry[]): Gro
   return left.length > 0 ? [{ helpers: left }, ...groups] : groups
 }
 
-// openFence opens a code block again that was open when the text broke off.
+// openFence reopens a code block that was open when the text broke off.
 function openFence(group: Group | undefined): string {
   if (group === undefined || !('block' in group) || group.block.type !== 'text') return ''
   const fences = group.block.text.match(/^ {0,3}```.*$/gm) ?? []

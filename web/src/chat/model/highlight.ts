@@ -43,7 +43,7 @@ const otherNames: Record<string, string> = {
 
 const lowlight = createLowlight()
 
-// The colours are those of theme.css, so that both themes have them.
+// The colours are the variables of theme.css, so that both themes work.
 const looks: Record<string, string> = {
   keyword: 'text-accent',
   built_in: 'text-accent',
@@ -66,7 +66,7 @@ const looks: Record<string, string> = {
   section: 'font-medium',
 }
 
-// highlight gives the code in coloured pieces; null: the language is not known.
+// highlight returns the code in coloured pieces; null: the language is unknown.
 export async function highlight(code: string, language: string): Promise<Piece[] | null> {
   const asked = language.toLowerCase()
   const name = otherNames[asked] ?? asked

@@ -2,19 +2,19 @@
 
 export interface Picture {
   name: string
-  url: string // data:
+  url: string // a data URL
   bytes: number
 }
 
 export const maxImages = 4
-export const maxBytes = 4 * 1024 * 1024 // of all together
+export const maxBytes = 4 * 1024 * 1024 // for all images together
 const pdf = 'application/pdf'
 const types = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', pdf]
 export const accept = types.join(',')
 
 interface Chosen {
   pictures: Picture[]
-  problems: string[] // why others were not taken
+  problems: string[] // why other files were rejected
 }
 
 // choose adds files to the chosen images, and says for each rejected file why it was rejected.
@@ -42,18 +42,18 @@ function read(file: File): Promise<string> {
   })
 }
 
-// named adds its name to the data URL of a document. The server reads it there.
+// named adds the file name to the data URL of a document. The server reads it there.
 function named(url: string, name: string): string {
   const head = `data:${pdf};`
   return url.startsWith(head) ? `${head}name=${encodeURIComponent(name)};${url.slice(head.length)}` : url
 }
 
-// urlOf is the data URL of a file in the log; empty: the browser is not given this type.
+// urlOf is the data URL of a file in the log; empty: the browser does not get this type.
 export function urlOf({ type, data, name }: { type: string; data: string; name?: string }): string {
   return types.includes(type) ? named(`data:${type};base64,${data}`, name ?? '') : ''
 }
 
-// documentIn is the name of the document in a data URL; undefined: it is an image.
+// documentIn returns the name of the document in a data URL; undefined: it is an image.
 export function documentIn(url: string): string | undefined {
   return new RegExp(`^data:${pdf};name=([^;,]*)`).exec(url)?.slice(1).map(decodeURIComponent)[0]
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { formulaOf, withMath } from './math'
 
-// shown writes what withMath made as people would: M(…) in a line, D(…) on a line of its own.
+// shown writes the output of withMath in readable form: M(…) for inline math, D(…) for math on its own line.
 function shown(text: string): string {
   return withMath(text).replace(/(`+)([\ue0f0\ue0f1][^`]*)\1/g, (_, __, inside: string) => {
     const { tex, display } = formulaOf(inside)!

@@ -6,11 +6,11 @@ export interface Formula {
   display: boolean // on a line of its own
 }
 
-// Private use: no font has these, and a model that writes them gets math.
+// Private-use characters: no font has them. If a model writes them, they become math.
 const inLine = '\ue0f0'
 const onItsOwn = '\ue0f1'
 
-// Dollars are prices, too: math has no space inside them, and no digit or word beside them.
+// Dollars are also prices. Math has no space inside the dollars, and no digit or word beside them.
 const either = new RegExp(
   [
     // code: a fence, or a span
@@ -28,7 +28,7 @@ export function mayHaveMath(text: string): boolean {
   return /\\[[(]|\$/.test(text)
 }
 
-// withMath puts math into code. It is left alone where there is code already.
+// withMath turns math into code. Math inside existing code is left alone.
 export function withMath(text: string): string {
   if (!mayHaveMath(text)) return text
   return text.replace(either, (all: string, ...found: unknown[]) => {
@@ -41,7 +41,7 @@ export function withMath(text: string): string {
   })
 }
 
-// formulaOf reads a formula that withMath has put into code.
+// formulaOf reads a formula that withMath has turned into code.
 export function formulaOf(text: string): Formula | undefined {
   const mark = text[0]
   if (mark !== inLine && mark !== onItsOwn) return undefined

@@ -4,7 +4,7 @@ import type { AskUser, FileChange, ModelFallback, Plan, Task } from '../../wire/
 
 export interface ChatMessage {
   role: 'user' | 'agent'
-  from?: string // agent ID; system for what nobody said
+  from?: string // agent ID; system for notices
   to?: string // target agent ID
   text: string // primary text content
   timestamp: string
@@ -16,7 +16,7 @@ export interface ChatMessage {
 
   // Activity (tool use)
   activitySummary?: string // headline: "Reading file.ts"
-  activityEntries?: string[] // what was done, in order
+  activityEntries?: string[] // actions, in order
   toolCount?: number
 
   // Context
@@ -27,38 +27,38 @@ export interface ChatMessage {
   // Rich content
   images?: string[]
   subagentTree?: SubagentTreeEntry[]
-  content?: ContentBlock[] // everything of the message, in order
+  content?: ContentBlock[] // all content of the message, in order
 
   // Legacy, as the document has them
   segments?: MessageSegment[]
   liveText?: string
 
-  // Ours
+  // Additions of the console
   id: string // stable: the same after a reload
-  session: string // whose this is: a sub-agent's differs from the conversation's
-  inputId?: string // of what a person said
+  session: string // the session it belongs to; for a sub-agent not the conversation's
+  inputId?: string // of a user message
   outcome?: string // of the run: completed, cancelled, failed, …
-  statusSinceMs?: number // when what it is doing began
-  turns?: number[] // when each began
-  model?: string // that answers, by the log of the run
-  forkedFrom?: string // a mark, no message: the session whose messages are before it
-  waitedMs?: number // of its duration, for people to answer
+  statusSinceMs?: number // when the current activity began
+  turns?: number[] // when each turn began
+  model?: string // that answers, according to the log of the run
+  forkedFrom?: string // set for a divider: the session whose messages are before it
+  waitedMs?: number // the part of its duration that people took to answer
 }
 
 interface MessageSegment {
   text: string
 }
 
-// A sub-agent works on something for a run; its own are below it.
+// A sub-agent works on a task for a run; its own sub-agents are below it.
 export interface SubagentTreeEntry {
   id: string // its session
-  parent?: string // the session it works for; none: the conversation's
+  parent?: string // the session that it works for; none: the conversation's
   agent: string
   task: string
   status: string // running, or how it ended
   startedMs: number
   endedMs?: number
-  message: ChatMessage // what it does
+  message: ChatMessage // its output
 }
 
 export interface ToolUse {
@@ -68,40 +68,40 @@ export interface ToolUse {
   args: unknown
   status: string // running, done, failed, denied, cancelled, unknown, blocked
   summary: string
-  output: string // the last of what it printed
-  cut: number // characters of output that are no longer here
+  output: string // the end of its output
+  cut: number // number of characters that were dropped from output
   startedMs: number
   endedMs?: number
-  ranMs?: number // without the time that a person took to allow it
+  ranMs?: number // without the time that a person took to approve it
   turn: number // from 1
 }
 
 export type ContentBlock =
   | { type: 'thinking'; text: string; open: boolean; startedMs: number; endedMs?: number }
   | { type: 'text'; text: string; open: boolean }
-  | { type: 'cut' } // the text before it broke off, and goes on after it
+  | { type: 'cut' } // the text before it broke off, and continues after it
   | ToolUse
   | { type: 'plan'; plan: Plan }
   | { type: 'change_report'; run?: string; files: FileChange[]; truncated: number }
   | { type: 'finalize_task'; task: Task }
   | { type: 'model_fallback'; fallback: ModelFallback }
-  | { type: 'explanation'; text: string } // of what a person is asked to approve
+  | { type: 'explanation'; text: string } // explains an open approval
   | { type: 'notice'; text: string; retry?: Retry }
 
-// A Retry is about a model that did not answer. Later messages of the bus about the same retry have the same id.
+// A Retry reports a model that did not answer. Later messages of the bus about the same retry have the same id.
 export interface Retry {
   id: string
   state: string // retrying, answered, gave_up, ended
 }
 
-// A Card is something only a person can decide.
+// A Card needs a decision by a person.
 export interface Card extends AskUser {
   agent: string
   session: string
-  explained?: boolean // what it would do, in the message above it
+  explained?: boolean // the message above it has an explanation
 }
 
-// badEnds are the outcomes of runs that did not come to their end.
+// badEnds are the outcomes of runs that did not complete.
 export const badEnds = new Set(['failed', 'denied', 'interrupted', 'halted', 'cancelled'])
 
 type MessagePhase = 'thinking' | 'working' | 'streaming' | 'done'

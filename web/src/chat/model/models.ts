@@ -1,7 +1,7 @@
 import { short } from '../../ui/amounts'
 import type { Model } from '../../wire/native.generated'
 
-// aboutModel says what one chooses a model by: its window and its price, as far as they are known.
+// aboutModel describes a model by its window and its price, as far as they are known.
 export function aboutModel({ context_window: window, input_price: read, output_price: written }: Model): string {
   return [
     window !== undefined && `${short(window)} tokens`,

@@ -1,14 +1,14 @@
 import type { Plan } from '../../wire/bus.generated'
 
-// progress counts the items that the agent has marked as done. The server sets the other items of a plan to skipped
-// when its run ends: nobody knows whether they were done.
+// progress counts the items that the agent has marked as done. When a run ends, the server sets the other items of its
+// plan to skipped: it is not known whether they were done.
 export function progress({ items }: Pick<Plan, 'items'>): string {
   const done = items.filter((item) => item.status === 'done').length
   const unmarked = items.filter((item) => item.status === 'skipped').length
   return unmarked === 0 ? `${done} of ${items.length}` : `${done} done, ${unmarked} not marked`
 }
 
-// asText is a plan to be edited.
+// asText returns a plan as text for editing.
 export function asText(plan: Plan): string {
   return (
     plan.plan_text ??

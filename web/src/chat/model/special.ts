@@ -7,7 +7,8 @@ type Special =
   | { type: 'change_report'; files: FileChange[]; truncated: number }
   | { type: 'ask_user'; asked: AskUser }
 
-// special reads a text that is JSON of a type the console knows; null: it is text.
+// special reads a text that is JSON of a type the console knows; null: it is
+// plain text.
 export function special(text: string): Special | null {
   if (!/^\s*\{/.test(text) || !/\}\s*$/.test(text)) return null
   let value: unknown

@@ -20,11 +20,11 @@ import {
   str,
 } from '../../wire/read'
 
-// Handling a message of the conversation whose session this is; others are of
+// Handling a message of the conversation with this session. Other sessions are
 // sub-agents.
 type Handler = (message: UiMessage, session: string) => ChatAction[]
 
-// of names the sub-agent, if it is one's.
+// of names the sub-agent, if the message is from one.
 function of(message: UiMessage, session: string): { session?: string } {
   return message.session_id === undefined || message.session_id === session ? {} : { session: message.session_id }
 }
@@ -99,7 +99,7 @@ const handleRun: Handler = (message, session) => {
           undone: { run: str(data.run), files: readUndone(data.files), problem: str(data.problem) || undefined },
         },
       ]
-    default: // sync and resync are for who fetches: see useSseConnection
+    default: // useSseConnection handles sync and resync
       return []
   }
 }
@@ -118,7 +118,7 @@ const handleMessage: Handler = (message, session) => {
     session: message.session_id ?? session,
   }
   if (said.role === 'user') {
-    if (!isOurs(message, session)) return [] // the task of a sub-agent, which is in the tree
+    if (!isOurs(message, session)) return [] // the task of a sub-agent is shown in the tree
     const inputId = str(data.input_id) || undefined
     const images =
       inputId === undefined

@@ -1,4 +1,5 @@
-// The transcripts that prove the Go projectors, as a client of the bus sees them.
+// The transcripts that also test the Go projectors, as a client of the bus
+// receives them.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +10,7 @@ const folder = join(import.meta.dirname, '../../../../dialect/eventbus/testdata'
 
 interface Transcript {
   name: string
-  session: string // of the conversation: its root
+  session: string // the root session of the conversation
   messages: UiMessage[]
 }
 
@@ -24,7 +25,7 @@ function sections(file: string): { name: string; lines: string[] }[] {
   return list
 }
 
-// transcripts are all that a client is shown from the beginning.
+// transcripts returns all messages that a client receives from the beginning.
 export function transcripts(): Transcript[] {
   const list: Transcript[] = []
   for (const file of readdirSync(folder).filter((f) => f.endsWith('.txtar'))) {
@@ -42,8 +43,8 @@ export function transcripts(): Transcript[] {
   return list
 }
 
-// settled is the same as history sends it: of an output that has ended only its
-// end, with all of it.
+// settled returns the same messages as history sends them: for a finished
+// output only its end, with the whole text.
 export function settled(messages: UiMessage[]): UiMessage[] {
   const ended = new Map<UiMessage, string>()
   const dropped = new Set<UiMessage>()

@@ -11,8 +11,8 @@ type Thought = Extract<ContentBlock, { type: 'thinking' }>
 
 interface ActivitySectionProps {
   blocks: (Thought | ToolUse)[]
-  going: boolean // the run goes on
-  live: boolean // and nothing came after these
+  going: boolean // the run is active
+  live: boolean // and no other block came after these
 }
 
 const mostSigns = 8

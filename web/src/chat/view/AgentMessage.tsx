@@ -99,7 +99,7 @@ function Going({ message }: { message: ChatMessage }) {
         <ThinkingIndicator word={message.activitySummary ?? 'Working'} sinceMs={message.statusSinceMs} />
       )
     default:
-      if (last?.type === 'text' && last.open) return null // it shows by itself
+      if (last?.type === 'text' && last.open) return null // it is visible by itself
       return (
         <ThinkingIndicator
           word={message.turns === undefined ? 'Starting' : 'Waiting for the model'}
@@ -131,7 +131,7 @@ function ForkButtons({ message }: { message: ChatMessage }) {
   )
 }
 
-// ForkMark stands between what a conversation was forked with and what is its own.
+// ForkMark divides the messages of a fork's source from the fork's own.
 function ForkMark({ source }: { source: string }) {
   return (
     <p

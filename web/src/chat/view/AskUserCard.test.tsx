@@ -38,7 +38,7 @@ describe('AskUserCard', () => {
     await waitFor(() => expect(server.asked).toHaveLength(1))
     expect(server.asked[0]).toMatchObject({ path: '/api/ask-user-response', body: { question_id: session + '.7' } })
     expect(decided()).toEqual([{ question_index: 0, selected: ['Allow once'], custom_text: 'go on' }])
-    fireEvent.keyDown(card, { key: 'Backspace' }) // it is answered
+    fireEvent.keyDown(card, { key: 'Backspace' }) // it is already answered
     expect(server.asked).toHaveLength(1)
   })
 

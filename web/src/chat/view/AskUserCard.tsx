@@ -12,11 +12,10 @@ import { useChat } from './chatContext'
 
 interface AskUserCardProps {
   card: Card
-  closed?: boolean // it cannot be answered, and is shown for what it was
+  closed?: boolean // it cannot be answered, and is shown as a record
 }
 
-// AskUserCard is a card in the conversation that it belongs to. One that was answered goes by itself, wherever that
-// was: the bus tells every client.
+// AskUserCard is a card in its conversation. After an answer from any client it disappears: the bus tells every client.
 export function AskUserCard({ card, closed }: AskUserCardProps) {
   const { session, mayMessage } = useChat()
   const content = contentOf(card)

@@ -11,7 +11,7 @@ import { useChat } from './chatContext'
 import { Fold } from './Fold'
 
 interface ChangeReport {
-  run?: string // whose changes these are; none: a model wrote this
+  run?: string // the run of the changes; none: a model wrote this
   files: FileChange[]
   truncated: number
 }
@@ -89,7 +89,7 @@ function Undo({ run, files, whole }: { run: string; files: FileChange[]; whole: 
   )
 }
 
-// fate is what undoing a change does to its file.
+// fate describes what undoing a change does to its file.
 function fate(summary: string): string {
   if (summary.startsWith('Added')) return 'will be deleted'
   if (summary === 'Deleted') return 'will be brought back'

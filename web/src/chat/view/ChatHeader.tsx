@@ -9,7 +9,7 @@ import { Exact } from '../../ui/Mono'
 interface ChatHeaderProps {
   title: string
   agent?: string
-  model?: string // that answered last, or would answer
+  model?: string // the model that answered last, or would answer
   status?: string
   mayMessage: boolean
   inspecting: boolean

@@ -307,7 +307,7 @@ export function ChatPanel({ session }: { session: string }) {
   )
 }
 
-// withFork puts the messages that a conversation was forked with before its own, once all of those are here.
+// withFork puts the messages of a fork's source before its own, after all of its own are loaded.
 function withFork(state: ChatState, fork: Fork | null): ChatMessage[] {
   if (fork === null || state.earlier !== null) return state.messages
   const mark: ChatMessage = {
@@ -321,8 +321,8 @@ function withFork(state: ChatState, fork: Fork | null): ChatMessage[] {
   return [...fork.messages, mark, ...state.messages]
 }
 
-// Halted: the server has stopped the conversation, for a reason that is the last
-// thing said in it.
+// Halted: the server has stopped the conversation. The last message gives the
+// reason.
 function Halted({ session, mayReopen }: { session: string; mayReopen: boolean }) {
   const queries = useQueryClient()
   const reopen = async () => {
@@ -353,8 +353,8 @@ function Halted({ session, mayReopen }: { session: string; mayReopen: boolean })
   )
 }
 
-// Trouble is told here only if it is this conversation's: when the whole server is
-// away the shell says so.
+// Trouble is shown here only if it concerns this conversation alone: if the
+// server is unreachable, the shell says so.
 function Trouble({ connection, loaded }: { connection: Connection; loaded: boolean }) {
   const { state } = useConnection()
   if (connection.status === 'failed')

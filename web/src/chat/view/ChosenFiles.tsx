@@ -9,7 +9,8 @@ interface ChosenFilesProps {
   onChange: (attachments: Attachments) => void
 }
 
-// ChosenFiles lists what will be sent with a message. Each file can be removed.
+// ChosenFiles lists the files that will be sent with a message. Each can be
+// removed.
 export function ChosenFiles({ attachments, onChange }: ChosenFilesProps) {
   const { pictures, files } = attachments
   if (pictures.length + files.length === 0) return null

@@ -6,7 +6,7 @@ import { Prose } from './Prose'
 interface CodeBlockProps {
   code: string
   language?: string
-  live?: boolean // still growing: colours come when it has ended
+  live?: boolean // still growing: colours are added when it has ended
 }
 
 const most = 50_000 // characters that are coloured
@@ -19,7 +19,7 @@ export function CodeBlock({ code, language, live }: CodeBlockProps) {
     import('../model/highlight')
       .then((module) => module.highlight(code, language))
       .then((list) => !gone && list !== null && setPieces({ code, list }))
-      .catch(() => {}) // without colours it reads as well
+      .catch(() => {}) // it is readable without colours
     return () => {
       gone = true
     }

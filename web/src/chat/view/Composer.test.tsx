@@ -47,7 +47,7 @@ describe('Composer', () => {
     type('hello')
     press('Enter')
     await waitFor(() => expect(server.asked).toHaveLength(3))
-    expect(server.asked[2]!.once).not.toBe(server.asked[1]!.once) // said again on purpose
+    expect(server.asked[2]!.once).not.toBe(server.asked[1]!.once) // sent again on purpose
   })
 
   it('answers the question that waits', async () => {

@@ -32,14 +32,14 @@ import { newID } from '../../wire/uuid'
 
 interface ComposerProps {
   session?: string // none: the first message opens one
-  project?: string // whose files can be mentioned, and that a new conversation is of; none: the first
-  agent?: string // who answers, if nobody else is chosen
+  project?: string // the project whose files can be mentioned, and of a new conversation; none: the first
+  agent?: string // the agent that answers by default
   running?: boolean
-  said?: string[] // what was said before, the latest last
+  said?: string[] // earlier messages, the latest last
   offline?: boolean
   meter?: ReactNode
   focus?: boolean
-  question?: Card // that waits: what is typed is its answer
+  question?: Card // an open question: the typed text is its answer
   onSent: (answer: Started) => void
   onStop?: () => Promise<void>
   onClear?: () => void
@@ -74,8 +74,8 @@ export function Composer({
   const [dropping, setDropping] = useState(false)
   const [active, setActive] = useState(0)
   const [dismissed, setDismissed] = useState('')
-  const back = useRef({ at: 0, draft: '' }) // how far back in what was said
-  const key = useRef({ of: '', id: '' }) // a message that is sent again has one effect
+  const back = useRef({ at: 0, draft: '' }) // position in the earlier messages
+  const key = useRef({ of: '', id: '' }) // a message that is sent again must have one effect
   const area = useRef<HTMLTextAreaElement>(null)
   const files = useRef<HTMLInputElement>(null)
   const { data: agents = [] } = useAgents()
@@ -103,7 +103,7 @@ export function Composer({
     element.style.height = `${Math.min(element.scrollHeight, window.innerHeight * 0.4)}px`
   }, [text])
   useEffect(() => {
-    // Where there is no keyboard, one would come up over half of the page.
+    // On a touch screen, focus would open a keyboard over half of the page.
     if (focus && matchMedia('(pointer: fine)').matches) area.current?.focus()
   }, [focus])
 
@@ -171,7 +171,7 @@ export function Composer({
     area.current?.focus()
   }
 
-  // The server reads the file, by the rules of the files page, and at this moment: the message has what it had then.
+  // The server reads the file now, by the rules of the files page: the message keeps this content.
   const mentionFile = async (path: string) => {
     try {
       const content = await queries.fetchQuery({ ...fileQuery(project ?? '', path), retry: false })
@@ -193,7 +193,7 @@ export function Composer({
     if (element === null || said.length === 0) return false
     const { at } = back.current
     if (at === 0 && (by < 0 || text !== '')) return false
-    if (at > 0 && text !== said[said.length - at]) return false // it was changed: the keys move the caret
+    if (at > 0 && text !== said[said.length - at]) return false // the text was edited: the keys move the caret
     const next = Math.min(Math.max(at + by, 0), said.length)
     if (at === 0) back.current.draft = text
     back.current.at = next

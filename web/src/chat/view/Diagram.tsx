@@ -2,8 +2,8 @@ import { useEffect, useId, useState } from 'react'
 import { Button } from '../../ui/Button'
 import { CodeBlock } from './CodeBlock'
 
-// Diagram shows what Mermaid draws. The drawing is an image: nothing in it can run, be clicked or load anything. Text
-// that is no diagram is shown as it is.
+// Diagram shows a drawing by Mermaid. The drawing is an image: nothing in it can run, be clicked or load anything. Text
+// that is not a diagram is shown unchanged.
 export function Diagram({ code }: { code: string }) {
   const id = 'diagram' + useId().replaceAll(/\W/g, '')
   const [drawn, setDrawn] = useState<{ code: string; url: string; dark: boolean } | 'failed' | null>(null)

@@ -11,7 +11,7 @@ import { useAgents } from './queries'
 import { newID } from '../../wire/uuid'
 import { classes } from '../../ui/classes'
 
-// Milliseconds after which the first page has surely come, and the code of conversations may follow.
+// Milliseconds after which the first page has surely loaded, so that the code of conversations may follow.
 const afterFirstPage = 1500
 
 interface Idea {

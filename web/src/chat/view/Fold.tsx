@@ -3,14 +3,14 @@ import { classes } from '../../ui/classes'
 import { ChevronRightIcon } from '../../ui/icons'
 
 interface FoldProps {
-  head: ReactNode // enough to know what is inside
+  head: ReactNode // a summary of the content
   children: ReactNode | (() => ReactNode)
-  open?: boolean // until somebody decides otherwise
+  open?: boolean // until the user opens or closes it
   className?: string
 }
 
-// Fold shows a one-line summary, and its content when unfolded. A fold that the user has opened or closed stays so,
-// whatever happens inside.
+// Fold shows a one-line summary, and its content when unfolded. After the user has opened or closed it, it stays so,
+// even if its content changes.
 export function Fold({ head, children, open = false, className }: FoldProps) {
   const id = useId()
   const [chosen, setChosen] = useState<boolean | null>(null)

@@ -3,7 +3,7 @@ import { classes } from '../../ui/classes'
 import type { Formula as Math } from '../model/math'
 import { Prose } from './Prose'
 
-// Formula shows math. The library comes with the first formula; until then, and where the text is no math, the text is
+// Formula shows math. The library is loaded with the first formula. Until then, or if the text is not math, the text is
 // shown. A formula is data: it can set no links, and load nothing.
 export function Formula({ formula: { tex, display } }: { formula: Math }) {
   const place = useRef<HTMLSpanElement>(null)
@@ -17,7 +17,7 @@ export function Formula({ formula: { tex, display } }: { formula: Math }) {
         draw(tex, display, place.current)
         setDrawn(true)
       })
-      .catch(() => {}) // the text is there
+      .catch(() => {}) // the text stays
     return () => {
       gone = true
     }

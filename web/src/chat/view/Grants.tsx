@@ -20,7 +20,7 @@ export function Grants() {
     queryFn: ({ signal }) => ask<{ grants: Grant[] }>('GET', path, { signal }),
     select: (answer) => answer.grants,
     placeholderData: keepPreviousData,
-    retry: false, // a new conversation is not known to the server yet
+    retry: false, // the server does not know a new conversation yet
   })
   const revoke = useMutation({
     mutationFn: (id: string) => ask('DELETE', `${path}/${id}`),

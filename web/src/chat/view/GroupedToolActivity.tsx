@@ -34,11 +34,11 @@ export function ToolSign({ status }: { status: string }) {
 
 interface GroupedToolActivityProps {
   tools: ToolUse[]
-  asked: ReadonlySet<string> // tools that a person is asked about
-  live: boolean // the run goes on
+  asked: ReadonlySet<string> // tools of open approvals
+  live: boolean // the run is active
 }
 
-// Three or more calls of one tool in a row are one line.
+// Three or more consecutive calls of one tool are one line.
 export function GroupedToolActivity({ tools, asked, live }: GroupedToolActivityProps) {
   return (
     <ul className="flex flex-col gap-0.5 border-l border-line pl-3">
@@ -139,7 +139,7 @@ function Details({ tool, status }: { tool: ToolUse; status: string }) {
   )
 }
 
-// Asked shows a command as a command, and a change of files as a diff.
+// Asked shows a command as a command, and a change to files as a diff.
 function Asked({ tool }: { tool: ToolUse }) {
   const request = requestOf(tool)
   if (request.as === 'patch') return <Diff text={request.text} label="Requested changes" />

@@ -6,7 +6,7 @@ import { Exact } from '../../ui/Mono'
 import { documentIn, urlOf } from '../model/images'
 import type { ChatMessage } from '../model/message'
 
-// inputImages are the images that were sent with an input, as data URLs.
+// inputImages returns the images that were sent with an input, as data URLs.
 async function inputImages(inputId: string, signal?: AbortSignal): Promise<string[]> {
   const cut = inputId.lastIndexOf('.')
   const after = Number(inputId.slice(cut + 1)) - 1
@@ -15,7 +15,7 @@ async function inputImages(inputId: string, signal?: AbortSignal): Promise<strin
   return images.map(urlOf)
 }
 
-// imagesOf are the images of a message, to be sent again.
+// imagesOf returns the images of a message, for sending it again.
 export async function imagesOf(message: Pick<ChatMessage, 'images'>): Promise<string[] | undefined> {
   const { images } = message
   if (images === undefined || images.length === 0) return undefined
@@ -24,7 +24,8 @@ export async function imagesOf(message: Pick<ChatMessage, 'images'>): Promise<st
   return all.filter((url) => url !== '')
 }
 
-// InputImage shows an image, or the name of a document, that is named by its input and number. Images are in the log, and fetched when shown.
+// InputImage shows an image, or the name of a document, given its input and number. Images are in the log, and are
+// loaded when shown.
 export function InputImage({ source, name }: { source: string; name: string }) {
   const whole = source.startsWith('data:')
   const [inputId, at] = source.split('#')

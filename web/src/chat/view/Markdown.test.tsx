@@ -15,7 +15,7 @@ it('is drawn in pieces as it is drawn whole', () => {
     cleanup()
     return html
   }
-  expect(shown(text)).toBe(shown(text + '\n\n[z]: http://z')) // which is not cut
+  expect(shown(text)).toBe(shown(text + '\n\n[z]: http://z')) // this one is not cut
 })
 
 describe('what a model wrote', () => {

@@ -12,8 +12,8 @@ import { Formula } from './Formula'
 import { safeTarget, targetName } from '../model/links'
 import { Prose } from './Prose'
 
-// Raw HTML is shown as the text it is, links lead where they say, and nothing is
-// fetched from anywhere by being shown.
+// Raw HTML is shown as text, links lead to their visible target, and showing a
+// text loads nothing.
 export function Markdown({ text, live }: { text: string; live?: boolean }) {
   const parts = useMemo(() => chunks(text), [text])
   return (
@@ -40,7 +40,7 @@ const Chunk = memo(function Chunk({ text, live }: { text: string; live: boolean 
   )
 })
 
-// Characters that are tricks become elements, which `mark` below shows.
+// Deceptive characters become elements, which `mark` below shows.
 interface Node {
   type: string
   value?: string
@@ -62,7 +62,7 @@ const suspicious = new RegExp(
 )
 
 function walk(node: Node): void {
-  if (node.tagName === 'code' || node.children === undefined) return // shown by CodeBlock and Code
+  if (node.tagName === 'code' || node.children === undefined) return // CodeBlock and Code show it
   node.children = node.children.map((child) => {
     if (child.type !== 'text' || !suspicious.test(child.value ?? '')) {
       walk(child)
@@ -96,7 +96,7 @@ function Link({ href, children }: { href?: string; children?: ReactNode }) {
   )
 }
 
-// An image is not fetched without a click: fetching it would tell its server who reads the answer.
+// An image is not fetched without a click: a request would tell its server who reads the answer.
 function Picture({ src, alt }: { src?: string; alt?: string }) {
   const target = typeof src === 'string' ? safeTarget(src) : null
   return (
@@ -125,7 +125,7 @@ const components: Components = {
   a: ({ href, children }) => <Link href={href}>{children}</Link>,
   img: ({ src, alt }) => <Picture src={typeof src === 'string' ? src : undefined} alt={alt} />,
   mark: ({ children }) => <Prose>{textOf(children)}</Prose>,
-  // Headings of an answer are below those of the page.
+  // Headings in an answer rank below those of the page.
   h1: ({ children }) => <h3 className="first">{children}</h3>,
   h2: ({ children }) => <h4 className="second">{children}</h4>,
   h3: ({ children }) => <h5>{children}</h5>,
@@ -148,7 +148,7 @@ const liveComponents: Components = {
   ),
 }
 
-// A fence spans lines, or has a language; `code` in a line does neither.
+// A fence has several lines or a language; inline `code` has neither.
 function isBlock(node: unknown): boolean {
   const { position, children } = node as {
     position?: { start: { line: number }; end: { line: number } }

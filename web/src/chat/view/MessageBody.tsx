@@ -20,7 +20,7 @@ export function MessageBody({ text, live }: { text: string; live?: boolean }) {
       return <ChangeReportBlock files={block.files} truncated={block.truncated} />
     case 'ask_user': {
       const open = cards.find((card) => card.question_id === block.asked.question_id)
-      // An open card is shown where it can be answered.
+      // An open card is shown elsewhere, where it can be answered.
       return open === undefined ? <AskUserCard card={{ ...block.asked, agent: '', session: '' }} closed /> : null
     }
     default:

@@ -19,7 +19,7 @@ interface MessageListProps {
   more: boolean // there is earlier history
   earlier: { loading: boolean; error?: unknown }
   onEarlier: () => void
-  sent: number // how often the reader has said something: each brings them to the end
+  sent: number // number of messages that the reader has sent: each scrolls to the end
 }
 
 const estimateSize = () => 120
@@ -33,12 +33,12 @@ const unfolding = 250 // milliseconds
 export function MessageList({ messages, cards, waiting, more, earlier, onEarlier, sent }: MessageListProps) {
   const box = useRef<HTMLDivElement>(null)
   const [away, setAway] = useState(false)
-  const [held, setHeld] = useState(false) // somebody unfolds something: it stays where they clicked
+  const [held, setHeld] = useState(false) // while a fold is opened, the view stays at the click
   const first = more ? 1 : 0
   const count = first + messages.length + cards.length + (waiting.length > 0 ? 1 : 0)
 
-  // Names of rows, new only when rows come or go: the list measures all of them
-  // anew then, which is too much for every word of an answer.
+  // Names of rows, replaced only when rows are added or removed: the list then
+  // measures all of them, which is too slow for every chunk of an answer.
   const names = [
     first,
     messages.length,
@@ -71,9 +71,9 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
     scrollEndThreshold: atEnd,
   })
 
-  const end = useRef(true) // the reader is there
-  const top = useRef(0) // where the view was when it last moved
-  // Opened at its end, whatever sizes turn out to be, or at the message that the address names.
+  const end = useRef(true) // the reader is at the end
+  const top = useRef(0) // scroll position at the last move
+  // Opened at its end, even while sizes change, or at the message that the address names.
   const begun = useRef(false)
   const target = useTarget()
   const named = target === undefined ? '' : JSON.stringify(target)
@@ -99,7 +99,7 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
     virtual.scrollToEnd()
   }, [sent, virtual])
 
-  // A composer that grows, or a keyboard that comes up, takes nothing from view.
+  // A growing composer, or a keyboard that opens, does not hide the end.
   useEffect(() => {
     const element = box.current
     if (element === null) return
@@ -117,7 +117,8 @@ export function MessageList({ messages, cards, waiting, more, earlier, onEarlier
     const element = box.current
     if (element === null) return
     const left = element.scrollHeight - element.clientHeight - element.scrollTop
-    // The event of a scroll to the end may come after the answer has grown again: only a reader who goes up leaves.
+    // After a scroll to the end, its event may come when the answer has grown again. So only a reader who scrolls up
+    // leaves the end.
     if (left < atEnd) end.current = true
     else if (element.scrollTop < top.current) end.current = false
     top.current = element.scrollTop

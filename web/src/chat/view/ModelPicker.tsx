@@ -17,13 +17,13 @@ interface ModelPickerProps {
   onChoose: (model?: string) => void
 }
 
-// ModelPicker chooses the model of the next message, for this conversation alone. It is only for people who may change
-// agents: others read in the header which model answered.
+// ModelPicker chooses the model of the next message, for this conversation only. It is only for users who may change
+// agents; for other users the header shows which model answered.
 export function ModelPicker({ agent, chosen, onChoose }: ModelPickerProps) {
   const { me, may } = useMe()
   const navigate = useNavigate()
   const mayChoose = may('agents:write')
-  const [opened, setOpened] = useState(false) // vendors are asked only then
+  const [opened, setOpened] = useState(false) // vendors are queried only then
   const { data: models = [], isFetching, error } = useModels(mayChoose && opened)
   const [naming, setNaming] = useState<string | null>(null)
   const own = agent?.model || me?.model

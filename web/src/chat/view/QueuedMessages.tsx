@@ -9,7 +9,7 @@ import type { ChatMessage } from '../model/message'
 import { Prose } from './Prose'
 import { classes } from '../../ui/classes'
 
-// QueuedMessages are messages that the agent has not read yet. They can be taken back.
+// QueuedMessages lists messages that the agent has not read yet. They can be withdrawn.
 export function QueuedMessages({ messages }: { messages: ChatMessage[] }) {
   const { mayMessage, agent } = useChat()
   const [busy, setBusy] = useState<string | null>(null)

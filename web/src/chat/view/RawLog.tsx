@@ -19,7 +19,7 @@ function atMost(count: number): Reading['until'] {
 // RawLog lists the stored events of a session.
 export function RawLog({ session, run, onClose }: { session: string; run?: number; onClose: () => void }) {
   const [filter, setFilter] = useState('')
-  const after = run === undefined ? 0 : Math.max(0, run - 2) // its input is just before it
+  const after = run === undefined ? 0 : Math.max(0, run - 2) // its input is right before it
   const log = useQuery({
     queryKey: ['log', session, after],
     queryFn: ({ signal }) => readLog(session, { after, until: atMost(most + 1), signal }),

@@ -5,7 +5,7 @@ import { ask } from '../../wire/api'
 import type { ToolServer } from '../../wire/native.generated'
 import { useChat } from './chatContext'
 
-// Servers switches tool servers off and on for this conversation. Without tool servers it shows nothing.
+// Servers switches MCP servers off and on for this conversation. Without MCP servers it shows nothing.
 export function Servers() {
   const { session, mayMessage } = useChat()
   const queries = useQueryClient()
@@ -21,7 +21,7 @@ export function Servers() {
     queryFn: ({ signal }) => ask<{ off: string[] }>('GET', path, { signal }),
     select: (answer) => answer.off,
     enabled: servers.length > 0,
-    retry: false, // a new conversation is not known to the server yet
+    retry: false, // the server does not know a new conversation yet
   })
   const choose = useMutation({
     mutationFn: (now: string[]) => ask('PUT', path, { body: { off: now } }),

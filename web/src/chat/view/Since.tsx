@@ -2,8 +2,8 @@ import { useEffect, useState } from 'react'
 import { lasting } from '../../ui/time'
 import { useConnection } from '../../wire/connection'
 
-// Since counts the seconds something goes on for, from the second on in which it
-// is worth knowing. It stands still while the server cannot be reached: nobody knows whether it goes on.
+// Since counts the seconds of an activity, after its first few seconds. It stops while the server is unreachable: the
+// state is unknown then.
 export function Since({ at, from = 2 }: { at: number; from?: number }) {
   const [now, setNow] = useState(() => Date.now())
   useEffect(() => {

@@ -8,7 +8,7 @@ import { Since } from './Since'
 
 interface SubagentTreeViewProps {
   roots: SubagentTreeEntry[]
-  entries: SubagentTreeEntry[] // all there are: those below are found here
+  entries: SubagentTreeEntry[] // all sub-agents: those below are selected here
 }
 
 // SubagentTreeView is the tree of sub-agents of a message.

@@ -100,7 +100,7 @@ export const UserMessage = memo(function UserMessage({ message }: { message: Cha
   )
 })
 
-// Editing sends other words in place of a message, in a branch of the conversation.
+// Editing replaces the text of a message, in a branch of the conversation.
 function Editing({ message, onClose }: { message: ChatMessage; onClose: () => void }) {
   const { forks } = useChat()
   const [text, setText] = useState(message.text)
@@ -137,7 +137,7 @@ function Editing({ message, onClose }: { message: ChatMessage; onClose: () => vo
   )
 }
 
-// BranchSwitch leads to the conversations that part here.
+// BranchSwitch switches between the branches at this message.
 function BranchSwitch({ branches: { sessions, current } }: { branches: Branches }) {
   const words = `${current + 1} of ${sessions.length}`
   return (

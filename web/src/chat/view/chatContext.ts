@@ -3,17 +3,17 @@ import type { ChangesUndone, Plan } from '../../wire/bus.generated'
 import type { Card, ChatMessage } from '../model/message'
 import type { Forks } from './useForks'
 
-// What messages need from their conversation.
+// The state of the conversation that messages need.
 export interface ChatContext {
   session: string
-  agent?: string // who answers, if nobody else is named
-  mayMessage: boolean // who looks may say something, and decide
-  cards: Card[] // open ones
-  asked: ReadonlySet<string> // tools that a person is asked about
-  plan?: Plan // as it is now
-  undone: Readonly<Record<string, ChangesUndone>> // by run
-  working: boolean // a run is
-  forks?: Forks // none: nothing can be forked here
+  agent?: string // the agent that answers by default
+  mayMessage: boolean // the user may send messages and decide cards
+  cards: Card[] // open cards
+  asked: ReadonlySet<string> // tools of open approvals
+  plan?: Plan // in its current state
+  undone: Readonly<Record<string, ChangesUndone>> // results of undo, by run
+  working: boolean // a run is active
+  forks?: Forks // none: forks are not possible here
   link?: (message: ChatMessage) => void // copies the address of a message
   // again sends the last message once more. Its answer, which ended badly, is the message of the id after.
   again?: { after: string; send: () => Promise<void> }

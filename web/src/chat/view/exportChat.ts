@@ -4,7 +4,7 @@ import { send } from '../../wire/api'
 
 export type ExportAs = 'copy' | 'markdown' | 'html' | 'jsonl'
 
-// exportChat has the server write a conversation, and copies it or keeps it as a file.
+// exportChat has the server export a conversation, and copies it or saves it as a file.
 export async function exportChat(session: string, as: ExportAs): Promise<void> {
   try {
     const format = as === 'copy' ? 'markdown' : as
@@ -20,7 +20,7 @@ export async function exportChat(session: string, as: ExportAs): Promise<void> {
     link.href = url
     link.download = name ?? `conversation.${format}`
     link.click()
-    setTimeout(() => URL.revokeObjectURL(url), 60_000) // the browser has begun by then
+    setTimeout(() => URL.revokeObjectURL(url), 60_000) // the download has begun by then
   } catch (error) {
     toast(`The conversation was not exported. ${why(error)}`, 'failed')
   }

@@ -1,7 +1,7 @@
 import 'katex/dist/katex.min.css'
 import katex from 'katex'
 
-// draw builds a formula from elements, without any text of HTML in between. It throws if the text is no math.
+// draw builds a formula from elements, without HTML text in between. It throws if the text is not math.
 export function draw(tex: string, displayMode: boolean, into: HTMLElement): void {
   katex.render(tex, into, { displayMode, throwOnError: true, trust: false, strict: false, maxSize: 20, maxExpand: 500 })
 }

@@ -2,12 +2,12 @@ import mermaid from 'mermaid'
 
 const most = 20_000 // characters
 
-// The library measures labels as HTML on the page. Tags in them become text, written as the library wants it; a line
-// break may stay, and so may arrows and <<annotations>>.
+// The library measures labels as HTML on the page. Tags in them become text, with the library's own escapes. Line
+// breaks, arrows and <<annotations>> may stay.
 const tag = /(?<!<)<(?!br\s*\/?>)(?=[a-z/!?])/gi
 
-// draw makes an image of a diagram, as an address of data. It throws if the text is no diagram. Diagrams are drawn one
-// after the other: the library keeps its settings between them.
+// draw makes an image of a diagram, as a data URL. It throws if the text is not a diagram. Diagrams are drawn one after
+// the other: the library keeps global settings.
 export function draw(id: string, code: string, dark: boolean): Promise<string> {
   const drawing = last.then(() => drawOne(id, code, dark))
   last = drawing.catch(() => {})
@@ -25,14 +25,14 @@ async function drawOne(id: string, code: string, dark: boolean): Promise<string>
     htmlLabels: false,
     flowchart: { htmlLabels: false },
     theme: dark ? 'dark' : 'neutral',
-    fontFamily: 'sans-serif', // an image has no fonts of the page
+    fontFamily: 'sans-serif', // an image cannot use the page's fonts
     maxTextSize: most,
   })
   const { svg } = await mermaid.render(id, code.replace(tag, '#lt;'))
   return 'data:image/svg+xml,' + encodeURIComponent(sized(svg))
 }
 
-// sized gives a drawing the size that it was drawn for: an image needs one.
+// sized gives a drawing its natural size: an image needs one.
 function sized(svg: string): string {
   const drawing = new DOMParser().parseFromString(svg, 'image/svg+xml').documentElement
   if (drawing.nodeName !== 'svg') throw new Error('no drawing')

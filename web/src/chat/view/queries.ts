@@ -1,4 +1,4 @@
-// Requests of the chat, besides messages.
+// Requests of the chat, except messages.
 
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { agentsQuery } from '../../agents/queries'

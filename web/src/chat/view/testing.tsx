@@ -6,7 +6,7 @@ import { agentMessage } from '../model/chatReducer'
 import type { ChatMessage, ToolUse } from '../model/message'
 import { ChatProvider, type ChatContext } from './chatContext'
 
-// For tests of the view: a server that answers as it is told, and messages to be shown.
+// For tests of the view: a scripted server, and messages to show.
 
 export const session = '550e8400-e29b-41d4-a716-446655440000'
 
@@ -26,7 +26,7 @@ export const server: { asked: Asked[]; may: string[]; answer: (asked: Asked) => 
 const agents = ['coder', 'explorer'].map((id) => ({ id, name: id, description: '', status: 'running' }))
 const skills = [{ name: 'review', description: 'reviews', user_invocable: true, model_invocable: false }]
 
-// useServer gives every test of a file a server of its own.
+// useServer gives each test of a file its own server.
 export function useServer(): void {
   beforeEach(() => {
     server.asked = []

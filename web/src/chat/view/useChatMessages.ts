@@ -88,7 +88,7 @@ function useBatch(dispatch: (action: ChatAction) => void): Batch {
       const id = setTimeout(flush, 250)
       return () => clearTimeout(id)
     }
-    // A picture that was asked for does not come once the tab is hidden.
+    // A requested animation frame does not come after the tab is hidden.
     const turn = () => {
       if (cancel === undefined) return
       cancel()

@@ -2,7 +2,7 @@ import { useCallback, useEffect, useState } from 'react'
 import { readAttachments, readDraft, writeAttachments, writeDraft, type Draft } from '../model/draft'
 import type { Attachments } from '../model/files'
 
-// useDraft is the draft under a key, and how to change it; a change is kept at once.
+// useDraft returns the draft of a key and a function to change it; a change is stored at once.
 export function useDraft(key: string): [Draft, (draft: Draft) => void] {
   const [draft, setDraft] = useState(() => readDraft(key))
   useEffect(() => setDraft(readDraft(key)), [key])
@@ -16,7 +16,7 @@ export function useDraft(key: string): [Draft, (draft: Draft) => void] {
   return [draft, change]
 }
 
-// useAttachments is the same for the files of the draft.
+// useAttachments does the same for the files of the draft.
 export function useAttachments(key: string): [Attachments, (attachments: Attachments) => void] {
   const [attachments, setAttachments] = useState(() => readAttachments(key))
   useEffect(() => setAttachments(readAttachments(key)), [key])

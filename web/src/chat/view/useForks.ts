@@ -12,23 +12,23 @@ import { forkHead, forkOf, pointAfter, pointBefore, saidBefore, type Fork, type 
 import type { ChatMessage } from '../model/message'
 import { imagesOf } from './InputImage'
 
-// Branches of a conversation that part before a message: all of them, and which one this is.
+// The branches of a conversation that diverge before a message, and the index of the current one.
 export interface Branches {
   sessions: string[]
   current: number // from 0
 }
 
 export interface Forks {
-  fork: Fork | null // what this conversation was forked from
+  fork: Fork | null // the source of this conversation
   branchesAt: (message: ChatMessage) => Branches | undefined
   regenerate: (answer: ChatMessage) => Promise<void>
   resend: (said: ChatMessage, text: string) => Promise<void>
   forkAfter: (answer: ChatMessage) => Promise<void>
 }
 
-const mostPoints = 40 // that the server looks at in one request
+const mostPoints = 40 // limit of the server for one request
 
-// useForks knows the branches of a conversation, and makes new ones. The conversation itself stays as it is.
+// useForks returns the branches of a conversation, and creates new ones. The conversation itself does not change.
 export function useForks(session: string, messages: ChatMessage[], loaded: boolean): Forks {
   const queries = useQueryClient()
   const navigate = useNavigate()
@@ -61,7 +61,7 @@ export function useForks(session: string, messages: ChatMessage[], loaded: boole
     now.current = { messages, fork }
   })
   const actions = useMemo(() => {
-    // open forks a conversation. Where its source is gone, the fork that holds the same conversation serves as well.
+    // open forks a conversation. If its source was deleted, a fork with the same conversation serves as well.
     const open = async ({ session: source, at }: Point): Promise<Session> => {
       const request = (from: string, upto: number) =>
         ask<Session>('POST', `/api/v1/sessions/${from}/fork`, { body: { at: upto, branch: true }, once: newID() })
@@ -84,7 +84,7 @@ export function useForks(session: string, messages: ChatMessage[], loaded: boole
         const images = await imagesOf(said)
         const made = await open(point)
         const { model } = readDraft(session)
-        writeDraft(made.id, { text, model }) // if it is not sent, it can be
+        writeDraft(made.id, { text, model }) // if sending fails, the user can send it
         await ask('POST', '/api/chat', {
           body: { message: text, session_id: made.id, agent_id: said.to || undefined, model, images },
           once: newID(),
@@ -126,7 +126,7 @@ export function useForks(session: string, messages: ChatMessage[], loaded: boole
   }, [fork, found, session, actions])
 }
 
-// branchesOf asks for the branches at some points, of each conversation at once. One that is gone has none.
+// branchesOf requests the branches at some points of all conversations at once. A deleted conversation has none.
 async function branchesOf(points: Point[], signal: AbortSignal): Promise<BranchPoint[]> {
   const sessions = [...new Set(points.map((p) => p.session))]
   const lists = await Promise.all(

@@ -2,8 +2,8 @@ import { useState } from 'react'
 
 const key = 'parley.inspector'
 
-// useInspecting remembers whether the run's details are shown. Where they would
-// cover the conversation they are not, until asked for.
+// useInspecting remembers whether the run's details are shown. If they would
+// cover the conversation, they stay hidden until the user opens them.
 export function useInspecting(): [boolean, (is: boolean) => void] {
   const [is, setIs] = useState(() => {
     try {
@@ -17,7 +17,7 @@ export function useInspecting(): [boolean, (is: boolean) => void] {
     try {
       if (window.innerWidth >= 1024) localStorage.setItem(key, next ? 'shown' : 'hidden')
     } catch {
-      // then it is not remembered
+      // storage is full or forbidden: it is not remembered
     }
   }
   return [is, change]

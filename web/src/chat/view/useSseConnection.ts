@@ -8,9 +8,9 @@ export interface Connection {
   retry: () => void
 }
 
-// useSseConnection follows a conversation while it is shown. The bus is followed
-// over a socket, since a browser allows six streams per host and people have more
-// tabs than that; where no socket can be opened, over a stream.
+// useSseConnection follows a conversation while it is shown. It uses a socket,
+// since a browser allows six streams per host and users may have more tabs. If
+// no socket can be opened, it uses a stream.
 export function useSseConnection(session: string, { onHistory, onMessage }: Omit<Follower, 'onStatus'>): Connection {
   const [state, setState] = useState<{ status: ConnectionStatus; problem?: Problem }>({ status: 'loading' })
   const following = useRef<Following | null>(null)
