@@ -22,34 +22,34 @@ type actor struct {
 	inputs  chan *request
 	answers chan *request // cancels and answers overtake inputs
 	reports chan report
-	spoke   chan struct{} // a worker has said something; it is in the worker's coalescer
+	spoke   chan struct{} // signals that a worker's coalescer has new text
 	nudged  chan struct{}
 	gone    chan struct{} // closed when the actor has left
-	refusal error         // what those who still wait are told; set before gone is closed
+	refusal error         // the answer to requests that still wait; set before gone is closed
 
 	s       *session
 	memory  memory
-	unheard bool               // a worker's coalescer may hold something
+	unheard bool               // a worker's coalescer may hold text
 	owner   parley.PrincipalID // of the session; set once, before the first worker is started
-	project *Project           // likewise; nil: not yet
-	looks   bool               // it never runs: a reader builds a request with it
+	project *Project           // likewise; nil: the session is not open yet
+	looks   bool               // it never runs: TurnRequest builds a request with it
 	workers map[parley.Step]*worker
 	resting []*request // see request.rest
-	swept   bool       // the session is deleted, and what is kept of files before its runs is being removed
+	swept   bool       // the session is deleted, and sweepAgain was told to remove the file contents kept for its runs
 
-	term atomic.Int64 // of the node's lease, in which the session was last known to be this node's
+	term atomic.Int64 // the node's lease term in which the node was last known to have the session
 }
 
-// mailbox bounds what waits for one actor, of each kind.
+// mailbox is the capacity of each of an actor's two request queues.
 const mailbox = 64
 
 type request struct {
 	who     port.Principal
-	command parley.Command   // Do is nil for a mere wake-up
-	own     bool             // the engine's own: nobody has to be asked
-	rest    bool             // answered when nothing of an ended run is alive
-	letter  parley.CommandID // that brought it from another node; empty: none did
-	reply   chan reply       // has room for the one reply
+	command parley.Command   // Do is nil: the request only wakes the actor
+	own     bool             // of the engine itself: permission is not checked
+	rest    bool             // answered when no work of an ended run is alive
+	letter  parley.CommandID // the letter that brought it from another node; empty: none
+	reply   chan reply       // buffers the one reply
 }
 
 type reply struct {
@@ -65,8 +65,8 @@ func newActor(e *Engine, k key) *actor {
 		workers: map[parley.Step]*worker{}, memory: memory{all: &e.remembered}}
 }
 
-// submit hands a command over and waits for the answer. Whoever stops waiting
-// need not have stopped the command.
+// submit hands a command to the actor and waits for the answer. If ctx ends
+// first, the command may still be carried out.
 func (a *actor) submit(ctx context.Context, r *request) (port.Receipt, error) {
 	box := a.answers
 	if _, ok := r.command.Do.(parley.SubmitInput); ok {
@@ -93,7 +93,7 @@ func (a *actor) submit(ctx context.Context, r *request) (port.Receipt, error) {
 	}
 }
 
-// nudge has the actor look at the world again.
+// nudge makes the actor check again which steps are wanted.
 func (a *actor) nudge() {
 	select {
 	case a.nudged <- struct{}{}:
@@ -117,9 +117,9 @@ func (a *actor) run() {
 	close(a.gone)
 }
 
-// fail leaves because of err. A log that cannot be read is set aside until
-// somebody has mended it; anything else is loaded anew soon, and recovered as
-// after a crash.
+// fail removes an actor that stopped because of err. If the log cannot be read,
+// the session is set aside for setAsideFor. After any other error the session
+// is loaded again soon, and recovered as after a crash.
 func (a *actor) fail(err error) {
 	if moved(err) {
 		a.log.Debug("another node has the session", "error", err)
@@ -136,13 +136,15 @@ func (a *actor) fail(err error) {
 	a.engine.remove(a, !corrupt)
 }
 
-// errPanicked: whatever it was would happen again.
+// errPanicked is corrupt, so that the session is set aside: the same panic
+// would happen again.
 var errPanicked = parley.Errorf(parley.CodeCorrupt, "This session cannot be served; the server's log says why.")
 
-// errGone: the actor has left before it came to the request.
+// errGone means that the actor left before it handled the request.
 var errGone = parley.Errorf(parley.CodeUnavailable, "The session could not be written; try again in a moment.")
 
-// live returns nil when the actor has left in peace.
+// live runs the actor. It returns nil when the actor has unloaded without an
+// error.
 func (a *actor) live() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -157,7 +159,7 @@ func (a *actor) live() (err error) {
 	if a.s, err = loadIf(e.ctx, e.Store, a.tenant, a.session, e.Snapshot, a.mayHave); err != nil {
 		return e.tooNew(err)
 	}
-	if a.s.state.Head == 0 { // nothing is to be read
+	if a.s.state.Head == 0 { // a new session: there is no log to read
 		a.memory.transcript = parley.NewTranscript()
 	}
 	a.settleIn()
@@ -187,11 +189,11 @@ func (a *actor) live() (err error) {
 	}
 }
 
-// await takes in the next thing that comes. It returns true when the actor has
-// left in peace.
+// await handles the next request, report or signal. It returns true when the
+// actor has unloaded without an error.
 func (a *actor) await(timer *time.Timer, wake time.Duration) (left bool, err error) {
 	e := a.engine
-	// What overtakes is looked for first.
+	// Answers overtake inputs, so they are checked first.
 	select {
 	case r := <-a.answers:
 		return false, a.serve(r)
@@ -226,7 +228,7 @@ func (a *actor) await(timer *time.Timer, wake time.Duration) (left bool, err err
 				return false, nil // busy, or a card expires
 			}
 			if err = a.s.release(e.ctx, e.shared()); err == nil && e.leave(a) {
-				e.poke() // what was released may be due before anything else
+				e.poke() // the released session may be due before all others
 				return true, nil
 			}
 			return false, err
@@ -234,7 +236,8 @@ func (a *actor) await(timer *time.Timer, wake time.Duration) (left bool, err err
 	}
 }
 
-// take commits what an input amounts to and tells followers.
+// take commits the events that an entry leads to, and publishes them to
+// followers.
 func (a *actor) take(en entry) ([]parley.Event, error) {
 	en.goOn = a.clear
 	events, err := a.s.take(a.engine.ctx, en)
@@ -268,8 +271,8 @@ func (a *actor) serve(r *request) error {
 	return nil
 }
 
-// hear takes a report of a worker, and first what the worker has said before. Its
-// last one says that it is gone.
+// hear commits a report of a worker, after the chunks that the worker produced
+// before it. The last report means that the worker has ended.
 func (a *actor) hear(r report) error {
 	en := entry{pieces: r.pieces}
 	if r.last {
@@ -289,11 +292,12 @@ func (a *actor) hear(r report) error {
 	return err
 }
 
-// hearPieces takes what the workers have said so far. It returns false if that is
-// nothing: a report of the worker came first, or half a character.
+// hearPieces commits the chunks that the workers have produced so far. It
+// returns false if there are none: a report took them already, or there is only
+// part of a character.
 func (a *actor) hearPieces() (heard bool, err error) {
 	select {
-	case r := <-a.reports: // in one commit
+	case r := <-a.reports: // it brings its chunks in the same commit
 		return true, a.hear(r)
 	default:
 	}
@@ -309,7 +313,8 @@ func (a *actor) hearPieces() (heard bool, err error) {
 	return len(en.pieces) > 0, err
 }
 
-// setAside moves a session that cannot be read out of the scheduler's way.
+// setAside postpones a session that cannot be read, so that the scheduler does
+// not load it again at once.
 func (a *actor) setAside() {
 	e := a.engine
 	st, err := e.Store.Tenant(a.tenant).Session(e.ctx, a.session)
@@ -326,10 +331,10 @@ func (a *actor) setAside() {
 
 const (
 	setAsideFor = 10 * time.Minute
-	idleEmpty   = 100 * time.Millisecond // an actor whose session does not exist
+	idleEmpty   = 100 * time.Millisecond // when an actor unloads whose session does not exist
 )
 
-// shown is what of an error leaves the engine.
+// shown returns an error as callers outside the engine may see it.
 func shown(err error) error {
 	if moved(err) {
 		return errGone

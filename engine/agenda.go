@@ -7,20 +7,20 @@ import (
 	"parley"
 )
 
-// An agenda is what parley.Next says of a state as of a time.
+// An agenda holds the steps that parley.Next returns for a state at a time.
 type agenda struct {
 	steps []parley.Step
 	at    time.Time
 }
 
-// ask is the only place that asks Next.
+// ask calls Next for the session and counts the calls.
 func (s *session) ask(state parley.State, at time.Time) *agenda {
 	s.asked++
 	return &agenda{parley.Next(state, at), at}
 }
 
-// steps is everything that should be going on now. What the last take has found
-// out serves once: later the time alone may have changed the answer.
+// steps returns the steps that should be under way now. The agenda of the last
+// take is used only once: later, the passing of time alone may change it.
 func (s *session) steps(now time.Time) []parley.Step {
 	next := s.next
 	if s.next = nil; next == nil || now.Before(next.at) {
@@ -31,7 +31,7 @@ func (s *session) steps(now time.Time) []parley.Step {
 
 func wants(steps []parley.Step, step parley.Step) bool { return slices.Contains(steps, step) }
 
-// fires is the timer whose time has come.
+// fires returns the timer that is due, if there is one.
 func fires(steps []parley.Step) (parley.TimerID, bool) {
 	for _, step := range steps {
 		if f, ok := step.(parley.Fire); ok {
@@ -41,8 +41,8 @@ func fires(steps []parley.Step) (parley.TimerID, bool) {
 	return 0, false
 }
 
-// needsWorker reports whether a worker makes a step true. The actor itself sees
-// to the others.
+// needsWorker reports whether a worker carries out a step. The actor handles
+// the other steps itself.
 func needsWorker(step parley.Step) bool {
 	switch step.(type) {
 	case parley.LogOn, parley.Fire, parley.WakeAt:

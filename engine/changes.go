@@ -8,26 +8,28 @@ import (
 	"parley/port"
 )
 
-// ref names a definition for a run that is to start in the project.
+// ref returns the reference to an agent for a run that starts in the project.
 func (in *Project) ref(agent parley.Agent) parley.AgentRef {
 	ref := agent.Ref()
-	ref.Files = in.Changes != nil && !ref.Remote // what is elsewhere is not looked at
+	ref.Files = in.Changes != nil && !ref.Remote // file changes of remote agents are not tracked
 	return ref
 }
 
-// changes finds what the actor's runs do to files. It is nil outside a project.
+// changes tracks the file changes of the actor's runs. It is nil if the project does not track them.
 func (a *actor) changes() port.Changes { return a.in().Changes }
 
-// noted is the name under which the files are noted that a run finds.
+// noted returns the name under which Changes keeps the state of the files before a run.
 func (a *actor) noted(run parley.RunID) string {
 	return fmt.Sprintf("%s.%s.%d", a.tenant, a.session, run)
 }
 
-// noteFiles is done before every call that may change files; it is up to Changes
-// that it counts once. A run is not to fail for want of a report of it.
+// noteFiles notes the state of the files before a call that may change them. It
+// runs before every such call, and Changes keeps only the first note of a run.
+// An error is only logged: a run must not fail because its changes cannot be
+// reported.
 func (a *actor) noteFiles(ctx context.Context, run parley.RunID) {
 	changes := a.changes()
-	if changes == nil { // there was one when the run began
+	if changes == nil { // changes were tracked when the run began
 		return
 	}
 	if err := changes.Note(ctx, a.noted(run)); err != nil && ctx.Err() == nil {
@@ -35,7 +37,7 @@ func (a *actor) noteFiles(ctx context.Context, run parley.RunID) {
 	}
 }
 
-// reportChanges always comes to an end: a run must not wait for it in vain.
+// reportChanges returns an empty report if the changes cannot be found: the run must not wait for it in vain.
 func (a *actor) reportChanges(ctx context.Context, step parley.ReportChanges) parley.ReportBody {
 	found := parley.ChangesFound{Turns: step.Turns}
 	changes := a.changes()
@@ -45,7 +47,7 @@ func (a *actor) reportChanges(ctx context.Context, step parley.ReportChanges) pa
 	changed, err := changes.Since(ctx, a.noted(step.Run))
 	switch {
 	case ctx.Err() != nil:
-		return nil // the run goes on, or the server stops: it will be asked for again
+		return nil // the run goes on, or the server stops: the step comes again
 	case err != nil:
 		a.log.Warn("what a run did to files cannot be reported", "run", step.Run, "error", err)
 		return found
@@ -58,11 +60,11 @@ func (a *actor) reportChanges(ctx context.Context, step parley.ReportChanges) pa
 	return found
 }
 
-// mayUndo says why the changes of a run are not to be undone: a principal that may not talk to
-// its agent may not change what it did either.
+// mayUndo refuses to undo the changes of a run if they cannot be undone, or if the principal may not talk to the run's
+// agent.
 func (a *actor) mayUndo(who port.Principal, via string, do parley.UndoChanges) error {
 	if _, err := parley.Decide(a.s.state, parley.Command{Do: do}); err != nil {
-		return err // files that another run is changing are not looked at
+		return err // files that another run is changing are not read
 	}
 	ctx := a.engine.ctx
 	_, run, err := readEvent[parley.RunStarted](ctx, a, parley.Seq(do.Run))
@@ -89,7 +91,7 @@ func (a *actor) restoreFiles(ctx context.Context, step parley.RestoreFiles) parl
 	files, err := changes.Undo(ctx, a.noted(step.Run))
 	switch {
 	case ctx.Err() != nil && err != nil:
-		return nil // the server stops: it will be asked for again
+		return nil // the server stops: the step comes again
 	case err != nil:
 		a.log.Warn("files were not restored", "run", step.Run, "error", err)
 		return parley.FilesEnded{Problem: parley.MessageOf(err)}

@@ -11,10 +11,10 @@ import (
 	"parley/port"
 )
 
-// runChild has a sub-agent do what a call delegated to it, and waits. Opening
-// its session and telling it the task have one effect however often they are
-// repeated, so this is also what happens after a crash. When ctx ends the child
-// is left alone: whether it is to stop is for the log to say.
+// runChild starts a sub-agent for a delegated call and waits for its result.
+// Opening the child session and submitting the task are idempotent, so recovery
+// after a crash repeats them. If ctx ends, the child goes on: only the log
+// decides whether it is stopped.
 func (a *actor) runChild(ctx context.Context, step parley.RunChild) parley.ReportBody {
 	var ended parley.ChildEnded
 	err := a.patiently(ctx, func() (err error) {
@@ -53,7 +53,7 @@ func (a *actor) childRuns(ctx context.Context, step parley.RunChild) (parley.Chi
 		Micros: spawned.Micros}
 	in := parley.SubmitInput{Content: spawned.Task, Request: parley.ChildRequest, Agent: agent,
 		Sources: spawned.Sources, Untrusted: spawned.Untrusted}
-	if spawned.Tainted { // by an earlier release
+	if spawned.Tainted { // written by an earlier release
 		in.Finding = &parley.Finding{Verdict: parley.ScreenFlag, Reason: "the agent that delegates this was given " +
 			"something that was flagged"}
 	}
@@ -63,9 +63,10 @@ func (a *actor) childRuns(ctx context.Context, step parley.RunChild) (parley.Chi
 	return a.engine.awaitRun(ctx, a.tenant, step.Child)
 }
 
-// mayDelegate: an agent delegates to those it names, and one that names none to
-// everybody. What is not open to everybody has to be named: the people an agent
-// works for may not be among those it lets in.
+// mayDelegate checks whether an agent may delegate to another one. An agent
+// that lists delegates may use only these. An agent without a list may use
+// every agent that has no allow list. An agent with an allow list has to be
+// named: the delegating agent may serve people who are not on that list.
 func (a *actor) mayDelegate(agent parley.Agent, to string) (parley.Agent, error) {
 	other, err := a.agents().Agent(a.tenant, to)
 	switch {
@@ -80,7 +81,7 @@ func (a *actor) mayDelegate(agent parley.Agent, to string) (parley.Agent, error)
 	return other, err
 }
 
-// whoElse tells an agent that can delegate to whom.
+// whoElse returns instructions that list the agents an agent can delegate to.
 func (a *actor) whoElse(agent parley.Agent) string {
 	if !a.offers(agent, "delegate") {
 		return ""
@@ -97,8 +98,9 @@ func (a *actor) whoElse(agent parley.Agent) string {
 	return "\n\nAgents you can delegate to:" + b.String()
 }
 
-// awaitRun follows a child until the run of its task has ended. People may talk to
-// a child too, and take back what they said: that is no answer to its parent.
+// awaitRun follows a child until the run of its task has ended. It ignores
+// other runs and withdrawn inputs in the child session, which people may write
+// to as well.
 func (e *Engine) awaitRun(ctx context.Context, tenant parley.TenantID, child parley.SessionID) (parley.ChildEnded,
 	error) {
 	f := e.Feed.Session(tenant, child, 0)
@@ -148,7 +150,7 @@ func (e *Engine) awaitRun(ctx context.Context, tenant parley.TenantID, child par
 	}
 }
 
-// stopChild ends a child and waits until nothing of it is alive.
+// stopChild cancels a child's run and waits until none of its work is alive.
 func (a *actor) stopChild(ctx context.Context, step parley.StopChild) parley.ReportBody {
 	err := a.patiently(ctx, func() error {
 		st, err := a.engine.Store.Tenant(a.tenant).Session(ctx, step.Child)
@@ -175,8 +177,9 @@ func (a *actor) stopChild(ctx context.Context, step parley.StopChild) parley.Rep
 	return parley.ChildEnded{Child: step.Child, Outcome: parley.Cancelled}
 }
 
-// act submits a command of the engine's own, on behalf of a session's owner. It
-// was decided by a session that the owner may use, so nobody is asked again.
+// act submits a command of the engine on behalf of a session's owner. It skips
+// the permission check: the command follows from a session that the owner may
+// use.
 func (e *Engine) act(ctx context.Context, tenant parley.TenantID, session parley.SessionID, owner parley.PrincipalID,
 	id parley.CommandID, do parley.CommandBody) error {
 	_, starts := do.(parley.SubmitInput)
@@ -189,14 +192,14 @@ func (e *Engine) act(ctx context.Context, tenant parley.TenantID, session parley
 	return err
 }
 
-// rest waits until nothing of a session that has ended is alive.
+// rest waits until all work of a session that is no longer wanted has ended.
 func (e *Engine) rest(ctx context.Context, k key) error {
 	_, err := e.hand(ctx, k, false, &request{rest: true})
 	return err
 }
 
-// status is how a session looks from outside: one that waits for sub-agents waits
-// for a person if all of them do.
+// status returns the status of a session as clients see it. A session that
+// waits for sub-agents waits for a person if all its sub-agents do.
 func (e *Engine) status(ctx context.Context, tenant parley.TenantID, m port.Summary) (parley.Status, error) {
 	if m.Status != parley.StatusDelegated {
 		return m.Status, nil

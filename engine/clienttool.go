@@ -7,7 +7,7 @@ import (
 	"parley"
 )
 
-// freeNames refuses tools of a client that are called like tools that the agent has.
+// freeNames refuses client tools that have the name of one of the agent's tools.
 func (a *actor) freeNames(agent parley.Agent, tools []parley.ClientTool) error {
 	if len(tools) == 0 {
 		return nil
@@ -23,9 +23,9 @@ func (a *actor) freeNames(agent parley.Agent, tools []parley.ClientTool) error {
 	return nil
 }
 
-// withClientTools are the tools of an agent in a run, with those that came with an input. A tool server may have come up
-// since the input was accepted, so a name can be taken now. If the client carries out all calls, the agent that is
-// returned has no tools: whatever the model calls, the server runs nothing.
+// withClientTools returns the tools of an agent in a run, including the client tools that came with an input. If a tool
+// server that came up since then has a tool of the same name, the client tool is left out. If the client carries out
+// all calls, the returned agent has no tools: whatever the model calls, the server runs nothing.
 func (a *actor) withClientTools(ctx context.Context, agent parley.Agent, input parley.InputID) ([]parley.ToolSpec,
 	parley.Agent, error) {
 	specs := a.tools(ctx).Specs(agent)

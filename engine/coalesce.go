@@ -10,30 +10,31 @@ import (
 )
 
 const (
-	// pieceBytes bounds what one stream gathers, and so the size of a chunk.
+	// pieceBytes bounds the text that a coalescer gathers, and so the size of a
+	// chunk.
 	pieceBytes = 64 << 10
-	// pieceCommits bounds the commits of chunks that wait for the store at the same
-	// time, over all sessions. Streams that have no place gather meanwhile, so a
-	// store that falls behind gets larger chunks, and other commits do not wait for
-	// the chunks of every stream.
+	// pieceCommits bounds the commits of chunks that wait for the store at the
+	// same time, over all sessions. Streams without a place gather meanwhile.
+	// So a store that falls behind gets larger chunks, and other commits do not
+	// wait for the chunks of every stream.
 	pieceCommits = 64
 )
 
-// A coalescer gathers what a worker says until its actor commits it. There is no
-// timer: the actor takes the text as soon as it can, and what is said during a
-// commit goes into the next one together. So chunks are small while the server is
-// idle and large while it is busy.
+// A coalescer gathers the output of a worker until the actor commits it. There
+// is no timer: the actor takes the text as soon as it can, and text that comes
+// during a commit goes into the next one. So chunks are small while the server
+// is idle and large while it is busy.
 //
-// The chunks are valid UTF-8 whatever is said, and never end inside a character:
-// only so is what is stored what was shown.
+// The chunks are always valid UTF-8 and never end inside a character, so that
+// the stored text equals the text that was shown.
 type coalescer struct {
-	spoke chan struct{} // the actor's: has room for one signal
+	spoke chan struct{} // of the actor; buffers one signal
 
 	mu       sync.Mutex // guards the following; leaf
 	taken    sync.Cond  // of mu: the actor has taken what was gathered, or left
 	gathered []piece
 	size     int  // in bytes
-	left     bool // the actor does not listen any more
+	left     bool // the actor takes no more text
 }
 
 type piece struct {
@@ -48,7 +49,7 @@ func newCoalescer(spoke chan struct{}) *coalescer {
 	return c
 }
 
-// say adds text of a model. It waits while as much as fits is gathered.
+// say adds text of a model. It blocks while the coalescer is full.
 func (c *coalescer) say(kind parley.OutputKind, text string) { c.add(kind, "", text) }
 
 // print adds text that a tool prints to a stream, in the same way.
@@ -79,8 +80,8 @@ func (c *coalescer) add(kind parley.OutputKind, stream parley.Stream, text strin
 	}
 }
 
-// take returns what was gathered, in order. The beginning of a character at the
-// end stays, unless whole says that nothing follows it.
+// take returns the gathered text, in order. An incomplete character at the end
+// stays, unless whole says that nothing follows it.
 func (c *coalescer) take(whole bool) []piece {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +101,7 @@ func (c *coalescer) take(whole bool) []piece {
 	return pieces
 }
 
-// leave has say drop everything from now on.
+// leave makes say and print drop all text from now on.
 func (c *coalescer) leave() {
 	c.mu.Lock()
 	c.left, c.gathered, c.size = true, nil, 0
@@ -108,7 +109,7 @@ func (c *coalescer) leave() {
 	c.taken.Broadcast()
 }
 
-// reports are the chunks that a worker's text comes to, as reports of its step.
+// reports returns the gathered text as chunks: reports of the worker's step.
 func (c *coalescer) reports(step parley.Step, at time.Time, whole bool) (list []parley.Report) {
 	for _, p := range c.take(whole) {
 		text := strings.ToValidUTF8(string(p.text), "\uFFFD")
@@ -124,7 +125,7 @@ func (c *coalescer) reports(step parley.Step, at time.Time, whole bool) (list []
 	return list
 }
 
-// wholeCharacters is the length of a text without the beginning of a character
+// wholeCharacters returns the length of a text without an incomplete character
 // at its end.
 func wholeCharacters(s []byte) int {
 	for i := 1; i <= min(len(s), utf8.UTFMax-1); i++ {

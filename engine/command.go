@@ -8,8 +8,9 @@ import (
 	"parley/port"
 )
 
-// command applies the rules of a command, has it prepared, and commits what it
-// comes to. A command under an id that was used before gets the first receipt.
+// command checks the rules of a command, prepares it, and commits the events
+// that it leads to. A command with an id that was used before gets the first
+// receipt.
 func (a *actor) command(r *request) (port.Receipt, error) {
 	who, c := r.who, r.command
 	rules := c.Do.Rules()
@@ -57,9 +58,9 @@ func (a *actor) command(r *request) (port.Receipt, error) {
 	return receipt, nil
 }
 
-// belongs says whether a command and the actor's session are for each other, and
-// whether the agents it is about exist. Decide sees to the first too; here it
-// keeps what is refused anyway from being screened and put on record.
+// belongs checks that a command fits the actor's session, and that its project
+// and agents exist. Decide checks the session, too. The early check keeps
+// commands that Decide refuses from being screened and recorded.
 func (a *actor) belongs(rules parley.Rules) error {
 	if rules.Tenant != (a.session == parley.TenantSession) {
 		return parley.Errorf(parley.CodeNotFound, "There is no such session.")
@@ -71,7 +72,7 @@ func (a *actor) belongs(rules parley.Rules) error {
 	}
 	for _, name := range rules.Agents {
 		if name == "" {
-			continue // Decide refuses it; to Agents it is the default
+			continue // Decide refuses an empty name; Agents would take it for the default agent
 		}
 		if err := a.thereIs(rules.Project, name); err != nil {
 			return err
@@ -80,8 +81,8 @@ func (a *actor) belongs(rules parley.Rules) error {
 	return nil
 }
 
-// repeated is the receipt of an earlier command under the same id, if there was
-// one.
+// repeated returns the receipt of an earlier command with the same id, if there
+// was one.
 func (a *actor) repeated(who port.Principal, c parley.Command) (port.Receipt, bool, error) {
 	first, ok, err := a.engine.Store.Tenant(a.tenant).Receipt(a.engine.ctx, a.session, c.ID)
 	if err == nil && ok && (first.Digest != digest(c.Do) || first.By != who.ID) {
@@ -91,8 +92,8 @@ func (a *actor) repeated(who port.Principal, c parley.Command) (port.Receipt, bo
 	return first.Receipt, ok, err
 }
 
-// screened refuses answers of people who may not talk to the agent, and texts that
-// no model is to be given.
+// screened refuses answers of people who may not talk to the agent, and texts
+// that must not reach a model.
 func (a *actor) screened(who port.Principal, c parley.Command, rules parley.Rules) error {
 	if rules.Answers {
 		if err := a.mayAnswer(who, c.Via); err != nil {
@@ -107,9 +108,9 @@ func (a *actor) screened(who port.Principal, c parley.Command, rules parley.Rule
 	return a.screenOrders(who, c, rules.Orders...)
 }
 
-// prepared completes a command with what the engine knows and Decide needs: agents
-// as they are defined now, and who sends it. The agent, if there is one, is the
-// definition that the command's events refer to.
+// prepared completes a command with facts that Decide needs and only the engine
+// knows: current agent definitions, and the roles of the sender. The agent, if
+// it is not nil, is the definition that the command's events refer to.
 func (a *actor) prepared(r *request) (c parley.Command, agent *parley.Agent, err error) {
 	who := r.who
 	c = r.command
@@ -145,9 +146,9 @@ func (a *actor) prepared(r *request) (c parley.Command, agent *parley.Agent, err
 	return c, agent, err
 }
 
-// addressed finds the agent that an input is for, and has the input screened. An
-// input of the engine's own is one that an agent delegates: it was screened as
-// that agent's output, and what the agent may use and trusts limits this one.
+// addressed finds the agent of an input and screens the input. An input of the
+// engine itself is a task that an agent delegates. It was screened as that
+// agent's output, and that agent's limits and lack of trust apply to it.
 func (a *actor) addressed(r *request, in parley.SubmitInput) (*parley.Agent, parley.SubmitInput, error) {
 	who, c := r.who, r.command
 	p, err := a.enter(in.Project)
@@ -189,8 +190,8 @@ func (a *actor) addressed(r *request, in parley.SubmitInput) (*parley.Agent, par
 	return &agent, in, err
 }
 
-// agentFor is the agent of a project that an input is for, the one it names or the session's, with
-// what its definition leaves to the tenant. The run keeps it like that.
+// agentFor returns the agent that an input names, or else the session's agent. The tenant's settings fill in what its
+// definition leaves open. The run keeps the result unchanged.
 func (a *actor) agentFor(p *Project, name string) (parley.Agent, error) {
 	if name == "" {
 		name = a.s.state.Agent
@@ -200,18 +201,18 @@ func (a *actor) agentFor(p *Project, name string) (parley.Agent, error) {
 		return agent, err
 	}
 	if agent.Autonomy = agent.Autonomy.Within(a.engine.Autonomy); a.s.state.Parent != nil {
-		agent.Autonomy = parley.Autonomy{} // who works for an agent comes back to it, and to nobody else
+		agent.Autonomy = parley.Autonomy{} // a sub-agent reports to its parent and to no person
 	}
 	settings, err := a.engine.settings(a.engine.ctx, a.tenant)
-	if agent.Elsewhere() { // its model is its own affair, what the server does for it is not
+	if agent.Elsewhere() { // a remote agent chooses its model, but the tenant's approval rule applies
 		agent.Approval = settings.Complete(agent).Approval
 		return agent, err
 	}
 	return settings.Complete(agent), err
 }
 
-// changedFor is the agent with the model and the instructions that an input has. The input gets a run of its own, unless
-// it only names the model that the current run has.
+// changedFor returns the agent with the model and the instructions of an input. The input gets a run of its own, unless
+// it only names the model of the current run.
 func (a *actor) changedFor(who port.Principal, via string, agent parley.Agent, in parley.SubmitInput) (parley.Agent,
 	parley.SubmitInput, error) {
 	if agent.Address != "" {
@@ -227,15 +228,16 @@ func (a *actor) changedFor(who port.Principal, via string, agent parley.Agent, i
 		port.Resource{Kind: port.OneAgent, Tenant: a.tenant, Agent: agent.Name, Allow: agent.Allow})
 }
 
-// mayTalk asks whether an agent may be talked to.
+// mayTalk checks whether a principal may talk to an agent.
 func (a *actor) mayTalk(who port.Principal, via string, agent parley.Agent) error {
 	return a.engine.permit(a.engine.ctx, who, via, parley.ActMessage,
 		port.Resource{Kind: port.OneAgent, Tenant: a.tenant, Agent: agent.Name, Allow: agent.Allow})
 }
 
-// mayAnswer asks the same of the agent that is running, as it is defined now:
-// who may no longer talk to it may not allow it anything either. One that is
-// gone is asked as it was when the run started.
+// mayAnswer checks whether a principal may answer for the running agent, as it
+// is defined now: a principal that may no longer talk to the agent may not
+// allow its calls either. A deleted agent is checked as it was when the run
+// started.
 func (a *actor) mayAnswer(who port.Principal, via string) error {
 	run := a.s.state.Run
 	if run == nil {
@@ -244,10 +246,10 @@ func (a *actor) mayAnswer(who port.Principal, via string) error {
 	return a.mayTalkTo(who, via, run.Agent)
 }
 
-// mayTalkTo asks it of the agent of a run, for the session's project.
+// mayTalkTo checks whether a principal may talk to the agent of a run, in the session's project.
 func (a *actor) mayTalkTo(who port.Principal, via string, ref parley.AgentRef) error {
 	if err := a.in().missing; err != nil {
-		return err // nothing would come of it
+		return err // the session cannot go on without its project
 	}
 	agent, err := a.agents().Agent(a.tenant, ref.Name)
 	if err != nil && parley.CodeOf(err) == parley.CodeNotFound {

@@ -9,8 +9,8 @@ import (
 	"parley/port"
 )
 
-// withDocuments adds to an input what is found in its PDF documents. That takes a
-// while, so it is done before the session is bothered.
+// withDocuments adds the text of an input's PDF documents. Reading them is
+// slow, so it happens before the command goes to the session's actor.
 func (e *Engine) withDocuments(ctx context.Context, who port.Principal, c parley.Command) (parley.CommandBody, error) {
 	do := c.Do
 	in, ok := do.(parley.SubmitInput)
@@ -71,7 +71,7 @@ func textsOf(images []parley.Image) (texts []string) {
 	return texts
 }
 
-// readable refuses documents that the agent's model would see nothing of.
+// readable refuses documents without text if the agent's model cannot see their pages.
 func (a *actor) readable(agent parley.Agent, images []parley.Image) error {
 	model := cmp.Or(agent.Model, a.engine.defaultModel())
 	if !agent.Elsewhere() && a.engine.SeesPDF != nil && a.engine.SeesPDF(model) {

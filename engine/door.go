@@ -9,7 +9,7 @@ import (
 	"parley/port"
 )
 
-// Submit is behind every dialect. See port.Door.
+// Submit implements port.Door.
 func (e *Engine) Submit(ctx context.Context, who port.Principal, c parley.Command) (port.Receipt, error) {
 	c.Tenant, c.By, c.At = who.Tenant, who.ID, e.Now()
 	if err := c.Check(); err != nil {
@@ -26,7 +26,7 @@ func (e *Engine) Submit(ctx context.Context, who port.Principal, c parley.Comman
 	return e.hand(ctx, key{c.Tenant, c.Session}, c.Do.Rules().Starts, &request{who: who, command: c})
 }
 
-// Follow is behind every dialect. See port.Door.
+// Follow implements port.Door.
 func (e *Engine) Follow(ctx context.Context, who port.Principal, scope port.Scope, from port.Cursor) (
 	port.Follower, error) {
 	if from.Epoch != "" && from.Epoch != e.Store.Epoch() {
@@ -83,7 +83,8 @@ func (e *Engine) Follow(ctx context.Context, who port.Principal, scope port.Scop
 	return f, nil
 }
 
-// Head is where followers of several sessions begin. See port.Door.
+// Head returns the cursor at which followers of several sessions begin. See
+// port.Door.
 func (e *Engine) Head(ctx context.Context, who port.Principal) (port.Cursor, error) {
 	if _, err := e.mayReadAll(ctx, who); err != nil {
 		return port.Cursor{}, err
@@ -92,8 +93,8 @@ func (e *Engine) Head(ctx context.Context, who port.Principal) (port.Cursor, err
 	return port.Cursor{Epoch: e.Store.Epoch(), After: int64(head)}, err
 }
 
-// mayReadAll says whether a principal may read everybody's sessions, and fails if
-// it may not even read its own.
+// mayReadAll reports whether a principal may read the sessions of all users. It
+// fails if the principal may not even read its own.
 func (e *Engine) mayReadAll(ctx context.Context, who port.Principal) (bool, error) {
 	if e.Access.Permit(who, parley.ActRead, port.Resource{Kind: port.EverySession, Tenant: who.Tenant}) == nil {
 		return true, nil
@@ -101,7 +102,8 @@ func (e *Engine) mayReadAll(ctx context.Context, who port.Principal) (bool, erro
 	return false, e.permit(ctx, who, "", parley.ActRead, port.Resource{Kind: port.OwnSessions, Tenant: who.Tenant})
 }
 
-// noteReading puts it on record when somebody reads what is another's.
+// noteReading records in the audit that a principal reads a session of another
+// user.
 func (e *Engine) noteReading(ctx context.Context, who port.Principal, m port.Summary) error {
 	if m.Owner == who.ID || m.ID == parley.TenantSession {
 		return nil
@@ -114,7 +116,7 @@ func (e *Engine) noteReading(ctx context.Context, who port.Principal, m port.Sum
 	return err
 }
 
-// place finds a cursor in a log that ends at head.
+// place returns the place of a cursor in a log that ends at head.
 func place(from port.Cursor, head int64) (int64, error) {
 	switch {
 	case from.After == port.Live.After:
@@ -126,8 +128,9 @@ func place(from port.Cursor, head int64) (int64, error) {
 	return from.After, nil
 }
 
-// Session asks twice: first whether the principal may look at sessions at all,
-// so that a refusal does not depend on whether this one exists.
+// Session checks permission twice. The first check is whether the principal may
+// read sessions at all, so that a refusal does not depend on whether this one
+// exists.
 func (e *Engine) Session(ctx context.Context, who port.Principal, id parley.SessionID) (port.Summary, error) {
 	if id == parley.TenantSession {
 		return e.tenantSession(ctx, who)
@@ -152,7 +155,8 @@ func (e *Engine) Session(ctx context.Context, who port.Principal, id parley.Sess
 	return m, err
 }
 
-// Sessions lists what the principal may see: everybody's, or else its own.
+// Sessions lists the sessions that the principal may see: those of all users,
+// or only its own.
 func (e *Engine) Sessions(ctx context.Context, who port.Principal, q port.SessionQuery) ([]port.Summary, error) {
 	if q.Limit > most {
 		q.Limit = min(q.Limit, mostSessions)
@@ -170,7 +174,7 @@ func (e *Engine) Sessions(ctx context.Context, who port.Principal, q port.Sessio
 		q.Viewer = who.ID
 	}
 	most := q.Limit
-	q.Limit++ // the tenant's own may be among them, and is no conversation
+	q.Limit++ // the tenant's session may be among them, and is removed
 	list, err := e.Store.Tenant(who.Tenant).Sessions(ctx, q)
 	list = slices.DeleteFunc(list, func(m port.Summary) bool { return m.ID == parley.TenantSession })
 	list = list[:min(len(list), most)]
@@ -182,7 +186,7 @@ func (e *Engine) Sessions(ctx context.Context, who port.Principal, q port.Sessio
 	return list, err
 }
 
-// Resume is for clients that keep no cursor. See port.Door.
+// Resume returns the cursor for a client that keeps none. See port.Door.
 func (e *Engine) Resume(ctx context.Context, who port.Principal, id parley.SessionID) (port.Cursor, error) {
 	m, err := e.Session(ctx, who, id)
 	if err != nil {
@@ -200,13 +204,13 @@ func (e *Engine) Resume(ctx context.Context, who port.Principal, id parley.Sessi
 	return port.Cursor{After: int64(from) - 1}, nil
 }
 
-// Delivered is for clients that keep no cursor. See port.Door.
+// Delivered records deliveries to clients that keep no cursor. See port.Door.
 func (e *Engine) Delivered(ctx context.Context, who port.Principal, id parley.SessionID, runs ...parley.RunID) error {
 	if _, err := e.Session(ctx, who, id); err != nil {
 		return err
 	}
 	logs := e.Store.Tenant(who.Tenant)
-	// Every socket of a session says so; one write is enough.
+	// Every socket of a session reports the delivery; one write is enough.
 	owed, err := logs.Undelivered(ctx, id, time.Time{})
 	if err != nil {
 		return err
@@ -234,7 +238,8 @@ func (e *Engine) Delivered(ctx context.Context, who port.Principal, id parley.Se
 	return nil
 }
 
-// May is for what is no command and no session. See port.Door.
+// May checks permission for requests that are neither commands nor about a
+// session. See port.Door.
 func (e *Engine) May(ctx context.Context, who port.Principal, action parley.Action, on port.Resource) error {
 	return e.permit(ctx, who, "", action, on)
 }
@@ -247,7 +252,7 @@ func (e *Engine) Audited(ctx context.Context, who port.Principal, q port.AuditQu
 	return e.Store.Tenant(who.Tenant).Audited(ctx, q)
 }
 
-// Users is behind every dialect. See port.Door.
+// Users implements port.Door.
 func (e *Engine) Users(ctx context.Context, who port.Principal, after parley.PrincipalID, limit int) (
 	[]port.UserInfo, error) {
 	if err := e.permit(ctx, who, "", parley.ActReadUsers,

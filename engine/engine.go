@@ -1,16 +1,15 @@
 // Package engine is the only writer of logs.
 //
-// Every session that something happens in has one actor: a goroutine that takes
-// commands and reports one at a time, has parley.Decide say what they amount to,
-// commits that, and then makes true what parley.Next says should be going on:
-// model calls and tool calls, each a worker goroutine of the actor. An actor
-// that has nothing to do unloads; what wakes it again is a command or the due
-// table. Recovery after a crash is an actor loading a log in which something is
-// still open.
+// Every session with work to do has one actor: a goroutine that takes commands and reports one at a time. For each it
+// calls parley.Decide, commits the events, and then starts the steps that parley.Next returns, such as model calls and
+// tool calls. Each step runs in a worker goroutine of the actor. An idle actor unloads; a command or the due table
+// loads its session again. Recovery after a crash is no special case: an actor loads a log with open steps.
 //
-// Goroutines: one scheduler, one that trims, one that sweeps, and one for effects that nobody came for; one actor per
-// loaded session, waited for by Close; workers, waited for by their actor. Locks: Engine.mu guards the map of actors,
-// tenants.mu what is known of tenants, held.mu what calls hold; all are leaves and never held across I/O.
+// Background goroutines: the scheduler, retention, the sweep of kept file contents, the expiry of effects, the indexing
+// of earlier conversations and, with several nodes, the watch of other nodes. Close waits for them and for one actor
+// per loaded session; each actor waits for its workers. Locks: Engine.mu guards the map of actors, tenants.mu the
+// cached tenant states, made.mu the cached definitions, held.mu the quota holds; all are leaves and never held across
+// I/O.
 package engine
 
 import (
@@ -25,7 +24,7 @@ import (
 	"parley/port"
 )
 
-// Feed is where committed events go, and where followers read them.
+// Feed takes committed events and serves them to followers.
 type Feed interface {
 	Publish(parley.TenantID, []parley.Event)
 	Reread(parley.TenantID, parley.SessionID)
@@ -34,13 +33,13 @@ type Feed interface {
 	Below(tenant parley.TenantID, root parley.SessionID, after parley.Seq, quiet bool) port.Follower
 }
 
-// Refusals puts refusals on record, those of one kind together.
+// Refusals records refusals in the audit, and combines those of one kind.
 type Refusals interface {
 	Refused(ctx context.Context, tenant parley.TenantID, kind string, record parley.Audit) error
 }
 
-// Config is everything an engine works with. All fields up to Now must be set, and
-// Agents and Tools of the project.
+// Config holds everything an engine works with. All fields up to Now must be
+// set, including Agents and Tools of the project.
 type Config struct {
 	Project           // the first one
 	More    []Project // the others
@@ -48,84 +47,84 @@ type Config struct {
 	Store  port.Store
 	Feed   Feed
 	Access port.Authorizer
-	Model  port.Model // patient, if it is to be
+	Model  port.Model // with its own retries, if there are to be any
 	Log    *slog.Logger
 	Now    func() time.Time
 
 	Nodes   port.Nodes       // of the store; nil: this process is the only one
-	Bus     port.Bus         // between nodes; nil: they meet in the store alone
-	Node    func() port.Node // what is said of this one besides its sessions and projects; nil: nothing
-	NodeKey []byte           // what all nodes share, and seals what they tell each other
+	Bus     port.Bus         // between nodes; nil: they communicate through the store only
+	Node    func() port.Node // describes this node, besides its sessions and projects; nil: no description
+	NodeKey []byte           // shared by all nodes; encrypts their messages to each other
 
-	Remotes    port.Remotes    // nil: agents that run elsewhere are not reached
+	Remotes    port.Remotes    // nil: remote agents cannot be reached
 	Screen     port.Screen     // nil: nothing is screened
-	Classifier port.Classifier // nil: nobody is asked
-	// FileRead records that a person has read a file, or was refused it, before
-	// the answer; nil: nothing is recorded.
+	Classifier port.Classifier // nil: inputs are not classified
+	// FileRead records, before the answer, that a person has read a file or was
+	// refused it; nil: nothing is recorded.
 	FileRead func(ctx context.Context, who port.Principal, path string, refused bool) error
 	Webhooks port.Webhooks // nil: sessions have none
-	// DefaultModel is that of agents that name none, in tenants that have not
-	// chosen another.
+	// DefaultModel returns the model of agents that name none, in tenants that
+	// have not chosen another.
 	DefaultModel func() string
-	// Told hears that an effect was delivered, and how long it was owed. Nil:
-	// nobody does.
+	// Told is called when an effect was delivered, with the time since its
+	// creation. Nil: it is not called.
 	Told     func(effect parley.EffectType, owed time.Duration)
-	Refusals Refusals // nil: each is put on record
+	Refusals Refusals // nil: each refusal is recorded
 	// ReadPDF extracts the text of a document of a principal and counts its pages, see parley.Image; nil: documents are
 	// refused.
 	ReadPDF func(ctx context.Context, who port.Principal, document []byte) (text string, pages int, err error)
-	// SeesPDF says whether a model is shown the pages of a document; nil: no model is.
+	// SeesPDF reports whether a model is shown the pages of a document; nil: no model is.
 	SeesPDF  func(model string) bool
-	Titles   func(model string) bool // it may be asked for titles of conversations; nil: none may
+	Titles   func(model string) bool // whether it may be asked for titles of conversations; nil: no model may
 	Window   func(model string) int  // tokens it can read; nil or zero: DefaultWindow
-	Autonomy parley.Autonomy         // the most that any agent may do unasked
-	Prompts  port.IdleLimits         // of idle prompts; zero: DefaultIdleLimits
+	Autonomy parley.Autonomy         // the limits for autonomous messages of any agent
+	Prompts  port.IdleLimits         // of idle prompts; zero: every 30 s, at most 10
 
-	// Quotas are those of a tenant; nil: nobody has any. Most is the most that a call of a model can use which is given
-	// so many bytes; nil: a window of it, for nothing. Cost is what a call costs, in millionths of a US dollar; nil:
-	// nothing. Reached hears that a quota has refused something, of a user or
-	// of a tenant, and which one.
+	// Quotas returns the quotas of a tenant; nil: there are none. Most returns the most that a call of a model can use
+	// for a request of so many bytes; nil: one context window, without cost. Cost returns the cost of a call in
+	// millionths of a US dollar; nil: zero. Reached is called when a quota of a user or of a tenant has refused
+	// something, with the name of the quota.
 	Quotas  func(parley.TenantID) port.Quotas
 	Most    func(model string, bytes int64) parley.Usage
 	Cost    func(model string, used parley.Usage) int64
 	Reached func(of, what string)
 
-	// Artifacts deletes those of a tenant that have these names, and says how many there were; nil: there are none.
+	// Artifacts deletes a tenant's artifacts with these names and returns their number; nil: there are no artifacts.
 	Artifacts func(tenant parley.TenantID, names map[string]bool) (int, error)
-	// OldArtifacts deletes those of a tenant that were written before a time, but for some names, and says how many.
-	// dry: it only counts them. nil: there are none.
+	// OldArtifacts deletes a tenant's artifacts that were written before a time, except those in keep, and returns
+	// their number. If dry is set, it only counts them. nil: there are no artifacts.
 	OldArtifacts func(tenant parley.TenantID, before time.Time, keep map[string]bool, dry bool) (int, error)
-	// KeptChanges is what Changes keep of sessions; nil: nothing.
+	// KeptChanges holds the file contents that Changes keeps for sessions; nil: there are none.
 	KeptChanges port.KeptChanges
-	// Retention says how long a tenant keeps its data; nil: everything for ever.
+	// Retention returns how long a tenant keeps its data; nil: everything for ever.
 	Retention func(parley.TenantID) port.Retention
 
-	Idle     time.Duration // unload an actor that had nothing to do for so long; default a minute
-	CardLife time.Duration // how long a person may take; default a day
+	Idle     time.Duration // unload an actor that was idle for so long; default a minute
+	CardLife time.Duration // how long an approval or a question waits for a person; default a day
 	Retry    time.Duration // load a session that failed again after this; default 2 s
 	Calls    int           // models called at the same time; default 256
 	Snapshot parley.Seq    // events between snapshots of a session; default 200
 }
 
-// Engine is a port.Door.
+// Engine implements port.Door.
 type Engine struct {
 	Config
-	// Agents are those of the projects and those that were made.
+	// Agents are the agents of the projects and the custom agents.
 	Agents   port.ProjectAgents
 	projects *projects
 
-	ctx   context.Context // ends when running work is to be cut
+	ctx   context.Context // ends when running work is to be cut off
 	cut   context.CancelFunc
 	wg    sync.WaitGroup
-	poked chan struct{} // has the scheduler look again
+	poked chan struct{} // makes the scheduler look again
 
-	leased chan struct{} // has expire know that somebody came for an effect
+	leased chan struct{} // tells expire that a client asked for an effect
 
 	sealer   sealer
-	lettered chan struct{} // has watch read letters
-	sweeps   chan struct{} // has sweepAgain look
+	lettered chan struct{} // makes watch read letters
+	sweeps   chan struct{} // makes sweepAgain sweep
 
-	factsTold chan struct{} // has watch read what other nodes have changed of tenants
+	factsTold chan struct{} // makes watch read which tenants' facts other nodes have changed
 
 	draining atomic.Bool   // set under mu
 	slots    chan struct{} // model calls under way
@@ -134,9 +133,9 @@ type Engine struct {
 	held       quotaHolds
 	erasures   erasures
 	large      largeInputs
-	remembered atomic.Int64 // bytes of conversations that are kept
+	remembered atomic.Int64 // bytes of the conversations that are kept in memory
 	tenants    tenants
-	made       definitions // that were read
+	made       definitions // definitions that were read from the store
 
 	mu      sync.Mutex // guards the following; leaf
 	actors  map[key]*actor
@@ -150,8 +149,8 @@ type key struct {
 	session parley.SessionID
 }
 
-// New makes an engine that is whole and starts nothing: until Start it does what
-// commands ask for, and takes up nothing else.
+// New returns a complete engine that starts nothing by itself. Until Start it
+// carries out commands, and no other work.
 func New(c Config) *Engine {
 	if c.Idle == 0 {
 		c.Idle = time.Minute
@@ -189,8 +188,8 @@ func New(c Config) *Engine {
 	return e
 }
 
-// Start begins the background work. What an earlier process left open is taken up
-// at once. It is for once.
+// Start begins the background work. It recovers at once what an earlier process
+// left open. Start must be called at most once.
 func (e *Engine) Start() {
 	e.wg.Go(e.schedule)
 	e.wg.Go(e.expire)
@@ -206,11 +205,11 @@ func (e *Engine) Start() {
 	}
 }
 
-// Drain has the engine refuse everything new, as before a Close. Runs go on until
-// they reach a boundary between steps.
+// Drain makes the engine refuse everything new, as before a Close. Runs go on
+// until they reach a boundary between steps.
 func (e *Engine) Drain() {
 	if e.Nodes != nil {
-		e.Nodes.Describe(e.aboutNode) // finds out who can have what is refused here
+		e.Nodes.Describe(e.aboutNode) // finds other nodes for requests that are refused here
 	}
 	e.mu.Lock()
 	if !e.draining.Swap(true) {
@@ -221,16 +220,16 @@ func (e *Engine) Drain() {
 	}
 	e.mu.Unlock()
 	if e.Nodes != nil {
-		e.Nodes.Describe(e.aboutNode) // others hear of it at once
+		e.Nodes.Describe(e.aboutNode) // other nodes learn of it at once
 	}
 	e.poke() // the scheduler ends
 }
 
-// Close stops the engine. Nothing new is accepted from now on; runs may go on
-// until they reach a boundary between steps or ctx ends, and are then cut where
-// they are, to be recovered by the next process. It returns when every
-// goroutine of the engine is gone, or with an error if something that was told
-// to stop does not.
+// Close stops the engine. It accepts nothing new from now on. Runs may go on
+// until they reach a boundary between steps or ctx ends. Then they are cut off
+// where they are, and the next process recovers them. Close returns when every
+// goroutine of the engine has ended, or with an error if some work does not
+// stop.
 func (e *Engine) Close(ctx context.Context) error {
 	e.Drain()
 	select {
@@ -252,10 +251,10 @@ func (e *Engine) Close(ctx context.Context) error {
 	}
 }
 
-// stopGrace is how long something that was told to stop may take.
+// stopGrace is how long work may take to stop.
 const stopGrace = 2 * time.Second
 
-// checkDrained needs e.mu.
+// checkDrained closes drained once no actor is left. It needs e.mu.
 func (e *Engine) checkDrained() {
 	if e.draining.Load() && len(e.actors) == 0 {
 		select {
@@ -266,7 +265,7 @@ func (e *Engine) checkDrained() {
 	}
 }
 
-// Loaded is how many sessions are in memory.
+// Loaded returns the number of sessions in memory.
 func (e *Engine) Loaded() int { return e.loaded() }
 
 // hasLoaded reports whether a session is loaded here.
@@ -285,8 +284,8 @@ func (e *Engine) loaded() int {
 var errDraining = parley.Errorf(parley.CodeUnavailable, "The server is stopping; come back in a moment.")
 
 // use finds or loads the actor of a session and keeps it from unloading until
-// done is called. While the engine drains only what is loaded can be used, and
-// not for anything that starts something.
+// done is called. While the engine drains, only loaded sessions can be used
+// and, without other nodes, only for requests that start nothing.
 func (e *Engine) use(k key, starts bool) (a *actor, done func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -308,8 +307,8 @@ func (e *Engine) use(k key, starts bool) (a *actor, done func(), err error) {
 	}, nil
 }
 
-// here has the actor of a session on this node answer a request. If moved says so of
-// the error, nothing was done, and another node is to answer.
+// here submits a request to the session's actor on this node. If moved(err) is true, nothing was done, and another node
+// has to answer.
 func (e *Engine) here(ctx context.Context, k key, starts bool, r *request) (port.Receipt, error) {
 	a, done, err := e.use(k, starts)
 	if err != nil {
@@ -320,8 +319,7 @@ func (e *Engine) here(ctx context.Context, k key, starts bool, r *request) (port
 	return a.submit(ctx, r)
 }
 
-// leave takes an actor that has nothing to do out of the map, unless somebody
-// uses it.
+// leave removes an idle actor from the map, unless it is in use.
 func (e *Engine) leave(a *actor) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -333,8 +331,8 @@ func (e *Engine) leave(a *actor) bool {
 	return true
 }
 
-// remove takes an actor that cannot go on out of the map. If again is set, its
-// session is loaded anew after a while.
+// remove removes an actor that cannot go on from the map. If again is set, its
+// session is loaded again after Config.Retry.
 func (e *Engine) remove(a *actor, again bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"parley/port"
 )
 
-// Erase deletes for good what a user has said: their sessions, and their words in the sessions of others. See
-// port.Door and docs/keeping.md.
+// Erase permanently deletes a user's sessions, and the user's words in the sessions of others. See port.Door and
+// docs/keeping.md.
 func (e *Engine) Erase(ctx context.Context, who port.Principal, user parley.PrincipalID) (report port.ErasureReport,
 	err error) {
 	if err := e.mayKeep(ctx, who); err != nil {
@@ -32,7 +32,7 @@ func (e *Engine) Erase(ctx context.Context, who port.Principal, user parley.Prin
 		return report, err
 	}
 	defer end()
-	// A store that may not erase says so before anything is ended.
+	// If the store may not erase, it refuses here, before any session is ended.
 	if err := e.Store.Erase(ctx, who.Tenant, port.Erasure{}); err != nil {
 		return report, err
 	}
@@ -42,7 +42,7 @@ func (e *Engine) Erase(ctx context.Context, who port.Principal, user parley.Prin
 	}
 	x := &eraser{Engine: e, holds: holds, tenant: who.Tenant, user: user, sum: sha256.New(),
 		artifacts: map[string]bool{}, kept: map[string]bool{}, titles: map[parley.SessionID]string{}}
-	if err := x.others(ctx); err != nil { // what is refused is refused before anything is deleted
+	if err := x.others(ctx); err != nil { // all refusals come before anything is deleted
 		return report, err
 	}
 	if err := x.begin(ctx, who.ID); err != nil {
@@ -66,7 +66,7 @@ func (e *Engine) Erase(ctx context.Context, who port.Principal, user parley.Prin
 	if err != nil {
 		return x.report, err
 	}
-	if e.Artifacts != nil { // last: what came under a legal hold meanwhile is kept
+	if e.Artifacts != nil { // last: if a legal hold came meanwhile, the store has refused, and the artifacts are kept
 		if x.report.Artifacts, err = e.Artifacts(who.Tenant, x.artifacts); err != nil {
 			return x.report, err
 		}
@@ -83,7 +83,8 @@ func (e *Engine) Erase(ctx context.Context, who port.Principal, user parley.Prin
 	return x.report, e.Store.Erase(ctx, who.Tenant, port.Erasure{Ended: user})
 }
 
-// begin notes durably that the erasure begins. An earlier one of the user that was cut off has left names of artifacts.
+// begin records durably that the erasure begins. It takes over the artifact names that an earlier, interrupted erasure
+// of the user has left.
 func (x *eraser) begin(ctx context.Context, by parley.PrincipalID) error {
 	cut, err := x.Store.Tenant(x.tenant).BegunErasures(ctx)
 	if err != nil {
@@ -101,20 +102,20 @@ func (x *eraser) begin(ctx context.Context, by parley.PrincipalID) error {
 	return x.Store.Erase(ctx, x.tenant, port.Erasure{Begun: &x.begun, Audit: []parley.Audit{x.begun.Record()}})
 }
 
-// rewriteShare is how many times as long as the last rewrite the next one has to wait, so that erasures keep the
-// database of a server from working for a twentieth of the time at most.
+// rewriteShare is how many times as long as the last rewrite the next one has to wait. So rewrites block the database
+// of a server for at most a twentieth of the time.
 const rewriteShare = 20
 
 // awaitRewrite is how long an erasure waits for its turn before it is refused.
 const awaitRewrite = 10 * time.Second
 
-// erasures are done one at a time on this server, because each of them rewrites the database.
+// erasures run one at a time on this server, because each of them rewrites the database.
 type erasures struct {
 	busy  atomic.Bool // an erasure is under way, and alone uses after
 	after time.Time   // when the next may begin
 }
 
-// begin refuses an erasure beside another one, or soon after it.
+// begin refuses an erasure during another one, or too soon after it.
 func (l *erasures) begin(ctx context.Context, now time.Time) (end func(), err error) {
 	if !l.busy.CompareAndSwap(false, true) {
 		return nil, parley.Errorf(parley.CodeLimited, "Another erasure is under way. Nothing was erased. Try again when "+
@@ -136,7 +137,7 @@ func (l *erasures) begin(ctx context.Context, now time.Time) (end func(), err er
 	return end, err
 }
 
-// rewrite writes the database anew, and notes how long that took.
+// rewrite rewrites the database, and notes when the next erasure may begin.
 func (l *erasures) rewrite(ctx context.Context, e *Engine) (bool, error) {
 	began := e.Now()
 	done, err := e.Store.Rewrite(ctx, false)
@@ -168,7 +169,7 @@ func (e *Engine) freeToErase(ctx context.Context, tenant parley.TenantID, user p
 	return holds, heldError(held)
 }
 
-// heldError refuses to erase what a hold covers; nil: none does.
+// heldError returns the refusal to erase data under a legal hold. It is nil if held is nil.
 func heldError(held *port.LegalHold) error {
 	if held == nil {
 		return nil
@@ -187,17 +188,17 @@ type eraser struct {
 	holds     port.LegalHolds
 	sessions  []parley.SessionID
 	replaced  []parley.Event
-	titles    map[parley.SessionID]string // of sessions of others
+	titles    map[parley.SessionID]string // new titles of sessions of others
 	artifacts map[string]bool             // names
-	kept      map[string]bool             // names that sessions of others have too
+	kept      map[string]bool             // names that sessions of others need, too
 	sum       hash.Hash
 	report    port.ErasureReport
 }
 
 const erasePage = 500
 
-// others finds the user's words in sessions of others, and the artifacts that those sessions need. A session with an
-// open run is in the way: its state is in use.
+// others finds the user's words in sessions of others, and the artifacts that those sessions need. It fails if such a
+// session has an open run, because its state is in use.
 func (x *eraser) others(ctx context.Context) error {
 	logs := x.Store.Tenant(x.tenant)
 	sessions, wrote := map[parley.SessionID]port.Stored{}, map[parley.SessionID]map[parley.Seq]parley.Event{}
@@ -255,8 +256,8 @@ func (x *eraser) others(ctx context.Context) error {
 	return nil
 }
 
-// retitle finds out the title of a session of another without the user's words. A title that a model wrote was made of
-// the first message.
+// retitle finds the title that a session of another user gets without the erased user's words. A title that a model
+// wrote was made from the first message, so it is erased if that message was the user's.
 func (x *eraser) retitle(ctx context.Context, m port.Summary, replaced map[parley.Seq]parley.Event) error {
 	log, err := x.Store.Tenant(x.tenant).Spoken(ctx, m.ID, 0)
 	if err != nil {
@@ -285,7 +286,7 @@ func (x *eraser) retitle(ctx context.Context, m port.Summary, replaced map[parle
 	return nil
 }
 
-// end deletes the user's sessions as a user would, and waits until nothing of them is alive.
+// end deletes the user's sessions by the command that users have, and waits until none of their work is alive.
 func (x *eraser) end(ctx context.Context) error {
 	owned, err := x.Store.Tenant(x.tenant).Owned(ctx, x.user)
 	if err != nil {
@@ -313,7 +314,7 @@ func (x *eraser) end(ctx context.Context) error {
 	return nil
 }
 
-// read adds up what is about to be deleted.
+// read counts and hashes the events that are about to be deleted.
 func (x *eraser) read(ctx context.Context) error {
 	for _, id := range x.sessions {
 		for after := parley.Seq(0); ; {
@@ -336,7 +337,7 @@ func (x *eraser) read(ctx context.Context) error {
 func (x *eraser) count(e parley.Event) {
 	name, version, body, err := parley.EncodeBody(e.Body)
 	if err != nil {
-		return // it cannot be read, and goes all the same
+		return // it cannot be encoded, and is deleted all the same
 	}
 	fmt.Fprintf(x.sum, "%s %d %s %d %d\n%s\n", e.Session, e.Seq, name, version, len(body), body)
 	x.report.Events++

@@ -7,25 +7,25 @@ import (
 	"parley/port"
 )
 
-// ShowFile is behind every dialect. See port.Door.
+// ShowFile implements port.Door.
 func (e *Engine) ShowFile(ctx context.Context, who port.Principal, project, path string) (string, error) {
 	text, err := show(ctx, e, who, project, func(f port.Files) (string, error) { return f.ShowFile(ctx, path) })
 	if e.FileRead != nil {
 		if recordErr := e.FileRead(ctx, who, path, err != nil); recordErr != nil {
-			return "", recordErr // what is not on record is not shown
+			return "", recordErr // a file is not shown unless that is recorded
 		}
 	}
 	return text, err
 }
 
-// ShowFolder is behind every dialect. See port.Door.
+// ShowFolder implements port.Door.
 func (e *Engine) ShowFolder(ctx context.Context, who port.Principal, project, path string) ([]port.FileEntry,
 	error) {
 	return show(ctx, e, who, project,
 		func(f port.Files) ([]port.FileEntry, error) { return f.ShowFolder(ctx, path) })
 }
 
-// ShowTree is behind every dialect. See port.Door.
+// ShowTree implements port.Door.
 func (e *Engine) ShowTree(ctx context.Context, who port.Principal, project string) (port.FileTree, error) {
 	return show(ctx, e, who, project, func(f port.Files) (port.FileTree, error) { return f.ShowTree(ctx) })
 }

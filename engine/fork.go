@@ -34,7 +34,7 @@ func (a *actor) forked(who port.Principal, do parley.ForkSession) (parley.ForkSe
 			return do, err
 		}
 		if len(events) == 0 {
-			break // the end of the log was chunks that are no longer kept
+			break // retention deleted the chunks at the end of the log
 		}
 		for _, e := range events {
 			if e.Seq > do.At {

@@ -2,19 +2,18 @@ package engine
 
 import "time"
 
-// An idleAgent is one that may be prompted when it was idle for its interval.
+// An idleAgent is an agent that may be prompted once it was idle for its interval.
 type idleAgent struct {
 	name     string
 	interval time.Duration
-	since    time.Time // when something was last heard of it; zero: never
-	// held: it is busy, or cannot be asked. It is not due, and cannot be before
-	// another interval has passed.
+	since    time.Time // its last activity; zero: none
+	// held: the agent is busy, or cannot be prompted. It becomes due in one
+	// interval from now at the earliest.
 	held bool
 }
 
-// An idleSchedule waits for agents to be idle for long enough. It goes by what it is
-// told of them and remembers only when it meant to look again, for the case that the
-// clock is set.
+// An idleSchedule finds agents that were idle for long enough. It works from the list that look gets, and stores only
+// when each agent is due, in case the clock is set.
 type idleSchedule map[string]appointment
 
 type appointment struct {
@@ -23,8 +22,8 @@ type appointment struct {
 	at       time.Time
 }
 
-// look says which agents are due, each once per interval, and when to look again;
-// zero: when other agents are to be looked at.
+// look returns the agents that are due, each once per interval, and when to
+// look again; zero: when the list of agents has changed.
 func (v idleSchedule) look(list []idleAgent, now time.Time) (due []string, next time.Time) {
 	names := map[string]bool{}
 	for _, i := range list {
@@ -36,13 +35,13 @@ func (v idleSchedule) look(list []idleAgent, now time.Time) (due []string, next 
 		case !ok || !meant.since.Equal(i.since) || meant.interval != i.interval:
 			meant = appointment{i.since, i.interval, i.since.Add(i.interval)}
 		}
-		// After a clock was set back nobody waits for it to be that late again.
+		// After the clock was set back, an agent waits for one interval at most.
 		if latest := now.Add(i.interval); meant.at.After(latest) {
 			meant.at = latest
 		}
 		if !i.held && !now.Before(meant.at) {
 			due = append(due, i.name)
-			meant.at = now.Add(i.interval) // unless something is heard of it before
+			meant.at = now.Add(i.interval) // unless the agent is active before
 		}
 		if v[i.name] = meant; next.IsZero() || meant.at.Before(next) {
 			next = meant.at

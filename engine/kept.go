@@ -11,11 +11,11 @@ import (
 	"parley/port"
 )
 
-// The contents that files had before a run are kept in the data folder, not in the store. They go with their session:
-// when it is deleted, erased, or removed by a rule of retention. A sweep looks for those of sessions that are gone. It
-// needs no note of what was to be removed, so nothing stays behind if the server is killed in between.
+// The contents that files had before a run are kept in the data folder, not in the store. They go with their session,
+// when it is deleted, erased, or removed by retention. A sweep finds the contents of sessions that are gone. It needs
+// no list of pending removals, so nothing stays behind if the server is killed in between.
 
-// sweepEvery is how often sweep looks without a reason: another node may have deleted a session.
+// sweepEvery is the interval of sweeps that nothing on this node caused: another node may have deleted a session.
 const sweepEvery = time.Hour
 
 // sweepAgain sweeps at the start, after a session was deleted, and every sweepEvery.
@@ -37,7 +37,7 @@ func (e *Engine) sweepAgain() {
 	}
 }
 
-// sweepSoon has sweepAgain look.
+// sweepSoon makes sweepAgain sweep.
 func (e *Engine) sweepSoon() {
 	select {
 	case e.sweeps <- struct{}{}:
@@ -75,8 +75,8 @@ func (e *Engine) sweep(ctx context.Context) error {
 	return failed
 }
 
-// gone reports whether a session is not in the store, or is deleted, itself or the session above it. One that is
-// deleted and under a legal hold is not gone. held are the holds that were read already.
+// gone reports whether a session is missing from the store, or it or its root session is deleted. A deleted session
+// under a legal hold is not gone. held caches the legal holds of each tenant.
 func (e *Engine) gone(ctx context.Context, k key, held map[parley.TenantID]port.LegalHolds) (bool, error) {
 	logs := e.Store.Tenant(k.tenant)
 	st, err := logs.Session(ctx, k.session)
@@ -110,7 +110,7 @@ func (e *Engine) gone(ctx context.Context, k key, held map[parley.TenantID]port.
 	return holds.On(st.Summary.Root, st.Summary.Owner) == nil, nil
 }
 
-// sessionOfNote is the session of a name that actor.noted has made.
+// sessionOfNote returns the session in a name that actor.noted has made.
 func sessionOfNote(name string) (key, bool) {
 	rest, run, ok := cutLast(name)
 	tenant, session, found := cutLast(rest)

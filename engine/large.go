@@ -7,9 +7,9 @@ import (
 	"parley"
 )
 
-// While it is stored, an input is in memory several times: as it came, as an event,
-// as JSON and in the store. So only a few large ones are stored at the same time,
-// and only so many more wait for that.
+// While an input is stored, memory holds several copies of it: as received, as
+// an event, as JSON and in the store. So at most largeAtOnce large inputs are
+// stored at the same time, and at most largeWaiting wait for that.
 const (
 	largeBytes   = 64 << 10
 	largeAtOnce  = 16
@@ -18,13 +18,14 @@ const (
 
 type largeInputs struct {
 	places chan struct{}
-	all    atomic.Int64 // that are stored or wait
+	all    atomic.Int64 // large inputs that are stored or wait
 }
 
 var errTooManyLarge = parley.Errorf(parley.CodeOverloaded, "The server has too many large messages to store; try "+
 	"again in a moment.")
 
-// enter waits for a place. The caller gives it back by leave.
+// enter waits for a place if the command is a large input. The caller gives the
+// place back by leave.
 func (l *largeInputs) enter(ctx context.Context, do parley.CommandBody) (leave func(), err error) {
 	in, ok := do.(parley.SubmitInput)
 	size := len(in.Content)

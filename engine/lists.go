@@ -16,7 +16,7 @@ const (
 	mostSessions = 2000
 )
 
-// Runs is behind every dialect. See port.Door.
+// Runs implements port.Door.
 func (e *Engine) Runs(ctx context.Context, who port.Principal, q port.RunQuery) ([]port.RunInfo, error) {
 	about := q.Session
 	if about == "" && q.Parent != nil {
@@ -28,7 +28,7 @@ func (e *Engine) Runs(ctx context.Context, who port.Principal, q port.RunQuery) 
 	return e.Store.Tenant(who.Tenant).Runs(ctx, q)
 }
 
-// Cards is behind every dialect. See port.Door.
+// Cards implements port.Door.
 func (e *Engine) Cards(ctx context.Context, who port.Principal, q port.CardQuery) ([]port.CardInfo, error) {
 	if err := e.mayList(ctx, who, cmp.Or(q.Session, q.Root), &q.Owner, &q.Limit); err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (e *Engine) Cards(ctx context.Context, who port.Principal, q port.CardQuery
 	return e.Store.Tenant(who.Tenant).Cards(ctx, q)
 }
 
-// Timers is behind every dialect. See port.Door.
+// Timers implements port.Door.
 func (e *Engine) Timers(ctx context.Context, who port.Principal, q port.TimerQuery) ([]port.TimerInfo, error) {
 	if err := e.mayList(ctx, who, q.Session, &q.Owner, &q.Limit); err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (e *Engine) Timers(ctx context.Context, who port.Principal, q port.TimerQue
 	return e.Store.Tenant(who.Tenant).Timers(ctx, q)
 }
 
-// Effects is behind every dialect. See port.Door.
+// Effects implements port.Door.
 func (e *Engine) Effects(ctx context.Context, who port.Principal, q port.EffectQuery) ([]port.EffectInfo, error) {
 	if err := e.mayList(ctx, who, q.Session, &q.Owner, &q.Limit); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (e *Engine) Effects(ctx context.Context, who port.Principal, q port.EffectQ
 	return e.Store.Tenant(who.Tenant).Effects(ctx, q)
 }
 
-// Grants is behind every dialect. See port.Door.
+// Grants implements port.Door.
 func (e *Engine) Grants(ctx context.Context, who port.Principal, id parley.SessionID) ([]parley.GrantInfo, error) {
 	state, err := e.stateOf(ctx, who, id)
 	if err != nil {
@@ -67,15 +67,15 @@ func (e *Engine) Grants(ctx context.Context, who port.Principal, id parley.Sessi
 	})
 }
 
-// ServersOff is behind every dialect. See port.Door.
+// ServersOff implements port.Door.
 func (e *Engine) ServersOff(ctx context.Context, who port.Principal, id parley.SessionID) ([]string, error) {
 	state, err := e.stateOf(ctx, who, id)
 	return state.Off, err
 }
 
-// mayList narrows a query to what the principal may see: its own, unless it may
-// read everybody's sessions. A session that the query is about must be one that
-// the principal may look at.
+// mayList limits a query to the principal's own sessions, unless the principal
+// may read those of all users. If the query is about one session, the principal
+// must be permitted to read it.
 func (e *Engine) mayList(
 	ctx context.Context, who port.Principal, about parley.SessionID, owner *parley.PrincipalID, limit *int,
 ) error {

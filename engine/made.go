@@ -11,17 +11,18 @@ import (
 	"parley/port"
 )
 
-// everyAgent is the agents of a project's files and then those that were made,
-// which every project of the tenant has. Where both have a name, the file counts:
-// it is the operator's. An agent that names no model has the one that its runs
-// would use now: the tenant's choice, or else Config.DefaultModel.
+// everyAgent lists the agents from a project's files and then the custom
+// agents, which all projects of the tenant share. If both have the same name,
+// the file wins, because it is the operator's. An agent that names no model
+// gets the one that its runs would use now: the tenant's choice, or else
+// Config.DefaultModel.
 type everyAgent struct {
 	engine  *Engine
 	project string   // by its root; empty: the tenant's first
-	in      *Project // if it is known
+	in      *Project // nil: find it by its root
 }
 
-// definitions remembers agents that were made.
+// definitions caches agents that were read from the store.
 type definitions struct {
 	mu   sync.Mutex // guards the following; leaf
 	read map[definitionKey]parley.Agent
@@ -33,10 +34,10 @@ type definitionKey struct {
 	digest string
 }
 
-// maxDefinitions bounds those that are remembered.
+// maxDefinitions bounds the cached definitions.
 const maxDefinitions = 1024
 
-// Of is of port.ProjectAgents.
+// Of implements port.ProjectAgents.
 func (a everyAgent) Of(project string) port.Agents {
 	return everyAgent{engine: a.engine, project: project}
 }
@@ -65,7 +66,7 @@ func (a everyAgent) Agent(tenant parley.TenantID, name string) (parley.Agent, er
 		names = append(names, made.Name)
 	}
 	if len(names) == len(a.at(tenant).Agents.List(tenant)) {
-		return agent, err // it says more, if there are only agents from files
+		return agent, err // this error says more if all agents are from files
 	}
 	return parley.Agent{}, parley.Errorf(parley.CodeNotFound, "There is no agent %.63q; there are: %s.", name,
 		strings.Join(names, ", "))
@@ -97,8 +98,8 @@ func (a everyAgent) List(tenant parley.TenantID) []parley.Agent {
 	return list
 }
 
-// withModel gives an agent that names no model the default one. An agent that runs
-// elsewhere chooses its own.
+// withModel gives an agent that names no model the default one. A remote agent
+// chooses its own.
 func (e *Engine) withModel(s parley.Settings, agent parley.Agent) parley.Agent {
 	if !agent.Elsewhere() {
 		agent.Model = cmp.Or(agent.Model, s.Model, e.defaultModel())
@@ -127,10 +128,10 @@ func (e *Engine) definition(ctx context.Context, tenant parley.TenantID, digest 
 	return agent, nil
 }
 
-// atHome is an agent as a tenant may have it in a project: the files that tools
-// work on, and the programs they run, are one tenant's. Sessions that are nowhere
-// have the tools that touch nothing of a project, and of servers outside what
-// their agents name.
+// atHome returns an agent with the tools that a tenant may use in a project.
+// The files that tools work on, and the programs that they run, belong to one
+// tenant. Without a project of the tenant, an agent has only tools that touch
+// no project, and the MCP tools that it names.
 func (p *Project) atHome(tenant parley.TenantID, agent parley.Agent) parley.Agent {
 	if !p.away && p.of(tenant) {
 		return agent
@@ -141,7 +142,7 @@ func (p *Project) atHome(tenant parley.TenantID, agent parley.Agent) parley.Agen
 			some = append(some, spec.Name)
 		}
 	}
-	for _, name := range agent.Tools { // who sets a server up says for which tenants
+	for _, name := range agent.Tools { // the operator of an MCP server chooses its tenants
 		if ofServer(name) {
 			some = append(some, name)
 		}
@@ -150,28 +151,30 @@ func (p *Project) atHome(tenant parley.TenantID, agent parley.Agent) parley.Agen
 	return agent
 }
 
-// ofServer reports whether a tool, or all tools, of a server outside are named.
+// ofServer reports whether a name stands for one tool, or all tools, of an MCP
+// server.
 func ofServer(name string) bool {
 	server, tool, ok := strings.Cut(name, parley.ServerSeparator)
 	return ok && parley.ValidServerName(server) && (tool == "*" || parley.ValidServerTool(server, tool))
 }
 
-// makes prepares a command that makes an agent, and says why it cannot be.
+// makes prepares a command that creates an agent, or returns why the agent
+// cannot be created.
 func (a *actor) makes(who port.Principal, c parley.Command, do parley.MakeAgent) (*parley.Agent, parley.MakeAgent,
 	error) {
 	agent := &do.Agent
 	agent.Name, agent.Description, agent.Instructions = parley.CleanText(agent.Name),
 		parley.CleanText(agent.Description), strings.TrimSpace(parley.CleanText(agent.Instructions))
 	agent.IdlePrompt = strings.TrimSpace(parley.CleanText(agent.IdlePrompt))
-	agent.Limits.Compact, agent.Limits.Depth = 0, 0 // the tenant's
+	agent.Limits.Compact, agent.Limits.Depth = 0, 0 // the tenant's settings apply
 	if agent.Tools == nil {
 		agent.Tools = []string{"*"}
 	}
-	if agent.Webhook != nil { // likewise, and sign what it is told by whatever is in the server's environment
+	if agent.Webhook != nil { // it could call any address, signed with any variable of the server's environment
 		return nil, do, parley.Errorf(parley.CodeInvalid, "An agent with a webhook needs a file of the server; a "+
 			"session may have one of its own.")
 	}
-	if agent.Elsewhere() { // or anybody could have the server connect to or run anything
+	if agent.Elsewhere() { // it could make the server connect to or run anything
 		return nil, do, parley.Errorf(parley.CodeInvalid, "An agent that runs elsewhere needs a file of the server.")
 	}
 	if err := agent.Check(); err != nil {
@@ -199,7 +202,8 @@ func (a *actor) makes(who port.Principal, c parley.Command, do parley.MakeAgent)
 	return agent, do, err
 }
 
-// ofNoFile refuses names that are the operator's, in any project.
+// ofNoFile refuses names of agents that a file defines, in any project of the
+// tenant.
 func (a *actor) ofNoFile(name string) error {
 	for i := range a.engine.projects.list {
 		p := &a.engine.projects.list[i]
@@ -211,8 +215,8 @@ func (a *actor) ofNoFile(name string) error {
 	return nil
 }
 
-// AgentsChanged says that files define these agents otherwise, or, without a
-// digest, no longer.
+// AgentsChanged records that files now define these agents differently or,
+// without a digest, no longer.
 func (e *Engine) AgentsChanged(ctx context.Context, tenant parley.TenantID, changed []parley.MadeAgent) error {
 	if len(changed) == 0 {
 		return nil
@@ -220,10 +224,11 @@ func (e *Engine) AgentsChanged(ctx context.Context, tenant parley.TenantID, chan
 	return e.act(ctx, tenant, parley.TenantSession, theServer, "", parley.NoteAgents{Agents: changed})
 }
 
-// theServer is who says what nobody in particular has asked for.
+// theServer is the principal of events that no user caused.
 const theServer parley.PrincipalID = "system"
 
-// ChangedAgents are those that differ between two lists, by name.
+// ChangedAgents returns the agents that differ between two lists, by name. An
+// agent that is gone has no digest.
 func ChangedAgents(before, after []parley.Agent) (changed []parley.MadeAgent) {
 	was := map[string]string{}
 	for _, a := range before {

@@ -7,7 +7,7 @@ import (
 	"parley/port"
 )
 
-// Mark is behind every dialect. See port.Door.
+// Mark implements port.Door.
 func (e *Engine) Mark(ctx context.Context, who port.Principal, change port.MarkChange) (port.Marks, error) {
 	if _, err := e.Session(ctx, who, change.Session); err != nil {
 		return port.Marks{}, err

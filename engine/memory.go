@@ -7,30 +7,31 @@ import (
 	"parley"
 )
 
-// Conversations of loaded sessions are kept up to these sizes. One that is larger,
-// or for which there is no room, is read from the store for every turn.
+// Conversations of loaded sessions are kept in memory up to these sizes. A
+// larger one, or one without room, is read from the store for every turn.
 const (
 	rememberSession = 8 << 20
 	rememberAll     = 64 << 20
 )
 
-// A memory is the conversation of a session as its model is told it. It is kept
-// while the session is loaded, so that the start of a turn does not depend on how
-// long the conversation is. The first turn reads the log, in its worker; from then
-// on the actor adds what it commits. Everything is of the actor's goroutine.
+// A memory caches the conversation of a session as the model gets it. It is
+// kept while the session is loaded, so that the start of a turn does not depend
+// on the length of the conversation. The worker of the first turn reads the
+// log; from then on the actor adds the events that it commits. Only the actor's
+// goroutine uses it.
 type memory struct {
 	all        *atomic.Int64      // bytes that all memories hold
-	transcript *parley.Transcript // nil: not known
+	transcript *parley.Transcript // nil: not cached
 	counted    int64              // bytes of it that are counted in all
 
 	reading bool           // a worker reads the log
-	since   []parley.Event // what was committed meanwhile
+	since   []parley.Event // events committed meanwhile
 	size    int            // about how many bytes since holds
 }
 
-// messages is the conversation as far as it was committed; false: it is not known,
-// and the worker that asks is to read it. The actor gives what the worker has read
-// to learned.
+// messages returns the conversation as far as it was committed. False means
+// that it is not cached: the worker has to read it, and the actor passes the
+// result to learned.
 func (m *memory) messages() ([]parley.Message, bool) {
 	if m.transcript != nil {
 		return m.transcript.Messages(), true
@@ -39,7 +40,7 @@ func (m *memory) messages() ([]parley.Message, bool) {
 	return nil, false
 }
 
-// add takes what was committed.
+// add takes the events of a commit.
 func (m *memory) add(events []parley.Event) {
 	for _, e := range events {
 		switch {
@@ -78,7 +79,8 @@ func sizeOf(e parley.Event) int {
 	return fixed
 }
 
-// learned takes what a worker has read of the log; nil: nothing.
+// learned takes the conversation that a worker has read from the log; nil: it
+// has read none.
 func (m *memory) learned(t *parley.Transcript) {
 	if !m.reading {
 		return
@@ -97,7 +99,8 @@ func (m *memory) learned(t *parley.Transcript) {
 	m.count()
 }
 
-// count forgets a conversation that is too large, or for which there is no room.
+// count updates the size of the cache. It drops a conversation that is too
+// large, or for which there is no room.
 func (m *memory) count() {
 	if m.transcript == nil {
 		return
@@ -111,14 +114,14 @@ func (m *memory) count() {
 	m.counted = size
 }
 
-// forget gives up what is kept.
+// forget drops the conversation.
 func (m *memory) forget() {
 	m.all.Add(-m.counted)
 	m.transcript, m.counted = nil, 0
 }
 
-// recallTurn is the agent of a turn, and the conversation that it is told. A
-// conversation that the actor does not know is read from the log.
+// recallTurn returns the agent of a turn and the conversation for it. A
+// conversation that the actor has not cached is read from the log.
 func (a *actor) recallTurn(ctx context.Context, step parley.CallModel, b *brief) (parley.Agent, []parley.Message,
 	error) {
 	if b.known {

@@ -10,9 +10,9 @@ import (
 	"parley/port"
 )
 
-// watchMission waits for agents that are idle while a mission is active, and
-// reports each of them when its time has come. It ends when somebody else is to
-// be waited for, or nobody: its step says since which fact.
+// watchMission reports agents that were idle for their interval while a mission
+// is active. Its step names the last fact that says which agents and intervals
+// these are. If that fact changes, a new step replaces this one.
 func (a *actor) watchMission(ctx context.Context, step parley.WatchMission) parley.ReportBody {
 	e := a.engine
 	if !e.Autonomy.Enabled {
@@ -27,7 +27,7 @@ func (a *actor) watchMission(ctx context.Context, step parley.WatchMission) parl
 		wait := e.Retry
 		switch {
 		case err == nil && next.IsZero():
-			<-ctx.Done() // there is nobody to wait for
+			<-ctx.Done() // no agent is to be prompted before a fact changes
 		case err == nil:
 			wait = min(lookAtClock, max(next.Sub(e.Now()), time.Millisecond)) // clocks are set, and machines sleep
 		case ctx.Err() == nil:
@@ -51,7 +51,7 @@ func (a *actor) lookAround(ctx context.Context, id parley.MissionID, schedule id
 	s, err := e.tenant(ctx, a.tenant)
 	m := s.Facts.ActiveMission(id)
 	if err != nil || m == nil {
-		return time.Time{}, err // then this is about to end
+		return time.Time{}, err // the mission is over, so this step is about to end
 	}
 	var idlers []idleAgent
 	found := map[string]parley.AgentFoundIdle{}
@@ -78,11 +78,11 @@ func (a *actor) lookAround(ctx context.Context, id parley.MissionID, schedule id
 	return next, nil
 }
 
-// longRun is how long ago a run may have begun whose end still counts.
+// longRun is how long ago a run may have begun to be counted as activity when it ends.
 const longRun = 24 * time.Hour
 
-// idler is what is known of an agent, and what to report when it is due; without
-// a name in it the agent is not prompted until some fact changes.
+// idler returns the idle time of an agent, and the report for when it is due.
+// If the report names no agent, the agent is not prompted until a fact changes.
 func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, agent parley.Agent) (i idleAgent,
 	found parley.AgentFoundIdle, err error) {
 	e := a.engine
@@ -96,8 +96,8 @@ func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, age
 	done := m.Prompted(agent.Name)
 	i = idleAgent{name: agent.Name, interval: max(interval, e.Prompts.Interval), since: done.Last}
 	found = parley.AgentFoundIdle{Mission: m.ID, Agent: agent.Name, Last: done.Last, Most: e.Prompts.Prompts}
-	// The session is read first: if it holds a person's word, the run that answers it
-	// is found among the activity.
+	// The session is read before the activity: if it holds a message of a person, the activity includes the run that
+	// answers it.
 	session, err := load(ctx, e.Store, a.tenant, parley.IdleSession(m.ID, agent.Name), e.Snapshot)
 	if err != nil && parley.CodeOf(err) != parley.CodeCorrupt {
 		return i, found, err
@@ -112,7 +112,7 @@ func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, age
 		i.since = activity.Last
 	}
 	if corrupt {
-		i.held = true // nothing more can be said in it
+		i.held = true // its session cannot be written
 		return i, found, nil
 	}
 	there := session.state
@@ -127,12 +127,13 @@ func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, age
 	return i, found, nil
 }
 
-// deliverPrompt has the session of an idle prompt take it. Repeated after a crash
-// it has one effect, because its name is that of the fact that promised it.
+// deliverPrompt submits an idle prompt to its session. It is idempotent, so
+// that it can be repeated after a crash: the command's id names the event that
+// promised the prompt.
 func (a *actor) deliverPrompt(ctx context.Context, step parley.DeliverPrompt) parley.ReportBody {
 	err := a.patiently(ctx, func() error { return a.handOver(ctx, step.Prompt) })
 	if ctx.Err() != nil || a.engine.draining.Load() {
-		return nil // it goes on after the next start, if it is still wanted
+		return nil // the step comes again after the next start, if the prompt is still wanted
 	}
 	done := parley.PromptDelivered{Prompt: step.Prompt}
 	if err != nil {
@@ -163,11 +164,11 @@ func (a *actor) handOver(ctx context.Context, prompt parley.Seq) error {
 
 var errMissionOver = parley.Errorf(parley.CodeClosed, "The mission is over.")
 
-// prompted prepares an idle prompt, on the session it is for. Whether it is still
-// wanted is asked here and not by who sends it: between the two somebody may have
-// cleared the mission or stopped the agent, and was told that it is so. What it
-// says is read here too, and is no part of what the command is known by: one that
-// is repeated after the words have changed is the same prompt.
+// prompted prepares an idle prompt in the session that gets it. It checks here,
+// not at the sender, whether the prompt is still wanted: in between, a person
+// may have cleared the mission or stopped the agent, and was told so. The text
+// is read here, too, and does not count for the command's digest: a command
+// that is repeated after the text has changed is the same prompt.
 func (a *actor) prompted(do parley.PromptAgent) (*parley.Agent, parley.PromptAgent, error) {
 	e := a.engine
 	s, err := e.tenant(e.ctx, a.tenant)
@@ -175,7 +176,7 @@ func (a *actor) prompted(do parley.PromptAgent) (*parley.Agent, parley.PromptAge
 	if err == nil && m == nil {
 		err = errMissionOver
 	}
-	if err == nil && !e.Autonomy.Enabled { // it was promised before
+	if err == nil && !e.Autonomy.Enabled { // it was enabled when the prompt was promised
 		err = parley.Errorf(parley.CodeClosed, "This server does nothing unasked.")
 	}
 	if err == nil {
@@ -196,7 +197,7 @@ func (a *actor) prompted(do parley.PromptAgent) (*parley.Agent, parley.PromptAge
 	return &agent, do, err
 }
 
-// screenOrders looks at texts that models are given again and again: what would
+// screenOrders screens texts that models get again and again. A text that would
 // only be flagged in a message is refused.
 func (a *actor) screenOrders(who port.Principal, c parley.Command, texts ...string) error {
 	for _, text := range texts {
@@ -212,7 +213,7 @@ func (a *actor) screenOrders(who port.Principal, c parley.Command, texts ...stri
 	return nil
 }
 
-// Missions is behind every dialect. See port.Door.
+// Missions implements port.Door.
 func (e *Engine) Missions(ctx context.Context, who port.Principal, project string, limit int) ([]port.MissionInfo,
 	error) {
 	s, err := e.tenantFor(ctx, who)
@@ -257,7 +258,7 @@ func (e *Engine) Missions(ctx context.Context, who port.Principal, project strin
 	return list, nil
 }
 
-// fact is an event of the tenant's session, by its seq.
+// fact returns an event of the tenant's session by its seq.
 func (e *Engine) fact(ctx context.Context, tenant parley.TenantID, seq parley.Seq) (parley.Event, error) {
 	events, err := e.Store.Tenant(tenant).Events(ctx, parley.TenantSession, seq-1, 1)
 	if err == nil && len(events) == 0 {
@@ -269,7 +270,7 @@ func (e *Engine) fact(ctx context.Context, tenant parley.TenantID, seq parley.Se
 	return events[0], nil
 }
 
-// Override is behind every dialect. See port.Door.
+// Override implements port.Door.
 func (e *Engine) Override(ctx context.Context, who port.Principal, project, agent string) (parley.Override, error) {
 	s, err := e.tenantFor(ctx, who)
 	if err == nil {
@@ -278,7 +279,7 @@ func (e *Engine) Override(ctx context.Context, who port.Principal, project, agen
 	return s.Facts.Override(project, agent), err
 }
 
-// tenantFor is the state of the tenant's session, for who may read it.
+// tenantFor returns the state of the tenant's session if the principal may read it.
 func (e *Engine) tenantFor(ctx context.Context, who port.Principal) (parley.State, error) {
 	if err := e.permit(ctx, who, "", parley.ActRead,
 		port.Resource{Kind: port.WholeTenant, Tenant: who.Tenant}); err != nil {

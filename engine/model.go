@@ -24,8 +24,9 @@ func (e *Engine) slot(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// ask has a model answer something that is no turn of the conversation. Its text
-// goes to gather, piece by piece; nothing else of it is told or on record.
+// ask makes a model call that is not a turn of the conversation. The text of
+// the answer goes to gather, chunk by chunk; nothing else of it is reported or
+// recorded.
 func (a *actor) ask(
 	ctx context.Context, b *brief, request port.ModelRequest, agent parley.Agent, gather func(text string),
 ) (parley.ModelEnded, error) {
@@ -40,13 +41,13 @@ func (a *actor) ask(
 		}
 	}, func(parley.ReportBody) {})
 	if err != nil {
-		b.holdNothing() // it may be tried again, and must not wait for itself
+		b.holdNothing() // the call may be retried, and must not wait for its own hold
 	}
 	return ended, err
 }
 
-// callModel has the model speak a turn. If it breaks off after something was
-// shown, only Decide knows what to do.
+// callModel makes the model call of a turn. If the model fails after part of
+// the answer was shown, only Decide knows what to do.
 func (a *actor) callModel(ctx context.Context, step parley.CallModel, b *brief) parley.ReportBody {
 	tell := func(body parley.ReportBody) {
 		a.send(step, b.out, parley.Report{Run: step.Run, Turn: step.Turn, Body: body})
@@ -95,7 +96,7 @@ func (a *actor) request(ctx context.Context, step parley.CallModel, b *brief) (p
 	}, caller, nil
 }
 
-// stream has the model speak once, within limits.
+// stream makes one model call and enforces the limits of a turn.
 func (a *actor) stream(ctx context.Context, request port.ModelRequest, agent parley.Agent,
 	say func(parley.OutputKind, string), tell func(parley.ReportBody)) (parley.ModelEnded, error) {
 	var ended parley.ModelEnded
@@ -138,7 +139,7 @@ func (a *actor) stream(ctx context.Context, request port.ModelRequest, agent par
 			switch n := len(ended.Calls); {
 			case n < parley.MaxCalls:
 				ended.Calls = append(ended.Calls, a.judge(ctx, agent, request.Tools, *s.Call))
-			case n == parley.MaxCalls: // that there are more is told once
+			case n == parley.MaxCalls: // one entry for all further calls
 				ended.Calls = append(ended.Calls, tooMany(*s.Call))
 			}
 		case s.Done != nil:
@@ -156,7 +157,8 @@ func (a *actor) stream(ctx context.Context, request port.ModelRequest, agent par
 	return ended, parley.Errorf(parley.CodeUnavailable, "The model stopped in the middle of its answer.")
 }
 
-// tooMany stands for all calls beyond what a turn may have.
+// tooMany returns a blocked call that stands for all calls beyond the limit of
+// a turn.
 func tooMany(c parley.MessageCall) parley.CallAsked {
 	return parley.CallAsked{Name: known(c.Name), Arguments: "{}", Provider: strings.ToValidUTF8(c.Provider, "\uFFFD"),
 		Verdict: parley.Verdict{Kind: parley.VerdictBlock,
@@ -164,13 +166,13 @@ func tooMany(c parley.MessageCall) parley.CallAsked {
 				parley.MaxCalls)}}
 }
 
-// known is the name of a tool as far as it can be one.
+// known returns the name of a tool, cut to MaxName bytes and made valid UTF-8.
 func known(name string) string {
 	return strings.ToValidUTF8(name[:min(len(name), parley.MaxName)], "\uFFFD")
 }
 
-// judge asks policy about a call. What could not be stored byte for byte must
-// not run: after a restart it would be something else than was approved.
+// judge asks policy about a call. A call that cannot be stored byte for byte is
+// blocked: after a restart it would differ from what was approved.
 func (a *actor) judge(ctx context.Context, agent parley.Agent, offered []parley.ToolSpec, c parley.MessageCall,
 ) parley.CallAsked {
 	asked := parley.CallAsked{Name: c.Name, Arguments: c.Arguments, Provider: c.Provider,
@@ -186,8 +188,8 @@ func (a *actor) judge(ctx context.Context, agent parley.Agent, offered []parley.
 			Reason: fmt.Sprintf("the name of a tool has at most %d bytes, and its arguments %d", parley.MaxName,
 				parley.MaxArguments)}
 	case a.engine.Screen != nil && a.engine.Screen.HasSecret(a.tenant, c.Arguments):
-		// Not altered, because an approval covers what was asked, byte for byte;
-		// but not kept either.
+		// An approval covers the arguments byte for byte, so the secret cannot
+		// be redacted. The call is blocked and the arguments are not stored.
 		asked.Arguments = "{}"
 		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock,
 			Reason: "the arguments hold a secret of the server or of a server of tools"}
@@ -207,7 +209,7 @@ func (a *actor) judge(ctx context.Context, agent parley.Agent, offered []parley.
 
 func (a *actor) modelFailed(ctx context.Context, run parley.RunID, err error) parley.ReportBody {
 	if ctx.Err() != nil {
-		return nil // nobody wants it any more, or the server stops
+		return nil // the call is no longer wanted, or the server stops
 	}
 	a.log.Warn("model call failed", "run", run, "error", err)
 	if parley.CodeOf(err) == parley.CodeInternal {
@@ -216,7 +218,7 @@ func (a *actor) modelFailed(ctx context.Context, run parley.RunID, err error) pa
 	return parley.ModelFailed{Code: parley.CodeOf(err), Message: parley.MessageOf(err), Vendor: a.vendorError(err)}
 }
 
-// vendorError is what the vendor answered, as it may be shown.
+// vendorError returns the vendor's error, without secrets and cut to a limit.
 func (a *actor) vendorError(err error) *parley.VendorError {
 	e, ok := errors.AsType[*parley.Error](err)
 	if !ok || e.Vendor == nil {
@@ -225,11 +227,12 @@ func (a *actor) vendorError(err error) *parley.VendorError {
 	return &parley.VendorError{Status: e.Vendor.Status, Message: a.quoted(e.Vendor.Message)}
 }
 
-// retrying is a retry as it may be shown.
+// retrying returns a retry without secrets and cut to a limit.
 func (a *actor) retrying(r parley.Retrying) parley.Retrying {
 	r.Problem = a.quoted(r.Problem)
 	return r
 }
 
-// quoted is text from outside, without the server's secrets and not at any length.
+// quoted returns text from outside without the server's secrets, cut to
+// MaxVendorError.
 func (a *actor) quoted(text string) string { return shorten(a.redacted(text), parley.MaxVendorError) }

@@ -8,19 +8,19 @@ import (
 	"parley/port"
 )
 
-// A narrowed follower of a tenant passes on what one principal may read, of one
-// project if there is one.
+// A narrowed follower of a tenant passes on the events that one principal may
+// read, of one project or of all.
 type narrowed struct {
 	port.Follower
 	engine  *Engine
 	who     port.Principal
-	project port.Project              // zero: of all
-	mine    map[parley.SessionID]bool // as far as was asked; owners and projects do not change
-	taken   []*port.Item              // from the follower, not yet looked at
+	project port.Project              // zero: all projects
+	mine    map[parley.SessionID]bool // cached answers; owners and projects do not change
+	taken   []*port.Item              // from the follower, not yet checked
 }
 
 const (
-	maxAsked = 4096 // sessions that are remembered
+	maxAsked = 4096 // cached sessions
 	askAgain = 500 * time.Millisecond
 )
 
@@ -28,7 +28,7 @@ func (n *narrowed) Next(ctx context.Context) ([]*port.Item, error) {
 	return n.next(ctx, n.Follower.Next)
 }
 
-// Take is of port.Waker.
+// Take implements port.Waker.
 func (n *narrowed) Take(ctx context.Context, wake func()) ([]*port.Item, error) {
 	return n.next(ctx, func(ctx context.Context) ([]*port.Item, error) {
 		return n.Follower.(port.Waker).Take(ctx, wake)
@@ -43,7 +43,7 @@ func (n *narrowed) next(ctx context.Context, more func(context.Context) ([]*port
 			mine, err := n.isMine(ctx, n.taken[0].Event)
 			switch {
 			case err != nil && len(list) > 0:
-				return list, nil // the rest is still there
+				return list, nil // the rest stays in taken
 			case err != nil && parley.CodeOf(err) == parley.CodeUnavailable && n.pause(ctx):
 				continue
 			case err != nil:
@@ -63,8 +63,8 @@ func (n *narrowed) next(ctx context.Context, more func(context.Context) ([]*port
 	}
 }
 
-// isMine asks the rules that Session asks. Nobody is refused anything by it, so
-// it leaves no record.
+// isMine checks the same rules as Session. It refuses no request, so it leaves
+// no audit record.
 func (n *narrowed) isMine(ctx context.Context, e parley.Event) (bool, error) {
 	if e.Session == parley.TenantSession {
 		return n.concerns(e, "") && n.engine.Access.Permit(n.who, parley.ActRead, ofTenant(n.who.Tenant)) == nil, nil
@@ -94,7 +94,7 @@ func (n *narrowed) concerns(e parley.Event, project string) bool {
 	return n.project.Root == "" || n.project.Concerns(e, project)
 }
 
-// pause reports whether it is worth asking again.
+// pause waits for askAgain. It returns false if ctx or the engine ends first.
 func (n *narrowed) pause(ctx context.Context) bool {
 	timer := time.NewTimer(askAgain)
 	defer timer.Stop()

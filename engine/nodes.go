@@ -10,22 +10,22 @@ import (
 	"parley/port"
 )
 
-// Several nodes share a store. A session is in the hands of one of them: the row of
-// the session names its holder from the first thing that the holder's actor
-// appends until the actor leaves. A command that comes to another node is passed
-// on (pass.go). What a node did not append itself counts only after it has read it.
+// Several nodes can share a store. One of them holds a session: the session's
+// row names this node from the first append of its actor until the actor
+// leaves. A command that comes to another node is passed on (pass.go). A node
+// uses events of another node only after it has read them from the store.
 
-// An awayError says that another node is to have the session. Nothing was done.
+// An awayError says that another node has to serve the session. Nothing was done.
 type awayError struct {
-	node    string        // who has it
-	why     string        // without a node: why this one cannot have it
-	project string        // that a node needs to have it; empty: that of the session
-	wait    time.Duration // before this node looks again; zero: as after any failure
+	node    string        // the node that has the session
+	why     string        // if node is empty: why this one cannot have it
+	project string        // the project that a node needs; empty: that of the session
+	wait    time.Duration // before this node looks again; zero: Config.Retry
 }
 
 func (e *awayError) Error() string { return "another node is to have the session: " + e.node + e.why }
 
-// others are the other nodes that live and go on living.
+// others returns the other live nodes that are not draining.
 func (e *Engine) others() (list []port.Node) {
 	if e.Nodes == nil {
 		return nil
@@ -38,10 +38,10 @@ func (e *Engine) others() (list []port.Node) {
 	return list
 }
 
-// shared reports whether others may have what this node does not hold.
+// shared reports whether there are other nodes that may have the sessions which this node does not hold.
 func (e *Engine) shared() bool { return e.Nodes != nil && len(e.Nodes.Others()) > 0 }
 
-// mayHave refuses to load a session that another node has.
+// mayHave refuses to load a session that another node has, or whose project only other nodes have.
 func (a *actor) mayHave(st port.Stored) error {
 	if st.Holder != "" {
 		return &awayError{node: st.Holder}
@@ -49,7 +49,7 @@ func (a *actor) mayHave(st port.Stored) error {
 	return a.homeless(st.Summary.Project)
 }
 
-// homeless refuses a session of a project that other nodes have and this one has not.
+// homeless refuses a session of a project that other nodes have and this one does not.
 func (a *actor) homeless(project string) error {
 	e := a.engine
 	if _, ok := e.projects.find(a.tenant, project); ok || len(e.served(project)) == 0 {
@@ -58,8 +58,8 @@ func (a *actor) homeless(project string) error {
 	return &awayError{why: "This node does not have the project " + project + ".", project: project}
 }
 
-// tooNew makes an error of a session that a later release has written: it is left to
-// a node of that release.
+// tooNew turns the error of a session that a later release has written into an awayError: a node of that release has to
+// serve it.
 func (e *Engine) tooNew(err error) error {
 	if e.Nodes == nil || !errors.Is(err, parley.ErrNewer) {
 		return err
@@ -69,7 +69,7 @@ func (e *Engine) tooNew(err error) error {
 		"runs. Update the node, or use a node that is up to date."}
 }
 
-// begin notes the term in which the session is loaded.
+// begin notes the lease term in which the session is loaded.
 func (a *actor) begin() error {
 	if a.engine.Nodes == nil {
 		return nil
@@ -79,9 +79,9 @@ func (a *actor) begin() error {
 	return err
 }
 
-// mine makes sure that no other node has taken the session. It asks the store only
-// if the lease of this node may have run out since it was last asked. Workers may
-// ask, too.
+// mine makes sure that no other node has taken the session. It reads the
+// session's row only if this node's lease may have run out since the last
+// check. Workers may call it, too.
 func (a *actor) mine(ctx context.Context) error {
 	e := a.engine
 	if e.Nodes == nil {
@@ -90,7 +90,7 @@ func (a *actor) mine(ctx context.Context) error {
 	term, err := e.Nodes.Term(ctx)
 	if err != nil {
 		if len(e.Nodes.Others()) == 0 {
-			return nil // there was nobody to take it
+			return nil // no other node could have taken it
 		}
 		return err
 	}
@@ -104,13 +104,13 @@ func (a *actor) mine(ctx context.Context) error {
 	return nil
 }
 
-// untouched makes sure that nobody else has written the session since it was
+// untouched makes sure that there was no other writer since the session was
 // loaded.
 func (a *actor) untouched(ctx context.Context) error {
 	st, err := a.engine.Store.Tenant(a.tenant).Session(ctx, a.session)
 	switch {
 	case err != nil && parley.CodeOf(err) == parley.CodeNotFound && a.s.epoch == 1:
-		return nil // it is not there yet
+		return nil // the session does not exist yet
 	case err != nil:
 		return err
 	case st.Holder != "" || st.Epoch > a.s.epoch || st.Epoch == a.s.epoch && !a.s.wrote.Load():
@@ -119,9 +119,9 @@ func (a *actor) untouched(ctx context.Context) error {
 	return nil
 }
 
-// commandHere carries out a command if the session is this node's. What an actor
-// refuses that has not claimed its session may rest on what another node has
-// changed since it was loaded.
+// commandHere carries out a command if this node has the session. If the actor
+// has not claimed its session, a refusal may rest on an old state. So
+// commandHere then checks that no other node has written the session.
 func (a *actor) commandHere(r *request) (port.Receipt, error) {
 	if err := a.mine(a.engine.ctx); err != nil {
 		return port.Receipt{}, err
@@ -135,8 +135,8 @@ func (a *actor) commandHere(r *request) (port.Receipt, error) {
 	return receipt, err
 }
 
-// leaveToOthers leaves the session to another node where it is. Nothing of it is alive
-// here any more.
+// leaveToOthers hands the session over to another node in its current state. No worker of the session is alive here any
+// more.
 func (a *actor) leaveToOthers() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopGrace/2)
 	defer cancel()
@@ -151,8 +151,8 @@ func (a *actor) leaveToOthers() {
 	a.engine.tell(dueTopic, nil)
 }
 
-// moved reports whether an error only says that the session went to another node,
-// and that nothing was done.
+// moved reports whether an error only says that the session has another writer
+// or its actor has left, and that nothing was done.
 func moved(err error) bool {
 	_, away := errors.AsType[*awayError](err)
 	return away || errors.Is(err, errFenced) || errors.Is(err, errGone)
@@ -164,19 +164,18 @@ const (
 	lettersAtATime = 64
 )
 
-// lookAtDue is how long to wait while there are other nodes: what they leave is
-// not always said.
+// lookAtDue is the longest wait of the scheduler while there are other nodes:
+// they may release a session without a message.
 const lookAtDue = time.Second
 
-// dueTopic says that something was left to other nodes, and factsTopic that facts of
-// a tenant have changed.
+// dueTopic says that a session was left to other nodes, and factsTopic that facts of a tenant have changed.
 const (
 	dueTopic   = "c.due"
 	factsTopic = "c.facts"
 )
 
-// watch sees to what other nodes do, until the engine is closed: letters for this
-// node, and facts of tenants that others have changed.
+// watch handles letters for this node, and facts of tenants that other nodes
+// have changed. It ends when the engine is closed.
 func (e *Engine) watch() {
 	letters, facts := time.NewTicker(lookAtInbox), time.NewTicker(lookAtFacts)
 	defer letters.Stop()
@@ -187,7 +186,7 @@ func (e *Engine) watch() {
 		case <-letters.C:
 			if term, err := e.Nodes.Term(e.ctx); err == nil && term != known {
 				known = term
-				e.nudgeAll() // they find out whether they are still this node's
+				e.nudgeAll() // each actor checks whether this node still has its session
 			}
 			var now []string
 			for _, n := range e.others() {
@@ -195,7 +194,7 @@ func (e *Engine) watch() {
 			}
 			if !slices.Equal(now, who) {
 				who = now
-				e.nudgeAll() // one of them may have the project of a session that waits here
+				e.nudgeAll() // a node may have come with the project of a session that waits here
 				e.poke()     // the scheduler looks more often while there are other nodes
 			}
 			if e.shared() {
@@ -223,7 +222,7 @@ func (e *Engine) nudgeAll() {
 	}
 }
 
-// readFacts forgets what is known of tenants whose facts have changed.
+// readFacts drops the cached states of tenants whose facts have changed.
 func (e *Engine) readFacts() {
 	heads, err := e.Nodes.Facts(e.ctx, e.tenants.list())
 	if err != nil && e.ctx.Err() == nil {
@@ -234,7 +233,7 @@ func (e *Engine) readFacts() {
 	}
 }
 
-// aboutNode is what other nodes are told of this one.
+// aboutNode returns what other nodes are told of this one.
 func (e *Engine) aboutNode() port.Node {
 	var n port.Node
 	if e.Node != nil {
@@ -249,8 +248,7 @@ func (e *Engine) aboutNode() port.Node {
 	return n
 }
 
-// served lists the nodes that may have a session of a project, those with the fewest
-// sessions first.
+// served lists the other nodes that can have a session of a project, those with the fewest sessions first.
 func (e *Engine) served(project string) (nodes []string) {
 	list := e.others()
 	slices.SortStableFunc(list, func(a, b port.Node) int { return a.Sessions - b.Sessions })
@@ -264,8 +262,8 @@ func (e *Engine) served(project string) (nodes []string) {
 	return nodes
 }
 
-// apart reports whether nodes have different projects. Sessions that are opened then
-// say which is theirs, even if this node has only one.
+// apart reports whether another node has a project that this one does not. In that case every new session records its
+// project, even if this node has only one.
 func (e *Engine) apart() bool {
 	if e.Nodes == nil {
 		return false
@@ -284,7 +282,7 @@ func (e *Engine) apart() bool {
 	return false
 }
 
-// meet tells other nodes of this one, and begins to hear them.
+// meet describes this node to the others, and starts listening to them.
 func (e *Engine) meet() {
 	e.Nodes.Describe(e.aboutNode)
 	e.wg.Go(e.watch)
@@ -296,14 +294,14 @@ func (e *Engine) meet() {
 		e.Bus.Listen(factsTopic, func([]byte) {
 			select {
 			case e.factsTold <- struct{}{}:
-			default: // it knows
+			default: // a signal is pending
 			}
 		}),
 		e.Bus.Answer(e.Nodes.Node(), e.answerAsk),
 		e.Bus.Listen(letterTopic+e.Nodes.Node(), func([]byte) {
 			select {
 			case e.lettered <- struct{}{}:
-			default: // it knows
+			default: // a signal is pending
 			}
 		}),
 	}

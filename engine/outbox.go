@@ -8,10 +8,10 @@ import (
 	"parley/port"
 )
 
-// owed is the run to begin with for somebody who comes without a cursor: the
-// oldest that is owed, and does not rest; zero: none. That somebody comes for a
-// run that has ended is noted. What does not get through, however often, is set
-// aside: it would be in the way of everything after it.
+// owed returns the run at which a client without a cursor begins: the oldest
+// with an undelivered bookmark that may be tried now; zero: none. If that run
+// has ended, the attempt is noted. A bookmark that has failed too often is set
+// aside, because it would block all later ones.
 func (e *Engine) owed(ctx context.Context, tenant parley.TenantID, m port.Summary) (parley.RunID, error) {
 	logs, now := e.Store.Tenant(tenant), e.Now()
 	list, err := logs.Undelivered(ctx, m.ID, now.Add(-parley.EffectLife))
@@ -20,7 +20,7 @@ func (e *Engine) owed(ctx context.Context, tenant parley.TenantID, m port.Summar
 	}
 	for _, b := range list {
 		switch {
-		case b.Run == m.Run: // nobody can have its end
+		case b.Run == m.Run: // its end cannot have been delivered yet
 			return b.Run, nil
 		case b.Poisoned():
 			if err := logs.SetAside(ctx, m.ID, b.Effect, port.EffectPoisoned, now); err != nil {
@@ -32,7 +32,7 @@ func (e *Engine) owed(ctx context.Context, tenant parley.TenantID, m port.Summar
 			err := logs.Attempted(ctx, m.ID, b.Effect, now, now.Add(parley.EffectLease))
 			select {
 			case e.leased <- struct{}{}:
-			default: // it knows
+			default: // a signal is pending
 			}
 			return b.Run, err
 		}
@@ -40,13 +40,14 @@ func (e *Engine) owed(ctx context.Context, tenant parley.TenantID, m port.Summar
 	return 0, nil
 }
 
-// outboxClock bounds how long expire trusts the clock.
+// outboxClock is the longest wait of expire, in case the clock is set.
 const outboxClock = 6 * time.Hour
 
-// expire fails effects that nobody came for in time, and has those pending again
-// that somebody came for in vain. Both are facts of delivery, and stand in their
-// rows alone. It waits for the next such time: what is made meanwhile is younger,
-// and who comes meanwhile says so. It ends when the engine is closed.
+// expire fails effects that were not delivered in time, and makes effects
+// pending again whose attempt has failed. Both are facts of delivery, and are
+// stored in the effects' rows only. It waits for the next such time: effects
+// created meanwhile expire later, and an attempt meanwhile sends to leased. It
+// ends when the engine is closed.
 func (e *Engine) expire() {
 	for {
 		now := e.Now()
@@ -75,10 +76,11 @@ func (e *Engine) expire() {
 	}
 }
 
-// expireAt does what is due, and says after how long to look again.
+// expireAt handles the effects that are due, and returns how long to wait
+// before the next look.
 func (e *Engine) expireAt(now time.Time) (time.Duration, error) {
 	next := now.Add(outboxClock)
-	if e.shared() { // one that came for an effect may die, and its node with it
+	if e.shared() { // a client and its node may die during an attempt
 		next = now.Add(lookAtClock)
 	}
 	tenants, err := e.Store.Tenants(e.ctx)

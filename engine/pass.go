@@ -14,18 +14,18 @@ import (
 
 const (
 	askWithin   = 300 * time.Millisecond // how long another node may take to answer over the bus
-	passTries   = 20                     // how often a session is looked for that goes from node to node
+	passTries   = 20                     // how often a request follows a session that moves from node to node
 	fencedTries = 5
 	passPause   = 10 * time.Millisecond
 	replyPause  = 20 * time.Millisecond // between looks at a letter; doubled up to replyPauses
 	replyPauses = 250 * time.Millisecond
 )
 
-// hand has the actor of a session answer a request, on whichever node it is.
+// hand passes a request to the actor of a session, on whichever node it is.
 func (e *Engine) hand(ctx context.Context, k key, starts bool, r *request) (port.Receipt, error) {
 	for try := 1; e.Nodes == nil; try++ {
 		receipt, err := e.here(ctx, k, starts, r)
-		// An erasure has changed the log, and the actor that knew the old one leaves. Nothing was done.
+		// An erasure has changed the log, so the actor with the old state leaves. Nothing was done.
 		if !errors.Is(err, errFenced) || try == fencedTries || !sleep(ctx, passPause*time.Duration(try)) {
 			return receipt, shown(err)
 		}
@@ -54,7 +54,7 @@ func (e *Engine) hand(ctx context.Context, k key, starts bool, r *request) (port
 				return receipt, err
 			case got.Receipt != nil:
 				receipt = *got.Receipt
-				if given == "" { // the id was for nodes alone
+				if given == "" { // the id was made for the nodes only
 					receipt.Command, receipt.Repeated = "", false
 				}
 				return receipt, nil
@@ -72,7 +72,7 @@ func (e *Engine) hand(ctx context.Context, k key, starts bool, r *request) (port
 	}
 }
 
-// goesTo is the node that is to be given a request that this one did not answer.
+// goesTo returns the node to pass a request to that this one did not answer.
 func (e *Engine) goesTo(ctx context.Context, k key, err error, asked []string) (node string, pass bool) {
 	away, ok := errors.AsType[*awayError](err)
 	if ok && away.node != "" {
@@ -100,7 +100,7 @@ func (e *Engine) goesTo(ctx context.Context, k key, err error, asked []string) (
 	return "", false
 }
 
-// An envelope is what goes over the bus.
+// An envelope is a request as it goes over the bus.
 type envelope struct {
 	Tenant  parley.TenantID  `json:"tenant"`
 	Session parley.SessionID `json:"session"`
@@ -108,8 +108,8 @@ type envelope struct {
 	Body    []byte           `json:"body"`
 }
 
-// pass gives a request to another node and waits for the answer. What is not
-// answered over the bus is left as a letter, under the same id.
+// pass sends a request to another node and waits for the answer. A request that
+// is not answered over the bus is stored as a letter, under the same id.
 func (e *Engine) pass(ctx context.Context, k key, node string, starts bool, r *request) (got answer, err error) {
 	of := about{key: k, command: r.command.ID}
 	body := e.sealer.seal(of, passedOf(r, starts))
@@ -130,8 +130,8 @@ func (e *Engine) pass(ctx context.Context, k key, node string, starts bool, r *r
 		Body: body})
 }
 
-// write leaves a letter and waits for the answer, also if the node it is for dies
-// and another takes the session.
+// write stores a letter and waits for the answer, even if its node dies and
+// another node takes the session.
 func (e *Engine) write(ctx context.Context, l port.Letter) (got answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*e.Nodes.Lease())
 	defer cancel()
@@ -147,7 +147,7 @@ func (e *Engine) write(ctx context.Context, l port.Letter) (got answer, err erro
 			return got, err
 		case err == nil && raw != nil:
 			if err := e.Nodes.Withdraw(ctx, l); err != nil {
-				e.Log.Debug("a letter was not removed", "error", err) // somebody does later
+				e.Log.Debug("a letter was not removed", "error", err) // it is removed later
 			}
 			return got, e.sealer.open(about{k, l.Command, true}, raw, &got)
 		case err == nil && !there:
@@ -158,7 +158,7 @@ func (e *Engine) write(ctx context.Context, l port.Letter) (got answer, err erro
 			return answer{Receipt: &receipt.Receipt}, err
 		}
 		if !sleep(ctx, pause) {
-			_ = e.Nodes.Withdraw(context.WithoutCancel(ctx), l) // nobody waits any more; somebody may be at it
+			_ = e.Nodes.Withdraw(context.WithoutCancel(ctx), l) // the caller has gone; a node may still work on it
 			return got, errUnreached
 		}
 	}
@@ -170,15 +170,15 @@ var errUnreached = parley.Errorf(parley.CodeUnavailable,
 
 const letterTopic = "c.letters."
 
-// tell has other nodes know over the bus, if there is one.
+// tell sends a message to the other nodes over the bus, if there is one.
 func (e *Engine) tell(topic string, message []byte) {
 	if e.Bus != nil && e.shared() {
 		e.Bus.Publish(topic, message)
 	}
 }
 
-// answerAsk answers what another node asks over the bus. What cannot be opened is
-// of nobody who has the key, and gets no answer.
+// answerAsk answers a request of another node over the bus. A message that
+// cannot be opened comes from a sender without the key, and gets no answer.
 func (e *Engine) answerAsk(ctx context.Context, message []byte) []byte {
 	var v envelope
 	if json.Unmarshal(message, &v) != nil {
@@ -193,7 +193,7 @@ func (e *Engine) answerAsk(ctx context.Context, message []byte) []byte {
 	return e.sealer.seal(of, got)
 }
 
-// answer has the actor on this node answer what was passed on.
+// answer passes another node's request to the actor on this node.
 func (e *Engine) answer(ctx context.Context, of about, sealed []byte, letter parley.CommandID) (got answer, ok bool) {
 	var p passed
 	if err := e.sealer.open(of, sealed, &p); err != nil {
@@ -201,11 +201,12 @@ func (e *Engine) answer(ctx context.Context, of about, sealed []byte, letter par
 		return got, false
 	}
 	r, err := p.request(of)
-	if err != nil { // of a later release, maybe
+	if err != nil { // maybe a command of a later release
 		return answer{Unfit: err.Error()}, true
 	}
 	r.letter = letter
-	// Also what starts something is done while this node stops: whoever passes it on goes on with it.
+	// Requests that start something are accepted even while this node stops: the node that passed one on takes the
+	// session over.
 	receipt, err := e.here(ctx, of.key, false, r)
 	away, isAway := errors.AsType[*awayError](err)
 	switch {
@@ -230,8 +231,8 @@ func (e *Engine) answer(ctx context.Context, of about, sealed []byte, letter par
 	return answer{Refused: f}, true
 }
 
-// readLetters answers letters that are for this node, or for one that has died.
-// It waits for none of them.
+// readLetters answers letters for this node, and for nodes that have died. It
+// does not wait for the answers.
 func (e *Engine) readLetters() {
 	e.mu.Lock()
 	busy := len(e.reading)
@@ -261,14 +262,14 @@ func (e *Engine) readLetters() {
 	}
 }
 
-// answerLetter answers one letter, or has another node do it. If what it asks for
-// was appended the letter is gone by then.
+// answerLetter answers one letter, or redirects it to another node. If the
+// command was appended, the append has removed the letter already.
 func (e *Engine) answerLetter(l port.Letter, of about) {
 	got, ok := e.answer(e.ctx, of, l.Body, l.Command)
 	var err error
 	switch {
 	case !ok || got.Again:
-		return // it is read again
+		return // the letter is read again
 	case got.Elsewhere != "":
 		err = e.Nodes.Redirect(e.ctx, l, got.Elsewhere)
 		e.tell(letterTopic+got.Elsewhere, nil)

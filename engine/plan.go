@@ -34,13 +34,15 @@ func (a *actor) planned(who port.Principal, c parley.Command, do parley.DecidePl
 	return &agent, do, err
 }
 
-// instructed is what the model of a run is told before anything else.
+// instructed returns the agent's instructions, with those for the run's mode
+// and plan.
 func instructed(agent parley.Agent, mode parley.RunMode, plan *parley.Plan) string {
 	about := plan.Instructions(mode)
 	return strings.Trim(agent.Instructions+"\n\n"+about, "\n")
 }
 
-// offered are the tools a run may have.
+// offered returns the tools that a run may have: in plan mode, only those that
+// read.
 func offered(specs []parley.ToolSpec, mode parley.RunMode) []parley.ToolSpec {
 	if mode != parley.ModePlan {
 		return specs
@@ -54,7 +56,7 @@ func offered(specs []parley.ToolSpec, mode parley.RunMode) []parley.ToolSpec {
 	return some
 }
 
-// Plan is behind every dialect. See port.Door.
+// Plan implements port.Door.
 func (e *Engine) Plan(ctx context.Context, who port.Principal, id parley.SessionID) (parley.Plan, error) {
 	state, err := e.stateOf(ctx, who, id)
 	if err != nil {
@@ -66,7 +68,7 @@ func (e *Engine) Plan(ctx context.Context, who port.Principal, id parley.Session
 	return *state.Plan, nil
 }
 
-// stateOf reads the state of a session that the principal may look at.
+// stateOf reads the state of a session that the principal may read.
 func (e *Engine) stateOf(ctx context.Context, who port.Principal, id parley.SessionID) (parley.State, error) {
 	m, err := e.Session(ctx, who, id)
 	if err == nil {
@@ -75,7 +77,8 @@ func (e *Engine) stateOf(ctx context.Context, who port.Principal, id parley.Sess
 	if err != nil {
 		return parley.State{}, err
 	}
-	// From the last snapshot on, so it is quick; and nothing is held or written.
+	// load starts at the last snapshot, so it is quick. It holds and writes
+	// nothing.
 	s, err := load(ctx, e.Store, who.Tenant, id, e.Snapshot)
 	if err != nil {
 		return parley.State{}, err

@@ -10,29 +10,29 @@ import (
 	"parley/port"
 )
 
-// A Project is a folder of a tenant, and what the sessions in it work with.
+// A Project is a folder of a tenant, with the agents, tools and skills for its sessions.
 type Project struct {
 	port.Project
-	Home    parley.TenantID // whose it is; empty: every tenant's
-	Agents  port.Agents     // that its files define
+	Home    parley.TenantID // the tenant that has it; empty: every tenant
+	Agents  port.Agents     // defined by its files
 	Tools   port.Toolbox
 	Skills  port.Skills  // nil: there are none
-	Files   port.Files   // for people; nil: no person is shown any
+	Files   port.Files   // for people to read; nil: not available
 	Changes port.Changes // nil: runs report no changes of files
 
-	away    bool  // it is nowhere
-	missing error // why nothing goes on in it; nil: it may
+	away    bool  // it stands for no project
+	missing error // why its sessions cannot go on; nil: they can
 }
 
-// of reports whether a project is a tenant's.
+// of reports whether a tenant has the project.
 func (p *Project) of(tenant parley.TenantID) bool { return p.Home == "" || p.Home == tenant }
 
-// projects are those of a server, in the order they are configured. It does not
-// change.
+// projects are the projects of a server, in the order of the configuration.
+// They do not change.
 type projects struct {
 	list []Project
-	// nowhere is where sessions of a tenant without projects are, and sessions of
-	// projects that are gone: no agents of files, nothing of a folder.
+	// nowhere is the project of sessions without a project, and of sessions
+	// whose project is gone. It has no agents of files and no folder.
 	nowhere Project
 	apart   func() bool // see Engine.apart
 }
@@ -48,8 +48,8 @@ func newProjects(c Config) *projects {
 	return p
 }
 
-// find is the project of a tenant by its root or id; an empty name is the first
-// one's, or nowhere if the tenant has none.
+// find returns a project of a tenant by its root or id. An empty name means the
+// tenant's first one, or nowhere if the tenant has none.
 func (p *projects) find(tenant parley.TenantID, name string) (*Project, bool) {
 	for i := range p.list {
 		if at := &p.list[i]; at.of(tenant) && (name == "" || at.Is(name)) {
@@ -59,7 +59,7 @@ func (p *projects) find(tenant parley.TenantID, name string) (*Project, bool) {
 	return &p.nowhere, name == ""
 }
 
-// at is the project that a session says it is of. One that is gone is nowhere.
+// at returns the project that a session names, or nowhere if it is gone.
 func (p *projects) at(tenant parley.TenantID, root string) *Project {
 	found, _ := p.find(tenant, root)
 	return found
@@ -75,9 +75,8 @@ func (p *projects) of(tenant parley.TenantID) []port.Project {
 	return list
 }
 
-// key is what a session of the tenant that is opened in a project says of it. With
-// one project it says nothing: the folder may move, and the session may go to another
-// server.
+// key returns the project name that a new session of the tenant records. With a single project it is empty, because the
+// folder may move, and the session may go to another server.
 func (p *projects) key(tenant parley.TenantID, in *Project) string {
 	if len(p.of(tenant)) < 2 && !p.apart() {
 		return ""
@@ -85,7 +84,7 @@ func (p *projects) key(tenant parley.TenantID, in *Project) string {
 	return in.Root
 }
 
-// unknown says that a tenant has no such project, and which it has.
+// unknown returns the error for a project that a tenant does not have, with a list of those it has.
 func (p *projects) unknown(tenant parley.TenantID, named string) error {
 	var roots []string
 	for _, there := range p.of(tenant) {
@@ -104,7 +103,7 @@ func (noFiles) Agent(parley.TenantID, string) (parley.Agent, error) {
 
 func (noFiles) List(parley.TenantID) []parley.Agent { return nil }
 
-// Projects is behind every dialect. See port.Door.
+// Projects implements port.Door.
 func (e *Engine) Projects(ctx context.Context, who port.Principal) ([]port.Project, error) {
 	whole := port.Resource{Kind: port.WholeTenant, Tenant: who.Tenant}
 	if err := e.permit(ctx, who, "", parley.ActRead, whole); err != nil {
@@ -113,7 +112,7 @@ func (e *Engine) Projects(ctx context.Context, who port.Principal) ([]port.Proje
 	return e.projects.of(who.Tenant), nil
 }
 
-// Project is behind every dialect. See port.Door.
+// Project implements port.Door.
 func (e *Engine) Project(tenant parley.TenantID, named string) (port.Project, error) {
 	found, ok := e.projects.find(tenant, named)
 	if !ok {
@@ -122,9 +121,9 @@ func (e *Engine) Project(tenant parley.TenantID, named string) (port.Project, er
 	return found.Project, nil
 }
 
-// enter is the project that the actor's session is of, or is to be opened in. An
-// input may name it; it cannot go on with a session of another, and not with one
-// of a project that this server does not have.
+// enter returns the project of the actor's session, or the one to open it in.
+// An input may name its project. It is refused if the session is of another
+// project, or of one that this server does not have.
 func (a *actor) enter(named string) (*Project, error) {
 	all := a.engine.projects
 	if a.s.state.Owner == "" {
@@ -150,15 +149,15 @@ func (a *actor) enter(named string) (*Project, error) {
 		"Leave the project out, or begin another session.", mine.Root, named)
 }
 
-// notServed says how to bring back the project of a session.
+// notServed returns the error for a session whose project this server does not have.
 func notServed(root string) error {
 	return parley.Errorf(parley.CodeClosed, "This session belongs to the project %s, which this server does not "+
 		"have. It can still be read, cancelled and deleted. To go on with it, start the server with --project %s.",
 		root, root)
 }
 
-// in is the project that the actor works in. Workers may ask, too: a session that
-// has any is open, and does not move.
+// in returns the project that the actor works in. Workers may call it, too: a
+// session with workers is open, and its project does not change.
 func (a *actor) in() *Project {
 	if a.project == nil {
 		return &a.engine.projects.nowhere
@@ -166,8 +165,8 @@ func (a *actor) in() *Project {
 	return a.project
 }
 
-// settleIn is done after every commit, and before the first worker is started. It notes the project of a session as
-// soon as it is open.
+// settleIn notes the project of a session as soon as the session is open. It is called after every commit, and before
+// the first worker is started.
 func (a *actor) settleIn() {
 	if a.project == nil && a.s.state.Owner != "" {
 		found, ok := a.engine.projects.find(a.tenant, a.s.state.Project)
@@ -180,18 +179,18 @@ func (a *actor) settleIn() {
 	}
 }
 
-// named reports whether an agent of a list has a name.
+// named reports whether a list has an agent of this name.
 func named(list []parley.Agent, name string) bool {
 	return slices.ContainsFunc(list, func(a parley.Agent) bool { return a.Name == name })
 }
 
-// agents are those of the project that the actor's session is of.
+// agents returns the agents of the session's project.
 func (a *actor) agents() port.Agents { return a.in().agents(a.engine) }
 
 func (p *Project) agents(e *Engine) port.Agents { return everyAgent{engine: e, in: p} }
 
-// thereIs says whether a project that there is has an agent; without a project,
-// any of the tenant's.
+// thereIs returns an error unless an existing project has the agent. Without a
+// project, any of the tenant's may have it.
 func (a *actor) thereIs(project, agent string) (err error) {
 	all := a.engine.projects
 	if project != "" {

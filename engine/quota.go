@@ -10,19 +10,19 @@ import (
 	"parley/port"
 )
 
-// Quotas are checked before a session is opened, before an input is accepted and before a model is called. What was
-// used is in the store, where the events that say it put it. What is under way is held: a call holds the most that it
-// can use until its events are committed. On one node holds are in memory; several nodes have them in the store.
+// Quotas are checked before a session is opened, before an input is accepted and before a model is called. The store
+// adds up past usage from the events that report it. A call under way holds the most that it can use until its events
+// are committed. A single node has holds in memory; several nodes have them in the store.
 
-// quotaHolds are what calls under way on this node hold.
+// quotaHolds are the holds of calls under way on this node.
 type quotaHolds struct {
-	check chan struct{} // has room for one: two checks at once would both be given the last that is left
+	check chan struct{} // buffers one: two checks at the same time would both get the last of a quota
 
 	mu    sync.Mutex // guards the following; leaf
 	held  map[parley.TenantID]map[*port.Hold]bool
 	ended chan struct{} // closed when a hold ends
 
-	unsettled []unsettled // holds that the store could not be told the end of
+	unsettled []unsettled // ended holds that could not be settled in the store
 }
 
 type unsettled struct {
@@ -35,7 +35,7 @@ func newQuotaHolds() quotaHolds {
 		ended: make(chan struct{})}
 }
 
-// holds lists what is held now, and is told by the channel that this has changed.
+// holds returns the current holds of a tenant, and a channel that is closed when a hold ends.
 func (l *quotaHolds) holds(tenant parley.TenantID) (list []port.Hold, ended <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,13 +62,13 @@ func (l *quotaHolds) add(tenant parley.TenantID, h port.Hold) (end func()) {
 	}
 }
 
-// tell needs l.mu.
+// tell wakes the calls that wait for a hold to end. It needs l.mu.
 func (l *quotaHolds) tell() {
 	close(l.ended)
 	l.ended = make(chan struct{})
 }
 
-// quotasOf are those of a tenant; false: there are none, and nothing is to be asked.
+// quotasOf returns the quotas of a tenant. False means that there are none, and no check is needed.
 func (e *Engine) quotasOf(tenant parley.TenantID) (port.Quotas, bool) {
 	if e.Quotas == nil {
 		return port.Quotas{}, false
@@ -77,11 +77,11 @@ func (e *Engine) quotasOf(tenant parley.TenantID) (port.Quotas, bool) {
 	return q, q != port.Quotas{}
 }
 
-// holdPause is how long a call waits at most until it asks again for what another node holds.
+// holdPause is how long a call waits at most before it asks again, because holds on other nodes end without a signal.
 const holdPause = 250 * time.Millisecond
 
-// reserve admits something by the quotas of a tenant. If it has to wait, settle is nil, and wait returns when it is
-// worth asking again. Else settle is to be called when what it used is committed, or nothing comes of it.
+// reserve holds what a request wants under the quotas of a tenant. If it has to wait, settle is nil, and wait is closed
+// when it is worth asking again. Otherwise the caller calls settle when the usage is committed, or when there is none.
 func (e *Engine) reserve(ctx context.Context, tenant parley.TenantID, want port.Hold) (settle func(),
 	wait <-chan struct{}, err error) {
 	q, limited := e.quotasOf(tenant)
@@ -114,7 +114,7 @@ func (e *Engine) reserve(ctx context.Context, tenant parley.TenantID, want port.
 
 func stores(q port.Quotas) bool { return q.Tenant.Storage > 0 || q.User.Storage > 0 }
 
-// reserveShared has the store decide among all nodes.
+// reserveShared is reserve with holds in the store, among all nodes.
 func (e *Engine) reserveShared(ctx context.Context, tenant parley.TenantID, q port.Quotas, want port.Hold) (
 	settle func(), wait <-chan struct{}, err error) {
 	e.settleRest(ctx)
@@ -130,7 +130,7 @@ func (e *Engine) reserveShared(ctx context.Context, tenant parley.TenantID, q po
 		l := &e.held
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if err != nil { // with the next one; if this node ends, it is void
+		if err != nil { // settled with the next one; if this node ends, the hold is void
 			l.unsettled = append(l.unsettled, unsettled{tenant, id})
 		}
 		l.tell()
@@ -153,15 +153,15 @@ func (e *Engine) settleRest(ctx context.Context) {
 	}
 }
 
-// countRefusal has metrics hear of a quota that is reached.
+// countRefusal reports a reached quota to metrics.
 func (e *Engine) countRefusal(err error) {
 	if r := port.ReachedBy(err); r != nil && e.Reached != nil {
 		e.Reached(r.Of, r.What)
 	}
 }
 
-// afford holds what a model call may use, once there is enough. It ends with the worker, whose last report brings what
-// was used into the log.
+// afford holds what a model call may use. If quotas leave too little, it returns a channel to wait on. The hold ends
+// with the worker, whose last report brings the usage into the log.
 func (a *actor) afford(ctx context.Context, request port.ModelRequest, b *brief) (wait <-chan struct{}, err error) {
 	if _, limited := a.engine.quotasOf(a.tenant); !limited {
 		return nil, nil
@@ -173,7 +173,7 @@ func (a *actor) afford(ctx context.Context, request port.ModelRequest, b *brief)
 	return wait, err
 }
 
-// holdNothing ends what a call holds that came to nothing.
+// holdNothing ends the hold of a call that failed.
 func (b *brief) holdNothing() {
 	if b.settle != nil {
 		b.settle()
@@ -181,7 +181,7 @@ func (b *brief) holdNothing() {
 	}
 }
 
-// check refuses what would begin although a quota is reached.
+// check returns an error if a quota of the tenant or of the user is reached.
 func (e *Engine) check(ctx context.Context, tenant parley.TenantID, user parley.PrincipalID) (err error) {
 	q, limited := e.quotasOf(tenant)
 	if !limited {
@@ -196,8 +196,8 @@ func (e *Engine) check(ctx context.Context, tenant parley.TenantID, user parley.
 	return err
 }
 
-// mostOf is the most that a model call can use: what it is given cannot be more tokens than bytes, and no model reads
-// and says more than its window.
+// mostOf returns the most that a model call can use. A request cannot have more tokens than bytes, and no model reads
+// and writes more than its window.
 func (e *Engine) mostOf(r port.ModelRequest) (most port.Hold) {
 	bytes := requestBytes(r)
 	for _, model := range append([]string{cmp.Or(r.Model, e.defaultModel())}, r.Fallback...) {
@@ -211,7 +211,7 @@ func (e *Engine) mostOf(r port.ModelRequest) (most port.Hold) {
 	return most
 }
 
-// imageBytes stands for an image or a page, of which vendors make some thousand tokens whatever its size.
+// imageBytes counts for an image or a page: vendors make some thousand tokens of it, whatever its size.
 const imageBytes = 8 << 10
 
 func requestBytes(r port.ModelRequest) int64 {
@@ -231,8 +231,8 @@ func requestBytes(r port.ModelRequest) int64 {
 	return int64(n)
 }
 
-// beginCall waits until a model may be called: one more at the same time, and within the quotas. prepare makes the
-// request; what waits for a quota takes up no place, and is prepared again. The caller gives the place back.
+// beginCall waits for a slot of the model calls and for the quotas. prepare makes the request. A call that waits for a
+// quota gives up its slot, and its request is prepared again. The caller gives the slot back by release.
 func (a *actor) beginCall(ctx context.Context, b *brief, prepare func() (port.ModelRequest, error)) (
 	request port.ModelRequest, release func(), err error) {
 	for {
@@ -256,7 +256,7 @@ func (a *actor) beginCall(ctx context.Context, b *brief, prepare func() (port.Mo
 	}
 }
 
-// awaitHold waits until a hold has ended.
+// awaitHold waits until a hold has ended or, with several nodes, for holdPause.
 func (a *actor) awaitHold(ctx context.Context, ended <-chan struct{}) error {
 	var elsewhere <-chan time.Time
 	if a.engine.Nodes != nil {
@@ -273,13 +273,13 @@ func (a *actor) awaitHold(ctx context.Context, ended <-chan struct{}) error {
 	return nil
 }
 
-// admit checks the quotas before a command is taken that opens a session or begins a run. Answers of people are never
-// refused: what waits for them goes on as far as it can. settle is to be called when the command is committed.
+// admit checks the quotas before a command that opens a session or begins a run. Answers of people are never refused: a
+// run that waits for them goes on as far as it can. The caller calls settle when the command is committed.
 func (a *actor) admit(r *request) (settle func(), err error) {
 	opens, begins := a.s.state.Head == 0 && !r.own, false
 	switch r.command.Do.(type) {
 	case parley.OpenSession, parley.ForkSession:
-	case parley.SubmitInput: // one of the engine's own is an agent's to a sub-agent
+	case parley.SubmitInput: // an input of the engine itself is a task of an agent for a sub-agent
 		begins = !r.own
 	case parley.PromptAgent:
 		begins = true
@@ -300,7 +300,7 @@ func (a *actor) admit(r *request) (settle func(), err error) {
 	return settle, nil
 }
 
-// Usage is what was used on a day. See port.Door.
+// Usage returns the usage of a day. See port.Door.
 func (e *Engine) Usage(ctx context.Context, who port.Principal, at time.Time) (port.UsageReport, error) {
 	everybody, err := e.mayReadAll(ctx, who)
 	if err != nil {

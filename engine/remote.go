@@ -15,20 +15,20 @@ import (
 	"parley/port"
 )
 
-// errNoRemotes: a log can name an agent elsewhere on a server that reaches none.
+// errNoRemotes is returned if a log names a remote agent and this server is not set up for remote agents.
 var errNoRemotes = parley.Errorf(parley.CodeUnavailable, "This server does not reach agents that run elsewhere.")
 
-// callRemote has an agent that runs elsewhere speak a turn. It takes no slot of
-// the models': it may wait for a person for a day, and costs a goroutine.
+// callRemote carries out a turn of a remote agent. It takes no slot of the
+// model calls: it may wait for a person for a day, and costs only a goroutine.
 func (a *actor) callRemote(ctx context.Context, step parley.CallModel, b *brief) parley.ReportBody {
-	// It holds nothing of a quota while it runs: what it may use is not known, and it may wait for a person for a day.
+	// It holds no quota while it runs: its usage is not known before, and it may wait for a person for a day.
 	if err := a.engine.check(ctx, a.tenant, a.owner); err != nil {
 		return a.modelFailed(ctx, step.Run, err)
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	if s := step.Agent.Seconds; s > 0 {
-		// No boundary comes in between at which it could be found out.
+		// A remote turn has no boundaries between steps at which the limit could be checked.
 		late := parley.Errorf(parley.CodeBudget, "The run took longer than the %d seconds it may take.", s)
 		timer := time.AfterFunc(time.Duration(s)*time.Second, func() { stop(late) })
 		defer timer.Stop()
@@ -51,7 +51,7 @@ func (a *actor) callRemote(ctx context.Context, step parley.CallModel, b *brief)
 			step.Agent.Name)
 		return parley.CanaryLeaked{}
 	case errors.Is(err, context.Canceled):
-		return nil // nobody wants it any more, or the server stops
+		return nil // the turn is no longer wanted, or the server stops
 	case err != nil:
 		a.log.Warn("an agent elsewhere failed", "run", step.Run, "agent", step.Agent.Name, "error", err)
 		if parley.CodeOf(err) == parley.CodeInternal {
@@ -62,8 +62,8 @@ func (a *actor) callRemote(ctx context.Context, step parley.CallModel, b *brief)
 	return ended
 }
 
-// A remoteTurn is one turn of an agent that runs elsewhere. Whatever it sends is
-// foreign: it passes the same filters as what models and tools say.
+// A remoteTurn is one turn of a remote agent. Everything that the agent sends
+// passes the same filters as the output of models and tools.
 type remoteTurn struct {
 	*actor
 	step  parley.CallModel
@@ -73,9 +73,9 @@ type remoteTurn struct {
 	mouth *mouth
 	said  int // bytes of text
 	calls int
-	asked bool // a person was, so the log is followed
+	asked bool // the agent has asked for a call, so the log is followed
 
-	waiting sync.WaitGroup // for who follows it
+	waiting sync.WaitGroup // for the goroutine that follows the log
 }
 
 func (r *remoteTurn) tell(body parley.ReportBody) {
@@ -141,7 +141,7 @@ func (r *remoteTurn) speak(kind parley.OutputKind, text string) error {
 	return r.mouth.speak(kind, text)
 }
 
-// words is everything in what was said that is not let out by the mouth.
+// words returns the text of a frame that does not pass through the mouth.
 func words(s port.RemoteSaid) string {
 	switch {
 	case s.Tool != nil:
@@ -159,7 +159,7 @@ func words(s port.RemoteSaid) string {
 	return s.Trouble
 }
 
-// request is the conversation, as the agent is given it.
+// request returns the request for the agent, with the conversation.
 func (r *remoteTurn) request(ctx context.Context) (port.RemoteRequest, error) {
 	agent, messages, err := r.recallTurn(ctx, r.step, r.brief)
 	if err != nil {
@@ -176,7 +176,7 @@ func (r *remoteTurn) request(ctx context.Context) (port.RemoteRequest, error) {
 	return request, nil
 }
 
-// other takes what is no text. What was said before it comes before it.
+// other handles a frame that is not text. Text that was held back goes out before it.
 func (r *remoteTurn) other(ctx context.Context, answer port.RemoteAnswer, said port.RemoteSaid) error {
 	r.mouth.rest()
 	if said.Tool == nil || said.Tool.Key == "" { // with a key it was counted when it began
@@ -226,7 +226,7 @@ func (r *remoteTurn) tool(ctx context.Context, t parley.RemoteTool) {
 	}
 }
 
-// approval has a person asked, unless nobody could allow it.
+// approval asks a person to approve a call, unless the call cannot be allowed.
 func (r *remoteTurn) approval(ctx context.Context, answer port.RemoteAnswer, ask port.RemoteApproval) {
 	name := r.name(ask.Name)
 	refuse := func(reason string) {
@@ -253,14 +253,14 @@ func (r *remoteTurn) approval(ctx context.Context, answer port.RemoteAnswer, ask
 		Expires: r.engine.Now().Add(r.engine.CardLife).UTC().Truncate(time.Microsecond)})
 }
 
-// call has the server make a call for the agent, as policy and people allow.
+// call makes the server carry out a tool call for the agent, as policy and people allow.
 func (r *remoteTurn) call(ctx context.Context, answer port.RemoteAnswer, c port.RemoteCall) {
 	r.follow(ctx, answer)
 	r.tell(parley.RemoteCalls{CallAsked: r.judge(ctx, r.agent, nil, parley.MessageCall{Provider: c.Key, Name: c.Name,
 		Arguments: c.Arguments})})
 }
 
-// follow begins to tell the agent what the log says of what it asked for.
+// follow starts to tell the agent what the log says about the calls it asked for.
 func (r *remoteTurn) follow(ctx context.Context, answer port.RemoteAnswer) {
 	if r.asked {
 		return
@@ -285,10 +285,10 @@ func (r *remoteTurn) plan(p parley.PlanUpdate) parley.PlanUpdate {
 	return said
 }
 
-const maxPlanItems = 64 // of an agent elsewhere
+const maxPlanItems = 64 // of a remote agent
 
-// show is what the agent asks for, with the arguments byte for byte: they are
-// what it is given back if a person agrees.
+// show returns the text that a person sees. The arguments are in it byte for
+// byte, because the approval covers exactly these.
 func (r *remoteTurn) show(ask port.RemoteApproval) string {
 	show := ask.Name
 	for _, about := range []struct{ what, text string }{{"of", ask.Connector}, {"on", ask.Target},
@@ -308,8 +308,8 @@ func (r *remoteTurn) digest(ask port.RemoteApproval) string {
 	return fmt.Sprintf("%x", h.Sum(nil)[:16])
 }
 
-// heedLog follows the session's own log and tells the agent what became of what it
-// asked for. The log knows it first, and once.
+// heedLog follows the session's own log and tells the agent what happened to
+// the calls it asked for. The log has each outcome first, and once.
 func (r *remoteTurn) heedLog(ctx context.Context, answer port.RemoteAnswer) error {
 	f := r.engine.Feed.Session(r.tenant, r.session, parley.Seq(r.step.Turn))
 	defer f.Close()
@@ -332,7 +332,7 @@ func (r *remoteTurn) heedLog(ctx context.Context, answer port.RemoteAnswer) erro
 	}
 }
 
-// callOf is the call that an event is about, of those that heed looks at.
+// callOf returns the call of an event that heed handles; zero: none.
 func callOf(body parley.EventBody) parley.CallID {
 	switch b := body.(type) {
 	case parley.ApprovalRequested:
@@ -351,16 +351,16 @@ func callOf(body parley.EventBody) parley.CallID {
 	return 0
 }
 
-// An askedFor is a call that an agent elsewhere wants allowed, or made.
+// An askedFor is a call that a remote agent wants a person to allow, or the server to make.
 type askedFor struct {
 	key  string
-	made bool // by the server
+	made bool // the server makes the call
 	card parley.Seq
 	note string
 }
 
-// heed tells the agent what an event says of the call, and reports whether that was
-// the last of it.
+// heed tells the agent what an event says about the call, and reports whether
+// the call is over.
 func (ask *askedFor) heed(session parley.SessionID, answer port.RemoteAnswer, e parley.Event) (over bool) {
 	ended := func(outcome parley.CallOutcome, text string, exit *int) {
 		answer.Made(port.RemoteMade{Key: ask.key, Ended: &port.RemoteResult{Outcome: outcome, Text: text,
@@ -400,8 +400,8 @@ func (r *remoteTurn) mayUse(tool string) bool {
 	return list == nil || slices.Contains(list, "*") || slices.Contains(list, tool)
 }
 
-// clean is a text of the agent that may be shown: no secrets, no controls, no
-// more of it than is of use.
+// clean returns a text of the agent as it may be shown: without secrets and
+// control characters, and cut to most bytes.
 func (r *remoteTurn) clean(text string, most int) string {
 	return shorten(parley.CleanText(r.redacted(strings.ToValidUTF8(text, "\uFFFD"))), most)
 }
@@ -420,7 +420,8 @@ func (r *remoteTurn) arguments(text string) string {
 	return r.clean(text, parley.MaxArguments)
 }
 
-// haltReason is the agent's word for it. What it found is not in it.
+// haltReason returns the reason for a halt in the agent's words. A reason that is blank or holds the canary is
+// replaced.
 func (r *remoteTurn) haltReason(reason string) string {
 	if reason = r.clean(reason, parley.MaxName); parley.IsBlank(reason) || r.mouth.check(reason) != nil {
 		return parley.CanaryLeak

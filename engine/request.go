@@ -11,7 +11,7 @@ import (
 
 var errNoTurn = parley.Errorf(parley.CodeNotFound, "There is no such turn.")
 
-// TurnRequest is behind every dialect. See port.Door.
+// TurnRequest implements port.Door.
 func (e *Engine) TurnRequest(ctx context.Context, who port.Principal, id parley.SessionID, run parley.RunID,
 	number int) (port.TurnRequest, error) {
 	var none port.TurnRequest
@@ -45,13 +45,13 @@ func (e *Engine) TurnRequest(ctx context.Context, who port.Principal, id parley.
 		shown.Model = then.model
 	}
 	on := port.Resource{Kind: port.OneAgent, Tenant: who.Tenant, Agent: agent.Name, Allow: agent.Allow}
-	if e.Access.Permit(who, parley.ActAdmin, on) != nil { // as where definitions are shown
+	if e.Access.Permit(who, parley.ActAdmin, on) != nil { // the same rule as where definitions are shown
 		shown.Instructions, shown.Hidden = "", true
 	}
 	return shown, nil
 }
 
-// A turnThen is what the log knows of a turn.
+// A turnThen holds what the log says about an earlier turn.
 type turnThen struct {
 	step     parley.CallModel
 	model    string
@@ -104,7 +104,7 @@ func (t turnThen) found() error {
 	return nil
 }
 
-// turnOf is the turn that has just started.
+// turnOf returns the turn that has just started.
 func turnOf(s parley.State, model string, messages []parley.Message) turnThen {
 	then := turnThen{model: model, plan: s.Plan, messages: messages}
 	for _, step := range parley.Next(s, s.LastAt) {
@@ -115,8 +115,8 @@ func turnOf(s parley.State, model string, messages []parley.Message) turnThen {
 	return then
 }
 
-// withoutSecrets is a request as it may be shown. The server's secrets may have come into it by files that were
-// written before the secrets were known.
+// withoutSecrets returns a request as it may be shown. Files that were written before the server's secrets were known
+// may have brought them into it.
 func (a *actor) withoutSecrets(r port.ModelRequest) port.ModelRequest {
 	r.Instructions = a.redacted(r.Instructions)
 	r.Messages = slices.Clone(r.Messages)

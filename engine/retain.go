@@ -10,24 +10,24 @@ import (
 	"parley/port"
 )
 
-// Retention deletes what a tenant no longer wants to keep. It passes over what is still needed: sessions with an open
-// run, with a timer or an effect that is owed, or under a legal hold.
+// Retention deletes data that a tenant no longer wants to keep. It skips sessions that are still needed: those with an
+// open run, a timer, an undelivered effect or a legal hold.
 
 const (
-	// trimPause leaves the store to others between two parts of the work.
+	// trimPause is the time that other users of the store get between two parts of the work.
 	trimPause = 20 * time.Millisecond
 	// oldPage bounds how many sessions are deleted in one transaction.
 	oldPage = 20
 )
 
-// retain carries out the rules of all tenants again and again. It ends when the engine is closed.
+// retain applies the retention rules of all tenants again and again. It ends when the engine is closed.
 func (e *Engine) retain() {
 	for {
 		wait := time.Hour
 		tenants, err := e.Store.Tenants(e.ctx)
 		for _, tenant := range tenants {
 			rules := e.Retention(tenant)
-			if tenant == "" { // the server's own chain; it has no sessions
+			if tenant == "" { // the server's own audit chain; it has no sessions
 				rules = port.Retention{Audit: rules.Audit}
 			}
 			if rules == (port.Retention{}) {
@@ -55,7 +55,7 @@ func (e *Engine) retain() {
 	}
 }
 
-// Retain carries out the rules of a tenant now, or says what they would delete. See port.Door.
+// Retain applies the retention rules of a tenant now, or reports what they would delete. See port.Door.
 func (e *Engine) Retain(ctx context.Context, who port.Principal, dry bool) (port.RetentionReport, error) {
 	if err := e.mayKeep(ctx, who); err != nil {
 		return port.RetentionReport{}, err
@@ -67,7 +67,7 @@ func (e *Engine) Retain(ctx context.Context, who port.Principal, dry bool) (port
 	return e.retainTenant(ctx, who.Tenant, rules, who.ID, dry)
 }
 
-// mayKeep permits what decides about everybody's data.
+// mayKeep checks the permission to decide about the data of all users.
 func (e *Engine) mayKeep(ctx context.Context, who port.Principal) error {
 	return e.permit(ctx, who, "", parley.ActWriteUsers, port.Resource{Kind: port.EverySession, Tenant: who.Tenant})
 }
@@ -76,11 +76,11 @@ func (e *Engine) mayKeep(ctx context.Context, who port.Principal) error {
 type retainer struct {
 	*Engine
 	tenant parley.TenantID
-	by     parley.PrincipalID // who asked for it; empty: the clock
+	by     parley.PrincipalID // the principal that asked for it; empty: the regular retention
 	holds  port.LegalHolds
 	needed map[string]bool // artifacts of sessions with an open run or a hold; nil: not known yet
-	// namedBy are the roots of the sessions that name an artifact; nil: not known yet. gone are those that were deleted
-	// since then.
+	// namedBy has, for each artifact, the roots of the sessions that name it; nil: not known yet. gone are the sessions
+	// that were deleted since then.
 	namedBy map[string]map[parley.SessionID]bool
 	gone    map[parley.SessionID]bool
 	report  port.RetentionReport
@@ -200,7 +200,7 @@ func (x *retainer) delete(ctx context.Context, before time.Time, old []port.OldS
 	return nil
 }
 
-// artifactsOf are the names of the artifacts of sessions that no other session needs.
+// artifactsOf returns the names of the sessions' artifacts that no other session needs.
 func (x *retainer) artifactsOf(ctx context.Context, sessions []port.OldSession) (map[string]bool, error) {
 	names := map[string]bool{}
 	for _, s := range sessions {
@@ -256,7 +256,7 @@ func (x *retainer) findNames(ctx context.Context) error {
 	}
 }
 
-// addArtifacts adds the names that are in the logs of a session and its sub-agents.
+// addArtifacts adds the names of the artifacts in the logs of a session and its sub-agents.
 func (x *retainer) addArtifacts(ctx context.Context, root parley.SessionID, names map[string]bool) error {
 	for after := parley.Position(0); ; {
 		page, err := x.Store.Tenant(x.tenant).Tree(ctx, root, after, erasePage)
@@ -270,7 +270,7 @@ func (x *retainer) addArtifacts(ctx context.Context, root parley.SessionID, name
 	}
 }
 
-// addArtifactsOf adds the names that an event has.
+// addArtifactsOf adds the names of the artifacts in an event.
 func addArtifactsOf(e parley.Event, names map[string]bool) {
 	if _, _, body, err := parley.EncodeBody(e.Body); err == nil {
 		for _, name := range artifactsIn(string(body)) {
@@ -279,10 +279,10 @@ func addArtifactsOf(e parley.Event, names map[string]bool) {
 	}
 }
 
-// maxOpenRuns bounds how many logs are read for the artifacts that open runs may still want.
+// maxOpenRuns bounds how many logs are read for the artifacts that open runs may still need.
 const maxOpenRuns = 10000
 
-// neededArtifacts are those of sessions with an open run, or under a legal hold.
+// neededArtifacts returns the names of the artifacts of sessions with an open run, or under a legal hold.
 func (x *retainer) neededArtifacts(ctx context.Context) (map[string]bool, error) {
 	if x.needed != nil {
 		return x.needed, nil
@@ -322,7 +322,7 @@ func (x *retainer) neededArtifacts(ctx context.Context) (map[string]bool, error)
 	return needed, nil
 }
 
-// oldArtifacts deletes artifacts that no session needs.
+// oldArtifacts deletes old artifacts, except those that neededArtifacts returns.
 func (x *retainer) oldArtifacts(ctx context.Context, before time.Time) error {
 	if x.OldArtifacts == nil {
 		return nil
@@ -339,7 +339,7 @@ func (x *retainer) oldArtifacts(ctx context.Context, before time.Time) error {
 // audit deletes the oldest records of the audit. It cuts at midnight, so that there is one cut a day at most.
 func (x *retainer) audit(ctx context.Context, before time.Time) error {
 	before = before.UTC().Truncate(24 * time.Hour)
-	if len(x.holds) > 0 { // any record may be about what is held, and a chain is only cut at its beginning
+	if len(x.holds) > 0 { // any record may be about held data, and a chain can only be cut at its beginning
 		x.report.Kept = append(x.report.Kept, port.KeptSession{Reason: "the audit: " + x.holds[0].String()})
 		return nil
 	}
@@ -363,7 +363,7 @@ func (x *retainer) audit(ctx context.Context, before time.Time) error {
 	}
 }
 
-// LegalHolds lists those of the tenant. See port.Door.
+// LegalHolds lists the legal holds of the tenant. See port.Door.
 func (e *Engine) LegalHolds(ctx context.Context, who port.Principal) (port.LegalHolds, error) {
 	if err := e.mayKeep(ctx, who); err != nil {
 		return nil, err

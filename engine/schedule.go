@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	wakeAtOnce  = 32 // sessions loaded side by side
+	wakeAtOnce  = 32 // sessions that are loaded at the same time
 	lookAtClock = time.Minute
 )
 
@@ -22,10 +22,10 @@ func (e *Engine) poke() {
 	}
 }
 
-// schedule wakes sessions that are due: at the start whatever an earlier process
-// left, later what waits for a time. It waits for the next due time or for a
-// poke; it looks at the clock now and then only because clocks are set and
-// machines sleep. It ends when the engine drains.
+// schedule wakes sessions that are due: at the start those that an earlier
+// process left open, later those that wait for a time. It waits for the next
+// due time or for a poke. It also looks every lookAtClock, because clocks are
+// set and machines sleep. It ends when the engine drains.
 func (e *Engine) schedule() {
 	for !e.draining.Load() {
 		wait := lookAtClock
@@ -44,13 +44,14 @@ func (e *Engine) schedule() {
 	}
 }
 
-// wakeDue wakes everything that is due, and says when to look again; zero: when
-// poked.
+// wakeDue wakes all sessions that are due, and returns when to look again;
+// zero: when poked.
 func (e *Engine) wakeDue() time.Time {
 	for !e.draining.Load() {
 		now := e.Now()
-		// Sessions that failed are still due, and wait for their own time: they
-		// must not keep the others from being found.
+		// Sessions that failed are still due, but wait for the time of their
+		// retry. The limit counts them in addition, so that they do not hide
+		// other sessions.
 		due, next, err := e.Store.DueBefore(e.ctx, now, wakeAtOnce+e.failed())
 		if err != nil {
 			e.Log.Error("cannot read what is due", "error", err)
@@ -78,8 +79,8 @@ func (e *Engine) failed() int {
 	return len(e.retries)
 }
 
-// ready is what to wake: failed sessions whose time has come, and due ones that
-// did not fail. It also says when the next failed one's time comes.
+// ready returns the sessions to wake: failed ones whose retry is due, and due
+// ones that did not fail. It also returns the time of the next retry.
 func (e *Engine) ready(due []port.DueSession, now time.Time) (keys []key, next time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,9 +101,9 @@ func (e *Engine) ready(due []port.DueSession, now time.Time) (keys []key, next t
 	return keys, next
 }
 
-// wakeAll returns when every session's actor has taken its due row in hand or
-// has failed, so that none of them is found again at once. Those that are free have
-// a due row that no living node has taken.
+// wakeAll wakes sessions. It returns when each actor has taken its due row or
+// has failed, so that none of them is found again at once. The sessions in free
+// have a due row that no live node has taken.
 func (e *Engine) wakeAll(keys []key, free map[key]bool) {
 	var wg sync.WaitGroup
 	for _, k := range keys {
@@ -116,7 +117,7 @@ func (e *Engine) wakeAll(keys []key, free map[key]bool) {
 				e.Log.Debug("a due session could not be woken", "session", k.session, "error", err)
 				away, isAway := errors.AsType[*awayError](err)
 				if isAway && !free[k] {
-					return // another node sees to it
+					return // another node handles it
 				}
 				wait := e.Retry
 				if isAway {

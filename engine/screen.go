@@ -14,8 +14,8 @@ import (
 	"parley/port"
 )
 
-// permit asks whether somebody may do something. A refusal is on record before
-// it is told.
+// permit checks whether a principal may do something. A refusal is recorded in
+// the audit before it is returned.
 func (e *Engine) permit(ctx context.Context, who port.Principal, via string, action parley.Action,
 	on port.Resource) error {
 	refusal := e.Access.Permit(who, action, on)
@@ -38,7 +38,7 @@ func (e *Engine) permit(ctx context.Context, who port.Principal, via string, act
 		return e.refuse(ctx, who, refusal, record)
 	}
 	record.At, record.By, record.Source = e.Now(), who.ID, cmp.Or(via, parley.ViaHTTP)
-	// Somebody who tries again and again is on record once a minute, with a count.
+	// A refusal that is repeated is recorded once a minute, with a count.
 	kind := fmt.Sprintf("%s %s %s %s", who.ID, action, resource, parley.CodeOf(refusal))
 	if err := e.Refusals.Refused(ctx, who.Tenant, kind, record); err != nil {
 		return err
@@ -46,8 +46,8 @@ func (e *Engine) permit(ctx context.Context, who port.Principal, via string, act
 	return refusal
 }
 
-// refuse puts a refusal on record and returns it. If that cannot be done, that is
-// the answer.
+// refuse records a refusal in the audit and returns it. If it cannot be
+// recorded, refuse returns that error.
 func (e *Engine) refuse(ctx context.Context, who port.Principal, refusal error, record parley.Audit) error {
 	record.At, record.By = e.Now(), who.ID
 	if record.Source == "" {
@@ -64,14 +64,15 @@ type screening struct {
 	name   string // of the text, for people
 	recent []string
 	text   string
-	// strict: the text becomes part of instructions, where no run can be told to
-	// trust it less. So it is refused also if a message would only be flagged.
+	// strict: the text becomes part of instructions, and no run can be told to
+	// trust them less. So it is refused even if a message would only be
+	// flagged.
 	strict bool
-	record parley.Audit   // which resource, and by which way the text came
+	record parley.Audit   // the resource, and how the text came
 	more   map[string]any // for the record
 }
 
-// screenText looks at a text before anything is appended. A refusal is on record
+// screenText screens a text before anything is appended. A refusal is recorded
 // before it is returned.
 func (e *Engine) screenText(ctx context.Context, who port.Principal, s screening) (parley.Finding, error) {
 	finding, err := e.scan(s.recent, s.text)
@@ -86,7 +87,7 @@ func (e *Engine) screenText(ctx context.Context, who port.Principal, s screening
 	return finding, e.refuse(ctx, who, refusal, s.record)
 }
 
-// screen looks at an input.
+// screen screens an input, with its earlier messages and its documents.
 func (a *actor) screen(who port.Principal, c parley.Command, in parley.SubmitInput) (parley.SubmitInput, error) {
 	finding, err := a.engine.screenText(a.engine.ctx, who, screening{
 		name: "message", recent: a.s.state.Recent,
@@ -104,8 +105,8 @@ func (a *actor) screen(who port.Principal, c parley.Command, in parley.SubmitInp
 	return in, nil
 }
 
-// screenAnswer looks at what a person says in another way than by an input: the
-// model is told it all the same.
+// screenAnswer screens text that a person sends in another way than as an
+// input: the model reads it all the same.
 func (a *actor) screenAnswer(who port.Principal, c parley.Command, texts ...string) error {
 	_, err := a.engine.screenText(a.engine.ctx, who, screening{
 		name: "message", recent: a.s.state.Recent, text: strings.Join(texts, "\n"),
@@ -114,8 +115,8 @@ func (a *actor) screenAnswer(who port.Principal, c parley.Command, texts ...stri
 	return err
 }
 
-// scan looks at a text as it is stored. It fails closed: what could not be looked
-// at is not let through.
+// scan screens a text as it is stored. It fails closed: a text that cannot be
+// screened is not let through.
 func (e *Engine) scan(recent []string, text string) (finding parley.Finding, err error) {
 	if e.Screen == nil {
 		return finding, nil
@@ -129,8 +130,8 @@ func (e *Engine) scan(recent []string, text string) (finding parley.Finding, err
 	return e.Screen.Scan(recent, parley.CleanText(text)), nil
 }
 
-// suspect is what is found in a text that comes from outside; nil: nothing. A
-// text that could not be looked at is suspect.
+// suspect returns the finding about a text from outside; nil: none. A text that
+// cannot be screened is flagged.
 func (e *Engine) suspect(text string) *parley.Finding {
 	finding, err := e.scan(nil, text)
 	if err != nil {
@@ -145,8 +146,8 @@ func (e *Engine) suspect(text string) *parley.Finding {
 // classifyWithin is how long a classifier may take.
 const classifyWithin = 2 * time.Second
 
-// classify has a classifier look at an input. One that does not answer lets pass
-// what cannot do anything, flagged, and nothing else.
+// classify asks the classifier about an input. If it does not answer, the input
+// is blocked. If the agent has no tools, the input is only flagged.
 func (a *actor) classify(ctx context.Context, step parley.Classify) parley.ReportBody {
 	inTime, cancel := context.WithTimeout(ctx, classifyWithin)
 	defer cancel()
@@ -157,7 +158,7 @@ func (a *actor) classify(ctx context.Context, step parley.Classify) parley.Repor
 	if err != nil {
 		a.log.Error("the classifier did not answer", "error", err)
 		finding = parley.Finding{Verdict: parley.ScreenBlock, Reason: "the classifier is not available"}
-		// What tools one has that runs elsewhere is not known here.
+		// The server does not know which tools a remote agent has.
 		if agent.Name != "" && !agent.Elsewhere() && a.toolless(agent) {
 			finding.Verdict = parley.ScreenFlag
 		}
@@ -180,11 +181,11 @@ func (a *actor) verdict(ctx context.Context, step parley.Classify) (finding parl
 	return finding, agent, err
 }
 
-// errLeaked: the model said its canary.
+// errLeaked means that the model has repeated its canary.
 var errLeaked = errors.New("the canary leaked")
 
-// A mouth is what a model or a remote agent speaks through: its canary does not
-// pass, in text or in thinking, and neither do NUL, ESC and other controls.
+// A mouth filters the output of a model or a remote agent. It stops the canary,
+// in text and in thinking, and removes NUL, ESC and other controls.
 type mouth struct {
 	say     func(parley.OutputKind, string)
 	filters map[parley.OutputKind]port.LeakFilter
@@ -206,14 +207,14 @@ func (m *mouth) speak(kind parley.OutputKind, text string) error {
 		m.say(kind, text)
 		return nil
 	}
-	// What was held back of the other kind was said before this.
+	// Text of the other kind that was held back came before this.
 	for other, f := range m.filters {
 		if other != kind && !f.Leaked() {
 			m.pass(other, f.Close())
 		}
 	}
 	f := m.filters[kind]
-	if f == nil { // few models say both kinds, and a filter takes a while to make
+	if f == nil { // few models output both kinds, and a filter takes a while to make
 		f = m.canary.Filter()
 		m.filters[kind] = f
 	}
@@ -224,7 +225,7 @@ func (m *mouth) speak(kind parley.OutputKind, text string) error {
 	return nil
 }
 
-// rest says what was held back and turned out to be nothing.
+// rest lets out the text that was held back and is not the canary.
 func (m *mouth) rest() {
 	for kind, f := range m.filters {
 		if !f.Leaked() {
@@ -239,7 +240,7 @@ func (m *mouth) pass(kind parley.OutputKind, text string) {
 	}
 }
 
-// check finds the canary in something that is sent whole.
+// check fails if a text that is sent whole holds the canary.
 func (m *mouth) check(text string) error {
 	if m.canary != nil && m.canary.Contains(text) {
 		return errLeaked
@@ -247,8 +248,8 @@ func (m *mouth) check(text string) error {
 	return nil
 }
 
-// instructions tells the model its canary. It is in no event: it is made anew
-// for every call.
+// instructions adds the canary to the instructions. It is in no event: it is
+// made anew for every call.
 func (m *mouth) instructions(given string) string {
 	if m.canary == nil {
 		return given
@@ -257,7 +258,7 @@ func (m *mouth) instructions(given string) string {
 		m.canary.Word())
 }
 
-// redactor takes secrets out of what a tool says.
+// redactor returns a filter that removes secrets from the output of a tool.
 func (a *actor) redactor() port.Filter {
 	if a.engine.Screen == nil {
 		return open{}
@@ -265,19 +266,20 @@ func (a *actor) redactor() port.Filter {
 	return a.engine.Screen.Redactor(a.tenant)
 }
 
-// redacted is a whole text without secrets.
+// redacted returns a whole text without secrets.
 func (a *actor) redacted(text string) string {
 	whole := a.redactor()
 	return whole.Write(text) + whole.Close()
 }
 
-// open lets everything pass.
+// open is a filter that lets everything pass.
 type open struct{}
 
 func (open) Write(piece string) string { return piece }
 func (open) Close() string             { return "" }
 
-// earlierTexts is what others than the model have said in it, for screening.
+// earlierTexts returns the earlier messages that the model did not write, for
+// screening.
 func earlierTexts(list []parley.EarlierMessage) (texts []string) {
 	for _, m := range list {
 		if m.Role != parley.EarlierAssistant {

@@ -14,8 +14,9 @@ import (
 	"parley/port"
 )
 
-// What nodes tell each other is sealed by a key that follows from the one they
-// share: whoever is on the bus or in the database can neither read nor make it.
+// Messages between nodes are sealed by a key that is derived from their shared
+// one. A process that can only reach the bus or the database can neither read
+// nor forge them.
 
 // A sealer seals and opens messages between nodes.
 type sealer struct{ cipher.AEAD }
@@ -24,17 +25,17 @@ func newSealer(key []byte) sealer {
 	own := sha256.Sum256(append([]byte("parley: commands between nodes\n"), key...))
 	block, err := aes.NewCipher(own[:])
 	if err != nil {
-		panic(err) // not of a key of this length
+		panic(err) // not with a key of this length
 	}
 	gcm, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
-		panic(err) // not of this cipher
+		panic(err) // not with this cipher
 	}
 	return sealer{gcm}
 }
 
-// An about is what a message is about: the command of a session, or the answer.
-// A message that is about something else cannot be opened.
+// An about identifies a message: the command of a session, or the answer to it.
+// A message that was sealed for another about cannot be opened.
 type about struct {
 	key
 	command parley.CommandID
@@ -80,7 +81,7 @@ func init() {
 	}
 }
 
-// A passed request is one on its way to another node.
+// A passed is a request on its way to another node.
 type passed struct {
 	Who    port.Principal     `json:"who"`
 	By     parley.PrincipalID `json:"by"`
@@ -106,7 +107,7 @@ func passedOf(r *request, starts bool) passed {
 	return p
 }
 
-// request is what was passed on.
+// request returns the request that was passed on.
 func (p passed) request(of about) (*request, error) {
 	r := &request{who: p.Who, own: p.Own, rest: p.Rest, command: parley.Command{ID: of.command, Tenant: of.tenant,
 		Session: of.session, By: p.By, At: p.At, Via: p.Via}}
@@ -125,8 +126,8 @@ func (p passed) request(of about) (*request, error) {
 	return r, nil
 }
 
-// An answer is what came of a passed request: a receipt, a refusal, or who else is
-// to be asked.
+// An answer is the result of a passed request: a receipt, a refusal, or where
+// and when to ask again.
 type answer struct {
 	Receipt   *port.Receipt `json:"receipt,omitempty"`
 	Refused   *refused      `json:"refused,omitempty"`

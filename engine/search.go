@@ -9,7 +9,7 @@ import (
 	"parley/port"
 )
 
-// Search is behind every dialect. See port.Door.
+// Search implements port.Door.
 func (e *Engine) Search(ctx context.Context, who port.Principal, q port.SearchQuery) (port.Found, error) {
 	if err := e.mayList(ctx, who, "", &q.Owner, &q.Limit); err != nil {
 		return port.Found{}, err
@@ -30,7 +30,7 @@ func (e *Engine) Search(ctx context.Context, who port.Principal, q port.SearchQu
 	return found, e.noteSearch(ctx, who, found.Passages)
 }
 
-// noteSearch puts it on record whose sessions a search has shown something of, besides the principal's own.
+// noteSearch records in the audit which sessions of other users a search has shown something of.
 func (e *Engine) noteSearch(ctx context.Context, who port.Principal, shown []port.Passage) error {
 	var records []parley.Audit
 	noted := map[parley.SessionID]bool{}
@@ -50,7 +50,7 @@ func (e *Engine) noteSearch(ctx context.Context, who port.Principal, shown []por
 	return err
 }
 
-// indexEarlier has the store index what an earlier release has appended. It ends when that is done, or the engine is
+// indexEarlier makes the store index what an earlier release has appended. It ends when that is done, or the engine is
 // closed.
 func (e *Engine) indexEarlier() {
 	total := 0
@@ -81,5 +81,5 @@ func (e *Engine) indexEarlier() {
 	}
 }
 
-// indexRetry is how long to leave a store alone that could not index.
+// indexRetry is the pause after the store failed to index.
 const indexRetry = 30 * time.Second

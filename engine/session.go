@@ -14,9 +14,9 @@ import (
 	"parley/port"
 )
 
-// A session is an actor's hold on one log: the state, and the right to append.
-// It has no goroutine of its own; everything is done on the caller's, one thing
-// at a time. After a brokenError it is useless and must be loaded anew.
+// A session is an actor's access to one log: the state, and the right to
+// append. It has no goroutine of its own, and its caller does one thing at a
+// time. After a brokenError it is useless and must be loaded anew.
 type session struct {
 	store  port.Store
 	tenant parley.TenantID
@@ -30,28 +30,28 @@ type session struct {
 	held  bool            // the session's row names this node
 	wrote atomic.Bool     // the session's row has this epoch
 
-	off atomic.Pointer[[]string] // tool servers that state has off, for workers
+	off atomic.Pointer[[]string] // the tool servers that state has switched off, for workers
 
-	next  *agenda // of state, for the first who wants it after a take; nil: ask
-	asked int     // how often Next was
+	next  *agenda // of state, for the first use after a take; nil: call ask
+	asked int     // how often Next was called
 }
 
 var errFenced = errors.New("the session has another writer")
 
-// A brokenError means that what was to be appended may or may not be in the
-// log: the session in memory is no longer to be trusted.
+// A brokenError means that an append may or may not be in the log. The session
+// in memory is no longer to be trusted.
 type brokenError struct{ error }
 
 func (e *brokenError) Unwrap() error { return e.error }
 
-// load folds the log, from the last snapshot of it on. A session that does not
-// exist yet has an empty one.
+// load folds the log, starting at its last snapshot. A session that does not
+// exist yet has an empty log.
 func load(ctx context.Context, store port.Store, tenant parley.TenantID, id parley.SessionID, every parley.Seq) (
 	*session, error) {
 	return loadIf(ctx, store, tenant, id, every, func(port.Stored) error { return nil })
 }
 
-// loadIf is load, unless may has something against it.
+// loadIf is load, but fails if may returns an error.
 func loadIf(ctx context.Context, store port.Store, tenant parley.TenantID, id parley.SessionID, every parley.Seq,
 	may func(port.Stored) error) (*session, error) {
 	s := &session{store: store, tenant: tenant, id: id, state: parley.NewState(tenant, id), every: every}
@@ -93,22 +93,22 @@ func loadIf(ctx context.Context, store port.Store, tenant parley.TenantID, id pa
 	return s, nil
 }
 
-// An entry is what goes into one commit.
+// An entry is the content of one commit.
 type entry struct {
-	pieces  []parley.Report // chunks, in order; what comes before in
+	pieces  []parley.Report // chunks, in order; they come before in
 	in      parley.In       // nil: nothing but chunks
 	receipt *port.StoredReceipt
 	agent   *parley.Agent
 	webhook *port.StoredWebhook
-	letter  parley.CommandID // that brought the command; empty: none did
-	// goOn says whether the log may go on by itself from a state in which these
-	// steps are wanted. It may not while something of an ended run is still alive.
+	letter  parley.CommandID // the letter that brought the command; empty: none
+	// goOn reports whether the log may go on by itself from a state with these
+	// steps. It may not while work of an ended run is still alive.
 	goOn func(wanted []parley.Step) bool
 }
 
-// take decides what the input amounts to, lets the log go on from there as far
-// as it can, and commits all of it at once. It returns the events with their
-// positions. Any error but a brokenError is a refusal: nothing has changed.
+// take decides on the entry, lets the log go on from there as far as it can,
+// and commits all events at once. It returns the events with their positions.
+// Any error but a brokenError is a refusal: nothing has changed.
 func (s *session) take(ctx context.Context, e entry) ([]parley.Event, error) {
 	var events []parley.Event
 	state, at := s.state, s.state.LastAt
@@ -148,7 +148,7 @@ func (s *session) take(ctx context.Context, e entry) ([]parley.Event, error) {
 	return events, s.append(ctx, e, events, state, next)
 }
 
-// append commits events. The agenda is that of the state behind them.
+// append commits events. next is the agenda of the state after them.
 func (s *session) append(ctx context.Context, e entry, events []parley.Event, state parley.State, next *agenda) error {
 	b := port.Batch{Tenant: s.tenant, Session: s.id, Epoch: s.epoch, After: s.state.Head,
 		Events: events, Summary: port.SummaryOf(state), Parent: state.Parent, Agent: e.agent, Webhook: e.webhook,
@@ -182,16 +182,16 @@ func (s *session) append(ctx context.Context, e entry, events []parley.Event, st
 	return nil
 }
 
-// hold makes sure that the session's due row, if it has one, is in this
-// process's hands; release gives it back, for whoever wakes it when it is due. If
-// others is set, there are nodes that may want the session before it is due.
+// hold takes the session's due row, if it has one, for this process. release
+// gives it back, so that the session can be woken when it is due. If others is
+// set, other nodes may want the session before it is due.
 func (s *session) hold(ctx context.Context) error { return s.setDue(ctx, true, false) }
 
 func (s *session) release(ctx context.Context, others bool) error {
 	return s.setDue(ctx, false, others && s.held)
 }
 
-// claim has the session's row name this node, if it does not yet.
+// claim makes the session's row name this node, if it does not yet.
 func (s *session) claim(ctx context.Context) error {
 	if s.held || s.state.Head == 0 {
 		return nil
@@ -231,8 +231,8 @@ func (s *session) commit(ctx context.Context, b port.Batch) (port.Appended, erro
 	return res, nil
 }
 
-// dueChange is the due row of a state. Of one whose steps want a worker, DueOf
-// says that it is due now; not to ask DueOf spares asking Next again for every
+// dueChange returns the due row of a state. A state whose steps need a worker
+// is due now. To know that without State.Due saves a call of Next for every
 // chunk of a model.
 func dueChange(state parley.State, steps []parley.Step, held bool) port.DueChange {
 	due, ok := parley.Due{At: state.LastAt, Reason: "run"}, slices.ContainsFunc(steps, needsWorker)
@@ -242,8 +242,8 @@ func dueChange(state parley.State, steps []parley.Step, held bool) port.DueChang
 	return port.DueChange{Due: due, Held: ok && held, Clear: !ok}
 }
 
-// sameDue spares a write: a session that is due now stays due now, so the row
-// need not follow the clock while a run goes on.
+// sameDue reports whether a write of the due row can be spared. A session that
+// is due now stays due now, so the row need not follow the clock during a run.
 func sameDue(a, b port.DueChange) bool {
 	if a.Reason == "run" && b.Reason == "run" {
 		return a.Held == b.Held

@@ -7,7 +7,7 @@ import (
 	"parley/port"
 )
 
-// settings are those in effect for a tenant.
+// settings returns the settings in effect for a tenant.
 func (e *Engine) settings(ctx context.Context, tenant parley.TenantID) (parley.Settings, error) {
 	s, err := e.tenant(ctx, tenant)
 	if err != nil {
@@ -16,7 +16,7 @@ func (e *Engine) settings(ctx context.Context, tenant parley.TenantID) (parley.S
 	return s.Facts.Effective(), nil
 }
 
-// Settings is behind every dialect. See port.Door.
+// Settings implements port.Door.
 func (e *Engine) Settings(ctx context.Context, who port.Principal) (parley.Settings, error) {
 	s, err := e.tenantFor(ctx, who)
 	if err != nil {

@@ -7,15 +7,15 @@ import (
 	"parley"
 )
 
-// settle makes true what should be going on, as far as it is not, and says
-// after how long to look again.
+// settle starts the steps that should be under way, and cancels workers that
+// are no longer wanted. It returns how long to wait before the next look.
 func (a *actor) settle() (wake time.Duration, err error) {
 	e := a.engine
 	if err := a.mine(e.ctx); err != nil {
 		return 0, err
 	}
 	if a.in().missing != nil && len(a.workers) == 0 {
-		if err := a.homeless(a.s.state.Project); err != nil { // a node with its project has come
+		if err := a.homeless(a.s.state.Project); err != nil { // a node with the session's project has come
 			return 0, cmp.Or(a.s.release(e.ctx, true), err)
 		}
 	}
@@ -45,7 +45,7 @@ func (a *actor) settle() (wake time.Duration, err error) {
 		}
 		a.resting = nil
 	}
-	if a.s.state.Deleted && !a.swept && len(a.workers) == 0 { // a worker could keep something once more
+	if a.s.state.Deleted && !a.swept && len(a.workers) == 0 { // a live worker could still keep file contents
 		a.swept = true
 		e.sweepSoon()
 	}
@@ -57,7 +57,7 @@ func (a *actor) settle() (wake time.Duration, err error) {
 		if w, ok := step.(parley.WakeAt); ok {
 			wake = min(wake, max(w.At.Sub(e.Now()), 0)+time.Millisecond)
 		}
-		// Also while draining: the log says that it was started.
+		// Steps start even while draining: the log says already that they have started.
 		if needsWorker(step) && !a.tooEarly(step, steps) && !a.away(step) && a.workers[step] == nil &&
 			!(draining && a.watches(step)) {
 			if e.Nodes != nil { // two nodes that have loaded the session must not both work
@@ -77,15 +77,15 @@ func (a *actor) away(step parley.Step) bool {
 	return a.in().missing != nil && !stops
 }
 
-// tooEarly reports whether a step has to wait for what an ended run left alive:
-// a process that is being killed may still change files.
+// tooEarly reports whether a step has to wait for work of an ended run: a
+// process that is being killed may still change files.
 func (a *actor) tooEarly(step parley.Step, wanted []parley.Step) bool {
 	report, ok := step.(parley.ReportChanges)
 	return ok && report.Turns == 0 && !a.onlyWanted(wanted)
 }
 
-// atRest reports whether nothing that is no longer wanted is alive, here or in
-// a child.
+// atRest reports whether all work that is no longer wanted has ended, here and
+// in children.
 func (a *actor) atRest(steps []parley.Step) bool {
 	for _, step := range steps {
 		if _, stopping := step.(parley.StopChild); stopping {
@@ -95,7 +95,7 @@ func (a *actor) atRest(steps []parley.Step) bool {
 	return a.onlyWanted(steps)
 }
 
-// onlyWanted reports whether no worker is alive that is not wanted any more.
+// onlyWanted reports whether every live worker is still wanted.
 func (a *actor) onlyWanted(steps []parley.Step) bool {
 	for step := range a.workers {
 		if !wants(steps, step) {
@@ -105,9 +105,9 @@ func (a *actor) onlyWanted(steps []parley.Step) bool {
 	return true
 }
 
-// watches reports whether a step does nothing itself: what it waits for goes on,
-// or stops, without it. A server that stops does not wait for people either, and
-// whether to come back, and under which title, can be asked later.
+// watches reports whether a step does no work itself: its work goes on, or
+// stops, without it. A server that stops does not wait for people either. An
+// evaluation and a title can be asked for later.
 func (a *actor) watches(step parley.Step) bool {
 	switch step := step.(type) {
 	case parley.RunChild, parley.StopChild, parley.Evaluate, parley.WriteTitle, parley.WatchMission, parley.DeliverPrompt:
@@ -118,8 +118,8 @@ func (a *actor) watches(step parley.Step) bool {
 	return false
 }
 
-// clear reports whether the log may go on by itself: nothing that is no longer
-// wanted may be alive, the server must not be stopping, and it must have the project.
+// clear reports whether the log may go on by itself: every live worker is still wanted, the server is not stopping, and
+// it has the session's project.
 func (a *actor) clear(wanted []parley.Step) bool {
 	return !a.engine.draining.Load() && a.in().missing == nil && a.onlyWanted(wanted)
 }

@@ -9,11 +9,12 @@ import (
 	"parley/port"
 )
 
-// withSkill is an agent that runs the skill an input calls, if it calls one. Such
-// an input gets a run of its own: in another's it would change what that may do.
+// withSkill returns the agent with the skill that an input calls, if it calls
+// one. Such an input gets a run of its own: a skill would change what another
+// run may do.
 func (a *actor) withSkill(p *Project, agent parley.Agent, in parley.SubmitInput) (parley.Agent, parley.SubmitInput,
 	error) {
-	in.Skill = nil // nobody else says so
+	in.Skill = nil // no client may set it
 	name, arguments, ok := port.ParseSkillCall(parley.CleanText(in.Content))
 	if !ok || p.Skills == nil {
 		return agent, in, nil
@@ -32,7 +33,7 @@ func (a *actor) withSkill(p *Project, agent parley.Agent, in parley.SubmitInput)
 	return agent, in, nil
 }
 
-// skillsFor tells an agent that can call skills which there are.
+// skillsFor returns instructions that list the skills an agent can call.
 func (a *actor) skillsFor(agent parley.Agent) string {
 	if a.in().Skills == nil || !a.offers(agent, "skill") {
 		return ""

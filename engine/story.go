@@ -6,8 +6,8 @@ import (
 	"parley"
 )
 
-// story tells in the server's log, for whoever debugs it, what became of a
-// message. The names are those of the thread chat document.
+// story writes to the server's log, for debugging, what happens to a message.
+// The names are those of the thread chat document.
 func (a *actor) story(events []parley.Event) {
 	if !a.log.Enabled(a.engine.ctx, slog.LevelDebug) {
 		return

@@ -10,21 +10,22 @@ import (
 	"parley/port"
 )
 
-// tenants remembers what the sessions of tenants amount to, so that an input need
-// not read a log to find out whether its agent is stopped. Their actors keep it
-// up to date: one process writes a store.
+// tenants caches the states of the tenants' sessions, so that an input need not
+// read a log to find out whether its agent is stopped. The actors of these
+// sessions keep it up to date, and readFacts does so for sessions that other
+// nodes have.
 type tenants struct {
 	mu    sync.Mutex // guards the following; leaf
 	known map[parley.TenantID]parley.State
-	round int // how often what was known was forgotten
+	round int // counts how often a state was dropped
 }
 
-// maxTenants bounds what is remembered.
+// maxTenants bounds the cached states.
 const maxTenants = 4096
 
-// learn takes in a state of a tenant's session that was read in a round. An older
-// one than is known, or one that may be older than what was forgotten since, is
-// of no use.
+// learn caches a state of a tenant's session that was read in a round. It
+// ignores a state that is older than the cached one, or may be older than one
+// dropped since.
 func (t *tenants) learn(s parley.State, round int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -39,20 +40,21 @@ func (t *tenants) learn(s parley.State, round int) {
 	t.known[s.Tenant] = s
 }
 
-// list is the tenants of which something is known.
+// list returns the tenants with a cached state.
 func (t *tenants) list() []parley.TenantID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Collect(maps.Keys(t.known))
 }
 
-// forget forgets what is known of a tenant if the head of its session is another.
+// forget drops the cached state of a tenant if the log of its session has grown
+// beyond it.
 func (t *tenants) forget(id parley.TenantID, head parley.Seq) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s, ok := t.known[id]; ok && s.Head < head {
 		delete(t.known, id)
-		t.round++ // what was read before is as old
+		t.round++ // a state that was read before is as old
 	}
 }
 
@@ -63,7 +65,8 @@ func (t *tenants) look(id parley.TenantID) (s parley.State, ok bool, round int) 
 	return s, ok, t.round
 }
 
-// learn is for the actor of a tenant's session, whose state nothing is newer than.
+// learn caches the state of a tenant's session. Only its actor calls it, and no
+// state is newer than the actor's.
 func (a *actor) learn() {
 	if a.session == parley.TenantSession {
 		_, _, round := a.engine.tenants.look(a.tenant)
@@ -72,7 +75,7 @@ func (a *actor) learn() {
 	}
 }
 
-// tenant is the state of a tenant's session.
+// tenant returns the state of a tenant's session.
 func (e *Engine) tenant(ctx context.Context, id parley.TenantID) (parley.State, error) {
 	for {
 		s, ok, round := e.tenants.look(id)
@@ -87,7 +90,7 @@ func (e *Engine) tenant(ctx context.Context, id parley.TenantID) (parley.State, 
 	}
 }
 
-// running refuses what is for an agent that somebody has stopped.
+// running returns an error if an agent is stopped.
 func (e *Engine) running(ctx context.Context, tenant parley.TenantID, project, agent string) error {
 	s, err := e.tenant(ctx, tenant)
 	if err == nil && s.Facts.IsStopped(project, agent) {
@@ -102,8 +105,8 @@ func (e *Engine) Stopped(ctx context.Context, who port.Principal, project string
 	return s.Facts.StoppedIn(e.projects.at(who.Tenant, project).Root), err
 }
 
-// tenantSession is Session for the tenant's own, which is there before anything
-// is in it, and is everybody's who may read agents.
+// tenantSession is Session for the tenant's session, which exists before its
+// first event. Every principal that may read the tenant's agents may read it.
 func (e *Engine) tenantSession(ctx context.Context, who port.Principal) (port.Summary, error) {
 	if err := e.permit(ctx, who, "", parley.ActRead, ofTenant(who.Tenant)); err != nil {
 		return port.Summary{}, err
@@ -115,18 +118,18 @@ func (e *Engine) tenantSession(ctx context.Context, who port.Principal) (port.Su
 	return st.Summary, err
 }
 
-// ofTenant is the tenant's session as something to be permitted.
+// ofTenant returns the tenant's session as a resource of permissions.
 func ofTenant(id parley.TenantID) port.Resource {
 	return port.Resource{Kind: port.WholeTenant, Tenant: id, Session: parley.TenantSession}
 }
 
-// resource is what a command to the actor's session is about.
+// resource returns the actor's session as a resource of permissions.
 func (a *actor) resource() port.Resource {
 	switch {
 	case a.session == parley.TenantSession:
 		return ofTenant(a.tenant)
 	case a.s.state.Owner == "":
-		// whoever opens it has it
+		// the principal that opens it will own it
 		return port.Resource{Kind: port.OwnSessions, Tenant: a.tenant, Session: a.session}
 	}
 	return port.Resource{Kind: port.OneSession, Tenant: a.tenant, Session: a.session, Owner: a.s.state.Owner}

@@ -9,15 +9,16 @@ import (
 	"parley/port"
 )
 
-// tools are those of the actor's project and tenant, for as long as ctx lasts, without those that its session has off.
+// tools returns the tools of the actor's project and tenant, for as long as ctx lasts. Tools of servers that the
+// session has switched off are left out.
 func (a *actor) tools(ctx context.Context) port.Toolbox {
 	return switched{a.allTools(ctx), a.s}
 }
 
-// switched leaves out the tools of servers that the session has off now.
+// switched leaves out the tools of servers that the session has switched off now.
 type switched struct {
 	port.Toolbox
-	s *session // nil: none is off
+	s *session // nil: no server is off
 }
 
 func (t switched) isOff(tool string) bool {
@@ -45,7 +46,7 @@ func (t switched) Judge(agent parley.Agent, name, arguments string) parley.Verdi
 
 func (t switched) Perform(ctx context.Context, agent parley.Agent, name, arguments string, progress port.Progress) (
 	port.ToolResult, error) {
-	if t.isOff(name) { // since a person was asked
+	if t.isOff(name) { // switched off since a person was asked
 		return port.ToolResult{}, parley.Errorf(parley.CodeForbidden, "This was not done: %s.", whyOff)
 	}
 	return t.Toolbox.Perform(ctx, agent, name, arguments, progress)
@@ -62,21 +63,21 @@ func (a *actor) allTools(ctx context.Context) port.Toolbox {
 	return a.in().Tools
 }
 
-// toolless reports whether an agent cannot do anything. Whether a server outside
-// offers it something right now does not matter.
+// toolless reports whether an agent has no tools. An agent that names MCP tools
+// has some, even if their server offers none right now.
 func (a *actor) toolless(agent parley.Agent) bool {
 	return len(a.in().Tools.Specs(agent)) == 0 &&
 		!slices.ContainsFunc(agent.Tools,
 			func(name string) bool { return strings.Contains(name, parley.ServerSeparator) })
 }
 
-// offers reports whether an agent has a tool of the server's own.
+// offers reports whether an agent has a built-in tool.
 func (a *actor) offers(agent parley.Agent, tool string) bool {
 	return slices.ContainsFunc(a.in().Tools.Specs(agent), func(s parley.ToolSpec) bool { return s.Name == tool })
 }
 
-// A ledger is what the session of a tenant knows of tools, on behalf of somebody
-// whose agent uses them.
+// A ledger gives tools access to the facts of a tenant's session, on behalf of
+// the user whose agent uses them.
 type ledger struct {
 	engine *Engine
 	tenant parley.TenantID
@@ -87,23 +88,23 @@ func (l ledger) Tenant() parley.TenantID { return l.tenant }
 
 func (l ledger) Accepted(ctx context.Context) (map[string]map[string]string, error) {
 	s, err := l.engine.tenant(ctx, l.tenant)
-	return s.Facts.Accepted, err // nobody changes what a state holds
+	return s.Facts.Accepted, err // states are immutable
 }
 
-// AcceptFirst is the engine's own doing: who sets a server up means it to be
-// used, and who talks to an agent need not be somebody who may say so.
+// AcceptFirst needs no permission: the operator who sets a server up wants it
+// to be used, and the users of an agent need not be permitted to accept tools.
 func (l ledger) AcceptFirst(ctx context.Context, server string, tools map[string]string) error {
 	return l.engine.act(ctx, l.tenant, parley.TenantSession, l.by, "", parley.AcceptTools{Server: server, Tools: tools,
 		First: true})
 }
 
-// AcceptedTools is what the principal's tenant has accepted of servers outside.
+// AcceptedTools returns the MCP tools that the principal's tenant has accepted.
 func (e *Engine) AcceptedTools(ctx context.Context, who port.Principal) (map[string]map[string]string, error) {
 	s, err := e.tenantFor(ctx, who)
-	return s.Facts.Accepted, err // nobody changes what a state holds
+	return s.Facts.Accepted, err // states are immutable
 }
 
-// lookedAt is the ledger of who only looks: nothing is accepted by that.
+// lookedAt is the ledger of a reader: reading accepts no tools.
 type lookedAt struct{ ledger }
 
 func (lookedAt) AcceptFirst(context.Context, string, map[string]string) error { return nil }

@@ -7,7 +7,7 @@ import (
 	"parley/port"
 )
 
-// SetContext keeps what an agent is to know of a user. See port.Door.
+// SetContext stores what a user wants an agent to know. See port.Door.
 func (e *Engine) SetContext(ctx context.Context, who port.Principal, agent, text, via string) error {
 	ask := port.Resource{Kind: port.OneAgent, Tenant: who.Tenant, Agent: agent}
 	if err := e.permit(ctx, who, via, parley.ActMessage, ask); err != nil {
@@ -41,8 +41,8 @@ func (e *Engine) SetContext(ctx context.Context, who port.Principal, agent, text
 	return err
 }
 
-// knowing adds to instructions what the session's owner wants the agent to know.
-// If that cannot be read it is missing, and the message is answered all the same.
+// knowing adds to instructions what the session's owner wants the agent to
+// know. If that cannot be read, the instructions go without it.
 func (a *actor) knowing(ctx context.Context, instructions, agent string) string {
 	if known := a.known(ctx, agent); known != "" {
 		return instructions + "\n\nPersisted user context:\n" + known
@@ -50,7 +50,7 @@ func (a *actor) knowing(ctx context.Context, instructions, agent string) string 
 	return instructions
 }
 
-// known is what the session's owner wants the agent to know.
+// known returns what the session's owner wants the agent to know.
 func (a *actor) known(ctx context.Context, agent string) string {
 	known, ok, err := a.engine.Store.Tenant(a.tenant).Context(ctx, agent, a.owner)
 	switch {

@@ -8,8 +8,8 @@ import (
 	"parley/port"
 )
 
-// SetWebhook gives a session a webhook, in place of the one it had. The secret is
-// in what it returns, and nowhere else in the open.
+// SetWebhook gives a session a webhook, in place of the one it had. The
+// returned info is the only place with the secret in plain text.
 func (e *Engine) SetWebhook(ctx context.Context, who port.Principal, id parley.SessionID, ask port.WebhookAsk,
 	via string) (port.WebhookInfo, error) {
 	if err := e.mayHook(ctx, who, id, via); err != nil {
@@ -31,7 +31,7 @@ func (e *Engine) SetWebhook(ctx context.Context, who port.Principal, id parley.S
 	return port.WebhookInfo{URL: ask.URL, Events: hook.Events(), Status: "active", Secret: secret, SetAt: c.At}, err
 }
 
-// RemoveWebhook takes it away. What was promised and not told is not any more.
+// RemoveWebhook removes a session's webhook. Deliveries that are still pending are dropped.
 func (e *Engine) RemoveWebhook(ctx context.Context, who port.Principal, id parley.SessionID, via string) error {
 	if err := e.mayHook(ctx, who, id, via); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (e *Engine) RemoveWebhook(ctx context.Context, who port.Principal, id parle
 	return err
 }
 
-// Webhook is a session's, for who could set it: its URL may hold a secret.
+// Webhook returns the webhook of a session, if the principal could set it: its URL may hold a secret.
 func (e *Engine) Webhook(ctx context.Context, who port.Principal, id parley.SessionID, via string) (
 	port.WebhookInfo, error) {
 	if err := e.mayHook(ctx, who, id, via); err != nil {
@@ -56,7 +56,7 @@ func (e *Engine) Webhook(ctx context.Context, who port.Principal, id parley.Sess
 	return row.Info(), nil
 }
 
-// SessionWebhooks lists those that the principal could set: its own, or everybody's.
+// SessionWebhooks lists the webhooks that the principal could set: those of its own sessions, or of all.
 func (e *Engine) SessionWebhooks(ctx context.Context, who port.Principal, q port.WebhookQuery, via string) (
 	[]port.SessionWebhook, error) {
 	if err := e.permit(ctx, who, via, parley.ActMessage, port.Resource{Kind: port.OwnSessions,
@@ -69,8 +69,9 @@ func (e *Engine) SessionWebhooks(ctx context.Context, who port.Principal, q port
 	return e.Store.Tenant(who.Tenant).Webhooks(ctx, q)
 }
 
-// TryWebhook sends a sample to a session's webhook. What the receiver answers is not for everybody: an address that only
-// the operator's list permits may lead to something that the principal cannot read.
+// TryWebhook sends a sample to a session's webhook. The receiver's answer may come from a system that the principal
+// cannot read. So if only the operator's list permits the address, the answer is withheld from principals that may not
+// change settings.
 func (e *Engine) TryWebhook(ctx context.Context, who port.Principal, id parley.SessionID, via string) (
 	port.WebhookTrial, error) {
 	if err := e.mayHook(ctx, who, id, via); err != nil {
@@ -98,7 +99,7 @@ func (e *Engine) TryWebhook(ctx context.Context, who port.Principal, id parley.S
 
 var errNoWebhook = parley.Errorf(parley.CodeNotFound, "This session has no webhook.")
 
-// mayHook asks before anything is said about the webhook itself.
+// mayHook checks permission before anything is revealed about the webhook itself.
 func (e *Engine) mayHook(ctx context.Context, who port.Principal, id parley.SessionID, via string) error {
 	if err := e.permit(ctx, who, via, parley.ActMessage, port.Resource{Kind: port.OwnSessions, Tenant: who.Tenant,
 		Session: id}); err != nil {

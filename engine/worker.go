@@ -12,21 +12,21 @@ import (
 	"parley/port"
 )
 
-// A worker makes one step true: a model call or a tool call. It sends reports
-// to its actor, and one that is the last when nothing it started is alive any
+// A worker carries out one step, such as a model call or a tool call. It sends
+// reports to its actor, and the last one when nothing it started is alive any
 // more. The actor listens until then, so sending never blocks for ever.
 type worker struct {
 	cancel context.CancelFunc
-	out    *coalescer // what it says until the actor commits it
+	out    *coalescer // its output until the actor commits it
 }
 
 type report struct {
 	parley.Report
 	step   parley.Step
 	last   bool
-	pieces []parley.Report    // what the worker has said before
-	read   *parley.Transcript // what the worker had to read for its turn; nil: nothing
-	settle func()             // ends what the worker holds of quotas, once its last report is committed
+	pieces []parley.Report    // the output of the worker before the report
+	read   *parley.Transcript // the conversation, if the worker had to read it; nil: it had not
+	settle func()             // ends the worker's quota hold, once its last report is committed
 }
 
 func (r report) settled() {
@@ -35,11 +35,11 @@ func (r report) settled() {
 	}
 }
 
-// A brief is what a worker is given besides its step.
+// A brief is the input of a worker besides its step.
 type brief struct {
 	plan     *parley.Plan
 	messages []parley.Message // the conversation, for a turn
-	known    bool             // false: the worker is to read the conversation
+	known    bool             // false: the worker has to read the conversation
 	offers   parley.InputID   // the input whose client tools the model may use; zero: none
 	out      *coalescer
 	read     *parley.Transcript // set by the worker, see report
@@ -51,7 +51,7 @@ func (a *actor) work(step parley.Step) {
 	ctx, cancel := context.WithCancel(a.engine.ctx)
 	b := &brief{plan: a.s.state.Plan, out: newCoalescer(a.spoke)}
 	a.workers[step] = &worker{cancel, b.out}
-	if a.owner == "" { // before anybody reads it: there is no earlier worker
+	if a.owner == "" { // no worker reads it yet, because this is the first
 		a.owner = a.s.state.Owner
 	}
 	if _, ok := step.(parley.CallModel); ok {
@@ -66,14 +66,14 @@ func (a *actor) work(step parley.Step) {
 	})
 }
 
-// send hands the actor a report of a worker that goes on. Whatever the worker said
-// before is committed with it.
+// send passes the actor a report of a worker that goes on. The worker's earlier
+// output is committed with it.
 func (a *actor) send(step parley.Step, out *coalescer, r parley.Report) {
 	r.At = a.engine.Now()
 	a.reports <- report{Report: r, step: step, pieces: out.reports(step, r.At, true)}
 }
 
-// stopWorkers returns when all are gone.
+// stopWorkers cancels all workers and returns when they have ended.
 func (a *actor) stopWorkers() {
 	for _, w := range a.workers {
 		w.cancel()
@@ -87,8 +87,8 @@ func (a *actor) stopWorkers() {
 	}
 }
 
-// perform does the step and returns the last report. One without a body says
-// only that the worker is gone.
+// perform carries out the step and returns the last report. A report without a
+// body says only that the worker has ended.
 func (a *actor) perform(ctx context.Context, step parley.Step, b *brief) (last parley.Report) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -145,7 +145,7 @@ func (a *actor) perform(ctx context.Context, step parley.Step, b *brief) (last p
 	return last
 }
 
-// failed is the last report of a worker that panicked. Why is for people.
+// failed returns the last report of a worker that panicked. why is a message for people.
 func failed(step parley.Step, why string) parley.ReportBody {
 	switch step := step.(type) {
 	case parley.CallModel:
@@ -156,7 +156,7 @@ func failed(step parley.Step, why string) parley.ReportBody {
 		return parley.ScreenEnded{Input: step.Input, Finding: parley.Finding{Verdict: parley.ScreenBlock, Reason: why}}
 	case parley.RunChild:
 		return parley.ChildEnded{Child: step.Child, Outcome: parley.Failed, Result: why}
-	case parley.StopChild: // it is left alone, as if it could not be stopped
+	case parley.StopChild: // the child is left alone, as if it could not be stopped
 		return parley.ChildEnded{Child: step.Child, Outcome: parley.Cancelled}
 	case parley.DeliverPrompt:
 		return parley.PromptDelivered{Prompt: step.Prompt, Code: parley.CodeInternal, Message: why}
@@ -190,7 +190,7 @@ func (a *actor) callTool(ctx context.Context, step parley.CallTool, out *coalesc
 	if err != nil {
 		return a.toolEnded(ctx, port.ToolResult{}, err)
 	}
-	// Each stream has its own: what the other prints in between must not break a secret apart.
+	// Each stream has its own filter: output of the other stream in between must not split a secret.
 	live := map[parley.Stream]port.Filter{parley.Stdout: a.redactor(), parley.Stderr: a.redactor()}
 	say := func(stream parley.Stream, text string) {
 		if text != "" {
@@ -200,7 +200,7 @@ func (a *actor) callTool(ctx context.Context, step parley.CallTool, out *coalesc
 	if step.Touches {
 		a.noteFiles(ctx, step.Run)
 	}
-	if err := a.mine(ctx); err != nil { // since its definition was read
+	if err := a.mine(ctx); err != nil { // another node may have taken the session meanwhile
 		return nil
 	}
 	result, err := a.tools(ctx).Perform(ctx, agent, step.Name, step.Args, func(stream parley.Stream, text string) {
@@ -215,7 +215,7 @@ func (a *actor) toolEnded(ctx context.Context, done port.ToolResult, err error) 
 	outcome, result := parley.CallSucceeded, done.Text
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil // stopped, and nothing to tell
+		return nil // the call was stopped; there is nothing to report
 	case errors.Is(err, port.ErrFateUnknown):
 		outcome, result = parley.CallUnknown, parley.MessageOf(err)
 	case err != nil:
@@ -236,14 +236,14 @@ func (a *actor) toolEnded(ctx context.Context, done port.ToolResult, err error) 
 	return ended
 }
 
-// definition is the agent as the run started with it.
+// definition returns the agent as it was when the run started.
 func (a *actor) definition(ctx context.Context, ref parley.AgentRef) (parley.Agent, error) {
 	agent, err := a.engine.definition(ctx, a.tenant, ref.Digest)
-	// Whose projects are may have changed since the run started.
+	// The project may have gone to another tenant since the run started.
 	return a.in().atHome(a.tenant, agent), err
 }
 
-// recall is that agent, and the part of the log that its model is told.
+// recall returns that agent, and the part of the log that its model gets.
 func (a *actor) recall(
 	ctx context.Context, ref parley.AgentRef, from parley.Seq,
 ) (parley.Agent, []parley.Event, error) {
@@ -255,7 +255,7 @@ func (a *actor) recall(
 	return agent, log, err
 }
 
-// readEvent reads one event of the actor's session, of a certain kind.
+// readEvent reads one event of the actor's session, which must have a body of type T.
 func readEvent[T parley.EventBody](ctx context.Context, a *actor, seq parley.Seq) (e parley.Event, body T, err error) {
 	events, err := a.engine.Store.Tenant(a.tenant).Events(ctx, a.session, seq-1, 1)
 	if err != nil {
@@ -274,8 +274,8 @@ const (
 	retryAfter = 500 * time.Millisecond // doubled each time
 )
 
-// patiently tries something again for as long as that may help. Models are not
-// among it: who calls them is patient with them.
+// patiently retries a call while its error is temporary, up to attempts times.
+// The model calls of turns do not use it: Config.Model retries them.
 func (a *actor) patiently(ctx context.Context, try func() error) error {
 	pause := retryAfter
 	for attempt := 1; ; attempt++ {
