@@ -52,7 +52,7 @@ func TestSessionsBelongToWhoOpenedThem(t *testing.T) {
 		sees               int
 	}{
 		{bob, id, "", "", "", 1},
-		{ann, id, "", "", "", 1}, // who may act on everybody's
+		{ann, id, "", "", "", 1}, // an administrator may act on all sessions
 		{eve, id, parley.CodeNotFound, parley.CodeNotFound, "", 0},
 		{eve, absent, parley.CodeNotFound, parley.CodeNotFound, "", 0},
 		{reader, id, parley.CodeForbidden, parley.CodeNotFound, "", 0},
@@ -85,8 +85,9 @@ func TestSessionsBelongToWhoOpenedThem(t *testing.T) {
 	}
 }
 
-// Who follows what they may read is shown all of that, once and in order, and
-// nothing else: not what others do, and not what another tenant does.
+// TestFollowingWhatOneMayRead checks that a follower of all readable sessions
+// gets each of their events, once and in order. It gets no events of other
+// users or other tenants.
 func TestFollowingWhatOneMayRead(t *testing.T) {
 	r := newRig(t)
 	bob, eve := member("bob", parley.RoleStandardUser), member("eve", parley.RoleStandardUser)
@@ -115,7 +116,7 @@ func TestFollowingWhatOneMayRead(t *testing.T) {
 	}
 	followers := map[string]port.Follower{"bob": follow(bob, port.Live), "all": follow(ann, port.Live),
 		"eve": follow(eve, port.Beginning)}
-	for range 3 { // so that they are not one after the other in the log
+	for range 3 { // the events of the sessions alternate in the log
 		say(bob, "bob")
 		say(eve, "eve")
 		say(stranger, "stranger")
@@ -160,7 +161,8 @@ func codeOf(err error) parley.Code {
 	return parley.CodeOf(err)
 }
 
-// An agent for some users talks to them, whatever the role of the others.
+// TestAnAgentForSomeUsers checks that an agent with an allow list talks to the
+// roles on it and to no others.
 func TestAnAgentForSomeUsers(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Agents = crew{list: []parley.Agent{{Name: "private", Instructions: "obey",
@@ -174,7 +176,7 @@ func TestAnAgentForSomeUsers(t *testing.T) {
 		{member("eve", parley.RoleStandardUser), parley.CodeForbidden},
 		{member("dora", parley.RoleDeptHead), parley.CodeForbidden},
 		{member("bob", parley.RoleReadOnly), parley.CodeForbidden},
-		{ann, ""}, // no agent's allow keeps her out
+		{ann, ""}, // no allow list keeps her out
 	} {
 		id := parley.SessionID(fmt.Sprintf("22222222-2222-4222-8222-00000000010%d", i))
 		code := r.as(c.who, id, parley.SubmitInput{Content: "say hello", Open: true,
@@ -188,8 +190,9 @@ func TestAnAgentForSomeUsers(t *testing.T) {
 	}
 }
 
-// A card is open when the one who may decide it loses the right to: by another
-// role, or because the agent is not for them any more.
+// TestPermissionIsAskedAgainWhenACardIsDecided opens a card for a user who then
+// loses the permission to decide it: the user gets another role, or the agent's
+// allow list changes.
 func TestPermissionIsAskedAgainWhenACardIsDecided(t *testing.T) {
 	role := new(atomic.Pointer[parley.UserRole])
 	let := func(name parley.UserRole) { role.Store(&name) }

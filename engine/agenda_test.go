@@ -10,8 +10,8 @@ import (
 	"parley"
 )
 
-// TestNextIsAskedOncePerChunk: asking Next tries what the log would do, so it is
-// to be done once for everything that is taken in.
+// TestNextIsAskedOncePerChunk checks that Next is called once for each commit.
+// The call is expensive, because it tries what the log would do.
 func TestNextIsAskedOncePerChunk(t *testing.T) {
 	count := func(t *testing.T, pairs int) (asked, chunks int) {
 		r := newRig(t)
@@ -22,7 +22,7 @@ func TestNextIsAskedOncePerChunk(t *testing.T) {
 		r.mu.Lock()
 		a := r.actors[key{acme, id}]
 		r.mu.Unlock()
-		if err := r.Engine.Close(context.Background()); err != nil { // from now on nothing else uses the actor
+		if err := r.Engine.Close(context.Background()); err != nil { // from now on only the test uses the actor
 			t.Fatal(err)
 		}
 		return a.s.asked, len(all[parley.OutputAppended](log))
@@ -30,7 +30,7 @@ func TestNextIsAskedOncePerChunk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked, chunks := count(t, 5)
 		askedMore, moreChunks := count(t, 105)
-		// When a run begins and ends, Next is asked once more or not, depending on what comes first.
+		// At the start and end of a run Next is called once more or not, depending on the order of events.
 		const either = 2
 		if got, want := askedMore-asked, moreChunks-chunks; want != 200 || got < want-either || got > want+either {
 			t.Errorf("for %d chunks more Next was asked %d times more", want, got)

@@ -14,8 +14,8 @@ import (
 	"parley/port"
 )
 
-// faulty is a store whose appends fail while broken; with lie set, after they
-// were made.
+// faulty is a store whose appends fail while broken is set. If lie is set too,
+// they fail after they were committed.
 type faulty struct {
 	port.Store
 	mu     sync.Mutex
@@ -44,8 +44,8 @@ func (f *faulty) Append(ctx context.Context, b port.Batch) (port.Appended, error
 	return f.Store.Append(ctx, b)
 }
 
-// TestAStoreThatFails: whatever becomes of an append that failed, the session
-// goes on from what is in the log once the store is well again.
+// TestAStoreThatFails checks that a session goes on from its log once the store
+// works again, whether failed appends are in the log or not.
 func TestAStoreThatFails(t *testing.T) {
 	for _, lie := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -82,7 +82,8 @@ func TestAStoreThatFails(t *testing.T) {
 	}
 }
 
-// TestACorruptLog: that session says so, others do not notice.
+// TestACorruptLog checks that a session with a corrupt log reports that, and
+// that other sessions are not affected.
 func TestACorruptLog(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Access = access.Rules{} })
 	bad, good := r.open(), r.open()

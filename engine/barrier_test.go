@@ -21,12 +21,12 @@ import (
 	"parley/store/sqlite"
 )
 
-// TestOneFireForTwoSchedulers: two engines find the same timer due, before either
-// has written anything, and both decide that it fires before either may commit
-// it. One of them does. On PostgreSQL they are two nodes with connections of
-// their own. On SQLite a second process is refused by the lock on the folder, so
-// the nearest thing are two engines, with actors and epochs of their own, on one
-// store. It does so 100 times (20 with -short); PARLEY_BARRIER=2000 is a long run.
+// TestOneFireForTwoSchedulers checks that only one of two engines fires a
+// timer. Both find the timer due and decide that it fires before either may
+// commit. On PostgreSQL they are two nodes with connections of their own. On
+// SQLite the lock on the folder refuses a second process, so they are two
+// engines on one store, with actors and epochs of their own. It tries 100
+// timers (20 with -short); PARLEY_BARRIER=2000 is a long run.
 func TestOneFireForTwoSchedulers(t *testing.T) {
 	n := 100
 	if testing.Short() {
@@ -115,7 +115,7 @@ func oneFire(t *testing.T, n int, stores ...port.Store) {
 	}
 }
 
-// promised appends a session in which a follow-up is set, for a second later.
+// promised appends a session with a follow-up that is due a second later.
 func promised(t *testing.T, store port.Store, id parley.SessionID, at time.Time) {
 	t.Helper()
 	at = at.UTC().Truncate(time.Microsecond)
@@ -166,14 +166,14 @@ func promised(t *testing.T, store port.Store, id parley.SessionID, at time.Time)
 	}
 }
 
-// A barrier has two engines do the same at the same time.
+// A barrier makes two engines do the same thing at the same time.
 type barrier struct {
 	patience time.Duration
-	wanted   int // ends of runs
+	wanted   int // number of runs that have to end
 
 	mu     sync.Mutex // guards the following; leaf
 	handed map[parley.SessionID]bool
-	round  *round // that one of them waits in
+	round  *round // in which one engine waits for the other
 	fires  map[parley.SessionID]chan struct{}
 	ended  int
 
@@ -183,14 +183,14 @@ type barrier struct {
 	gone chan struct{} // the test is over
 }
 
-// A round of looking at what is due, which both see the same of.
+// A round is one list of due sessions that both engines get.
 type round struct {
 	ready chan struct{}
 	due   []port.DueSession
 	err   error
 }
 
-// contested is the store as one of them sees it.
+// contested is the store as one of the engines uses it.
 type contested struct {
 	port.Store
 	b *barrier
@@ -200,7 +200,7 @@ func (c *contested) DueBefore(ctx context.Context, now time.Time, limit int) ([]
 	b := c.b
 	b.mu.Lock()
 	r := b.round
-	if r == nil { // waits for the other, who looks
+	if r == nil { // the first engine waits, and the second one reads
 		r = &round{ready: make(chan struct{})}
 		b.round = r
 		b.mu.Unlock()
@@ -245,7 +245,8 @@ func (c *contested) Append(ctx context.Context, batch port.Batch) (port.Appended
 	return res, err
 }
 
-// meet returns when both are about to commit that the session's timer fires.
+// meet returns when both engines are about to commit that the session's timer
+// fires.
 func (b *barrier) meet(id parley.SessionID) {
 	b.mu.Lock()
 	other, there := b.fires[id]

@@ -70,7 +70,7 @@ func BenchmarkLastTen(b *testing.B) {
 	}
 }
 
-// longLog is a session of a length, on a store.
+// longLog returns a log of a given length and the store that holds it.
 func longLog(b *testing.B, length parley.Seq) (log []parley.Event, store port.Store) {
 	store, err := sqlite.Open(context.Background(), b.TempDir(), "a benchmark")
 	if err != nil {
@@ -126,8 +126,8 @@ func writeLong(t testing.TB, store port.Store, id parley.SessionID, length parle
 	}
 }
 
-// TestLongSessionsAreOpenedFromTheirSnapshot: however long the log, only its
-// end is read.
+// TestLongSessionsAreOpenedFromTheirSnapshot checks that only the end of a log
+// is read, however long the log is.
 func TestLongSessionsAreOpenedFromTheirSnapshot(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, open func() port.Store) {
 		store := &counting{Store: open()}

@@ -17,7 +17,7 @@ type lossyBus struct {
 	loses   float64 // of all messages, this share
 	repeats float64
 	delay   time.Duration // at most
-	asked   int           // how often somebody was asked
+	asked   int           // how often Ask was called
 	hears   map[string]map[int]func([]byte)
 	answers map[string]func(context.Context, []byte) []byte
 	next    int
@@ -29,7 +29,7 @@ func newBus(seed uint64) *lossyBus {
 		answers: map[string]func(context.Context, []byte) []byte{}}
 }
 
-// fate is how often a message comes, and how late.
+// fate decides how often a message comes, and how late.
 func (b *lossyBus) fate() (times int, after time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,7 +92,7 @@ func (b *lossyBus) Ask(ctx context.Context, node string, message []byte) ([]byte
 		got = answer(ctx, message)
 	}
 	if back, _ := b.fate(); back == 0 || got == nil {
-		return nil, nobody // it was done, and nobody knows
+		return nil, nobody // the request was carried out, but the answer is lost
 	}
 	return got, nil
 }

@@ -12,19 +12,19 @@ import (
 	"parley/port"
 )
 
-// notebook is a port.Changes: every call that was noted has changed a file of
-// its own name. What is asked for may wait, fail or panic.
+// notebook is a port.Changes that finds one changed file, x, after every run.
+// Its answers may wait, fail or panic.
 type notebook struct {
 	noting  func() // is called when files are noted
 	asked   chan struct{}
-	answers chan error // one for each question, if there is one
+	answers chan error // one for each call of Since; nil: it does not wait
 
 	mu    sync.Mutex
 	notes []string
 	since []string
 
 	mayUndo error      // why changes cannot be undone
-	undo    chan error // one for each attempt; nil: it waits for nothing
+	undo    chan error // one for each call of Undo; nil: it does not wait
 }
 
 func (n *notebook) MayUndo(context.Context, string) error { return n.mayUndo }
@@ -90,7 +90,7 @@ func noting(t *testing.T, n *notebook) *rig {
 	return newRig(t, func(c *Config) { c.Changes = n })
 }
 
-// ending is how a log ends.
+// ending returns the types of the last n events of a log.
 func ending(log []parley.Event, n int) (types []string) {
 	for _, e := range log[len(log)-n:] {
 		types = append(types, parley.TypeOf(e.Body))
@@ -115,7 +115,7 @@ func TestFilesAreNotedBeforeAnythingIsDone(t *testing.T) {
 	if notes, since := n.count(); notes != 2 || since != 1 || n.notes[0] != n.notes[1] || n.notes[0] != n.since[0] {
 		t.Errorf("noted %q, asked for %q", n.notes, n.since)
 	}
-	// What only reads leaves nothing to tell.
+	// A run that only reads has no changes to report.
 	r.say(id, "call read x | say done")
 	if log := r.finished(id, 2); len(all[parley.FilesChanged](log)) != 1 {
 		t.Error(story(log))
@@ -123,7 +123,7 @@ func TestFilesAreNotedBeforeAnythingIsDone(t *testing.T) {
 	if notes, since := n.count(); notes != 2 || since != 1 {
 		t.Errorf("noted %q, asked for %q", n.notes, n.since)
 	}
-	// However it ends by itself.
+	// Changes are reported however the run ends by itself.
 	r.do(id, parley.SubmitInput{Content: "call do x | call do x | call do x", Agent: parley.AgentRef{Name: "hasty"}})
 	log = r.finished(id, 3)
 	if end := all[parley.RunFinished](log)[2]; end.Code != parley.CodeTurnLimit ||
@@ -133,7 +133,8 @@ func TestFilesAreNotedBeforeAnythingIsDone(t *testing.T) {
 	r.check(id)
 }
 
-// TestARunIsNotLostForItsReport: whatever becomes of the report, the run ends.
+// TestARunIsNotLostForItsReport checks that a run ends even if its report fails
+// or panics.
 func TestARunIsNotLostForItsReport(t *testing.T) {
 	for name, err := range map[string]error{"it fails": errors.New("no"), "it panics": errPanic} {
 		t.Run(name, func(t *testing.T) {
@@ -168,8 +169,8 @@ func TestACrashWhileReporting(t *testing.T) {
 	r.check(id)
 }
 
-// TestToldMoreWhileReporting: a run that goes on is reported when it has ended,
-// and what was found out before is of no use.
+// TestToldMoreWhileReporting checks a run that gets another input during its
+// report. It is reported again after its end, and the first report is dropped.
 func TestToldMoreWhileReporting(t *testing.T) {
 	n := &notebook{asked: make(chan struct{}, 9), answers: make(chan error, 9)}
 	r := noting(t, n)
@@ -187,8 +188,8 @@ func TestToldMoreWhileReporting(t *testing.T) {
 	r.check(id)
 }
 
-// TestCancelWhileReporting: the report that was under way is void, and is made
-// again after the end of the run.
+// TestCancelWhileReporting checks that cancelling a run voids the report under
+// way, and that the report is made again after the end of the run.
 func TestCancelWhileReporting(t *testing.T) {
 	n := &notebook{asked: make(chan struct{}, 9), answers: make(chan error, 9)}
 	r := noting(t, n)
@@ -202,8 +203,9 @@ func TestCancelWhileReporting(t *testing.T) {
 	r.reportedLate(id, parley.Cancelled, 2)
 }
 
-// reportedLate waits for a number of runs, of which the first was ended from
-// outside, and checks that its report is the first event after its end.
+// reportedLate waits for a number of runs, the first of which was cancelled or
+// halted. It checks that the report of the first run is the first event after
+// the run's end.
 func (r *rig) reportedLate(id parley.SessionID, outcome parley.Outcome, runs int) {
 	r.t.Helper()
 	r.finished(id, runs)
@@ -222,8 +224,9 @@ func (r *rig) reportedLate(id parley.SessionID, outcome parley.Outcome, runs int
 	r.check(id)
 }
 
-// TestACancelledRunIsReported when its tool is gone, and not before: a process
-// that is being killed may still change files.
+// TestACancelledRunIsReported checks that a cancelled run is reported when its
+// tool has ended, and not before: a process that is being killed may still
+// change files.
 func TestACancelledRunIsReported(t *testing.T) {
 	begins := make(chan struct{})
 	n := &notebook{noting: func() { close(begins) }}
@@ -231,10 +234,10 @@ func TestACancelledRunIsReported(t *testing.T) {
 	r.hands.wait = make(chan struct{})
 	id := r.open()
 	r.say(id, "call wait x")
-	<-begins // and is not stopped any more by what comes
+	<-begins // the tool has begun, and the cancel below does not stop it
 	r.do(id, parley.CancelRun{})
 	r.say(id, "say more")
-	time.Sleep(10 * time.Millisecond) // a mistake would show by now
+	time.Sleep(10 * time.Millisecond) // an early report would have begun by now
 	if _, since := n.count(); since != 0 {
 		t.Error("files are compared while the tool runs")
 	}
@@ -242,7 +245,8 @@ func TestACancelledRunIsReported(t *testing.T) {
 	r.reportedLate(id, parley.Cancelled, 2)
 }
 
-// TestAHaltedRunIsReported, though nothing starts in its session any more.
+// TestAHaltedRunIsReported checks that a halted run is reported, although
+// nothing new starts in its session.
 func TestAHaltedRunIsReported(t *testing.T) {
 	n := &notebook{}
 	r := noting(t, n)
@@ -253,7 +257,8 @@ func TestAHaltedRunIsReported(t *testing.T) {
 	r.reportedLate(id, parley.Halted, 1)
 }
 
-// TestACrashBeforeTheReport of a cancelled run: the next process makes it.
+// TestACrashBeforeTheReport checks that the next process reports a cancelled
+// run.
 func TestACrashBeforeTheReport(t *testing.T) {
 	n := &notebook{asked: make(chan struct{}, 9), answers: make(chan error, 9)}
 	r := noting(t, n)
@@ -268,8 +273,8 @@ func TestACrashBeforeTheReport(t *testing.T) {
 	r.reportedLate(id, parley.Cancelled, 1)
 }
 
-// TestACancelledRunWithoutAReport: the session goes on if the files cannot be
-// compared, or are not this tenant's any more.
+// TestACancelledRunWithoutAReport checks that the session goes on if the files
+// cannot be compared, or belong to another tenant now.
 func TestACancelledRunWithoutAReport(t *testing.T) {
 	n := &notebook{asked: make(chan struct{}, 9), answers: make(chan error, 9)}
 	r := noting(t, n)
@@ -286,8 +291,8 @@ func TestACancelledRunWithoutAReport(t *testing.T) {
 	r.check(id)
 }
 
-// TestAServerWithoutChanges: a run that was to be reported ends on a server that
-// cannot.
+// TestAServerWithoutChanges checks that a run with an open report ends on a
+// server that does not track changes.
 func TestAServerWithoutChanges(t *testing.T) {
 	n := &notebook{asked: make(chan struct{}, 9), answers: make(chan error, 9)}
 	r := noting(t, n)

@@ -13,7 +13,7 @@ import (
 	"parley/port"
 )
 
-// children are the sessions that a log says it has started.
+// children returns the sessions that a log has started for sub-agents.
 func children(log []parley.Event) (list []parley.SessionID) {
 	for _, c := range all[parley.ChildSpawned](log) {
 		list = append(list, c.Child)
@@ -21,7 +21,7 @@ func children(log []parley.Event) (list []parley.SessionID) {
 	return list
 }
 
-// below is until for a session that need not be there yet.
+// below is until for a session that need not exist yet.
 func (r *rig) below(id parley.SessionID, what string, ok func([]parley.Event) bool) []parley.Event {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -48,8 +48,9 @@ func (r *rig) sound(id parley.SessionID) {
 	}
 }
 
-// Two sub-agents work at the same time, in sessions of their own below the one
-// that people talk to, and what they say and use comes back.
+// TestDelegating checks that two sub-agents work at the same time, in sessions
+// of their own below the parent's. Their answers and their usage come back to
+// the parent.
 func TestDelegating(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
@@ -84,8 +85,9 @@ func TestDelegating(t *testing.T) {
 	}
 }
 
-// A sub-agent that waits for a person goes on waiting after a restart, and its
-// parent for it; the task is not given twice.
+// TestChildrenSurviveRestarts checks that a sub-agent that waits for a person
+// still waits after a restart, and so does its parent. The task is submitted
+// once.
 func TestChildrenSurviveRestarts(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		r := newRig(t)
@@ -108,7 +110,8 @@ func TestChildrenSurviveRestarts(t *testing.T) {
 	}
 }
 
-// Cancelling walks the tree, and nothing new starts while anything below lives.
+// TestCancelWalksTheTree checks that cancelling a run cancels its sub-agents at
+// every depth. Nothing new starts while any of them is alive.
 func TestCancelWalksTheTree(t *testing.T) {
 	for _, crash := range []bool{false, true} {
 		r := newRig(t)
@@ -136,7 +139,8 @@ func TestCancelWalksTheTree(t *testing.T) {
 	}
 }
 
-// What may not be delegated is blocked with a reason, and the run goes on.
+// TestWhatMayNotBeDelegated checks that a forbidden delegation is blocked with
+// a reason, and that the run goes on.
 func TestWhatMayNotBeDelegated(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
@@ -157,7 +161,8 @@ func TestWhatMayNotBeDelegated(t *testing.T) {
 	}
 }
 
-// A sub-agent inherits the distrust: what it does with effects needs a person.
+// TestChildrenInheritDistrust checks that a sub-agent inherits its parent's
+// untrusted sources: its calls with effects need a person.
 func TestChildrenInheritDistrust(t *testing.T) {
 	r := newRig(t, screened)
 	id := r.open()
@@ -166,7 +171,8 @@ func TestChildrenInheritDistrust(t *testing.T) {
 	r.below(kid, "it asks", seen[parley.ApprovalRequested](1))
 }
 
-// Limits hold for a run and everything below it, and are looked at before a call.
+// TestBudgets checks that limits hold for a run together with its sub-agents,
+// and are checked before a call.
 func TestBudgets(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
@@ -178,8 +184,8 @@ func TestBudgets(t *testing.T) {
 		t.Errorf("%+v", end)
 	}
 
-	// Three of eight are used when the children start: two are left for each,
-	// and one turn of theirs is enough to use it up.
+	// Three of eight are used when the children start. That leaves two for
+	// each, and one turn of a child uses them up.
 	id = r.open()
 	r.do(id, parley.SubmitInput{Content: "call delegate one: call read x; call delegate two: say enough | say end",
 		Agent: parley.AgentRef{Name: "frugal"}})
@@ -208,9 +214,9 @@ func TestTimeIsLimited(t *testing.T) {
 	}
 }
 
-// What people say to a sub-agent, and take back, is no answer to its parent, and
-// neither is a run of theirs. What a parent gave it has a name that is not theirs
-// to use.
+// TestPeopleTalkToChildrenToo checks that inputs of people in a child session,
+// their withdrawal and their runs are no answer to the parent. People cannot
+// use the request name of the parent's task.
 func TestPeopleTalkToChildrenToo(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
@@ -235,8 +241,9 @@ func TestPeopleTalkToChildrenToo(t *testing.T) {
 	r.sound(kid)
 }
 
-// A session whose run waits for sub-agents waits for a person if all of them do,
-// at any depth; and the person is shown what they wait for by who follows it.
+// TestWaitingForAChildThatWaits checks that a session whose run waits for
+// sub-agents waits for a person if all of them do, at any depth. A follower of
+// the session and those below it is shown the card.
 func TestWaitingForAChildThatWaits(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
@@ -270,7 +277,7 @@ func TestWaitingForAChildThatWaits(t *testing.T) {
 	}
 	r.tell(id, "call delegate one: call delegate two: call write x; call delegate two: call hangread x | say end")
 	see(seen[parley.ApprovalRequested](1))
-	see(func(log []parley.Event) bool { // and the other one works
+	see(func(log []parley.Event) bool { // the other child is working
 		return slices.ContainsFunc(log, func(e parley.Event) bool {
 			_, ok := e.Body.(parley.ToolCallStarted)
 			return ok && e.Session != id

@@ -12,8 +12,9 @@ import (
 
 func TestClientTools(t *testing.T) { onEveryStore(t, clientToolsOn) }
 
-// The model is offered the tools of the client beside the agent's, for the run of
-// that input alone. A call waits across a restart, and its result is told.
+// The model is offered the client's tools besides the agent's, for the run of
+// that input only. A call waits across a restart, and the model gets its
+// result.
 func clientToolsOn(t *testing.T, open func() port.Store) {
 	r := newRig(t)
 	r.stop(true)
@@ -72,7 +73,8 @@ func clientToolsOn(t *testing.T, open func() port.Store) {
 	r.check(id)
 }
 
-// A tool that is called like one of the agent's is refused, and leaves no trace.
+// TestClientToolsOfATakenName checks that a client tool with the name of one of the agent's tools is refused, with
+// nothing in the log.
 func TestClientToolsOfATakenName(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
@@ -88,7 +90,8 @@ func TestClientToolsOfATakenName(t *testing.T) {
 	}
 }
 
-// With ClientCalls the calls of the agent's own tools wait for the client, and the server runs nothing.
+// TestClientCalls checks that with ClientCalls the calls of the agent's own tools wait for the client, and the server
+// runs nothing.
 func TestClientCalls(t *testing.T) {
 	r := newRig(t)
 	id := r.open()

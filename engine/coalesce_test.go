@@ -15,8 +15,8 @@ import (
 	"parley/port"
 )
 
-// TestChunksGatherDuringACommit: the first chunk is committed at once, and what the
-// model says during a commit goes into the next one.
+// TestChunksGatherDuringACommit checks that the first chunk is committed at
+// once, and that text of the model during a commit goes into the next one.
 func TestChunksGatherDuringACommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config) {
@@ -43,8 +43,8 @@ func TestChunksGatherDuringACommit(t *testing.T) {
 	})
 }
 
-// TestTheLastChunkIsCommittedWithTheEnd: a short answer costs as few commits as
-// there are things to show at different times.
+// TestTheLastChunkIsCommittedWithTheEnd checks that a short answer costs no
+// more commits than there are things to show at different times.
 func TestTheLastChunkIsCommittedWithTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var together atomic.Bool
@@ -68,8 +68,9 @@ func TestTheLastChunkIsCommittedWithTheEnd(t *testing.T) {
 	})
 }
 
-// TestStreamsLeaveRoomInTheStore: however many sessions stream, only so many of
-// their commits wait for the store. The others gather, and are heard later.
+// TestStreamsLeaveRoomInTheStore checks that only pieceCommits commits of
+// chunks wait for the store at a time, however many sessions stream. The other
+// sessions gather, and commit later.
 func TestStreamsLeaveRoomInTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waiting atomic.Int64
@@ -101,8 +102,8 @@ func TestStreamsLeaveRoomInTheStore(t *testing.T) {
 	})
 }
 
-// TestStreamsThatNobodyTakesAreBounded: a worker waits when its actor does not
-// take what it says, and ends when the actor leaves.
+// TestStreamsThatNobodyTakesAreBounded checks that a worker blocks while its
+// actor does not take its output, and that it ends when the actor leaves.
 func TestStreamsThatNobodyTakesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCoalescer(make(chan struct{}, 1))
@@ -124,8 +125,9 @@ func TestStreamsThatNobodyTakesAreBounded(t *testing.T) {
 	})
 }
 
-// TestWhatIsTakenIsWhatWasSaid: wherever the vendor cuts a text and whenever the
-// actor takes it, the chunks are valid UTF-8 and, joined, the text.
+// TestWhatIsTakenIsWhatWasSaid checks that the chunks are valid UTF-8 and
+// together equal the text, wherever the vendor cuts it and whenever the actor
+// takes it.
 func TestWhatIsTakenIsWhatWasSaid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		step := parley.CallModel{Run: 1, Turn: 2}

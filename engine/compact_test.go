@@ -9,12 +9,12 @@ import (
 	"parley/port"
 )
 
-// small gives models a window that is soon full.
+// small gives models a small context window.
 func small(tokens int) func(*Config) {
 	return func(c *Config) { c.Window = func(string) int { return tokens } }
 }
 
-// asks collects what the model is asked, without summaries.
+// asks collects the requests to the model, except those for summaries.
 func (r *rig) asks() *[]port.ModelRequest {
 	var list []port.ModelRequest
 	r.puppet.seen = func(m port.ModelRequest) {
@@ -25,7 +25,7 @@ func (r *rig) asks() *[]port.ModelRequest {
 	return &list
 }
 
-// tell says something too long to be its own name.
+// tell submits a message that is too long to be its own request name.
 func (r *rig) tell(id parley.SessionID, content string) {
 	r.t.Helper()
 	r.do(id, parley.SubmitInput{Content: content})
@@ -44,12 +44,12 @@ func TestAContextIsMeasured(t *testing.T) {
 	r.say(id, "say hello")
 	m := all[parley.ContextMeasured](r.until(id, "it ended", seen[parley.RunFinished](1)))
 	if len(m) != 1 || m[0].Limit != 1000 || m[0].Tokens != 3 || m[0].Messages != 2 || m[0].Estimated {
-		t.Errorf("%+v", m) // what the vendor counted: the puppet says 1 and 2
+		t.Errorf("%+v", m) // the vendor's counts: the puppet reports 1 and 2
 	}
 }
 
-// What was said is replaced by a summary; the last exchange stays as it was, and
-// all of that is the same after a restart.
+// TestACompactedContext checks that a summary replaces the conversation except
+// its last exchange. After a restart it is the same.
 func TestACompactedContext(t *testing.T) {
 	r := newRig(t, small(400))
 	id := r.open()
@@ -76,14 +76,15 @@ func TestACompactedContext(t *testing.T) {
 			t.Errorf("again %v: the model was given %q", again, outline(m))
 		}
 	}
-	// What is no longer needed is not read.
+	// The log is read only as far back as it is needed.
 	if from := all[parley.ContextCompacted](log)[0].From; from < seqOf[parley.RunFinished](log, 3) {
 		t.Errorf("the log is read from %d on", from)
 	}
 }
 
-// A context that is nearly full is made shorter before the next turn, in the
-// middle of a run too, and the run goes on from the summary.
+// TestAFullContextIsCompacted checks that a nearly full context is compacted
+// before the next turn, even in the middle of a run, and that the run goes on
+// from the summary.
 func TestAFullContextIsCompacted(t *testing.T) {
 	r := newRig(t, small(200))
 	asked := r.asks()
@@ -104,8 +105,8 @@ func TestAFullContextIsCompacted(t *testing.T) {
 	}
 }
 
-// A compaction that gains nothing changes nothing, says so, and is not tried
-// again and again.
+// TestACompactionThatGainsNothing checks that such a compaction changes
+// nothing, is reported, and is not tried again and again.
 func TestACompactionThatGainsNothing(t *testing.T) {
 	for _, test := range []struct{ input, message string }{
 		{"say hello; say babble", "The conversation cannot be made shorter than it is."},
@@ -139,7 +140,8 @@ func TestACompactionThatGainsNothing(t *testing.T) {
 	}
 }
 
-// A crash in the middle of a compaction, and an input that comes meanwhile.
+// TestACompactionSurvives checks a crash in the middle of a compaction, and an
+// input during it.
 func TestACompactionSurvives(t *testing.T) {
 	r := newRig(t, small(1000))
 	id := r.open()
@@ -148,7 +150,7 @@ func TestACompactionSurvives(t *testing.T) {
 		r.until(id, "it ended", seen[parley.RunFinished](i+1))
 	}
 	r.do(id, parley.CompactContext{})
-	r.do(id, parley.CompactContext{}) // once is enough
+	r.do(id, parley.CompactContext{}) // a second request changes nothing
 	r.say(id, "say after it")
 	r.until(id, "the next run waits", seen[parley.RunStarted](4))
 	r.noHang = true
@@ -163,8 +165,9 @@ func TestACompactionSurvives(t *testing.T) {
 	}
 }
 
-// An input that was received before what a compaction covers ends, and adopted
-// after it, is read from where it was received.
+// TestWhatWaitsOutlivesACompaction checks an input that was received within the
+// compacted part of the log and adopted after it. The input is read from where
+// it was received.
 func TestWhatWaitsOutlivesACompaction(t *testing.T) {
 	r := newRig(t, small(200))
 	r.puppet.uncounted = true

@@ -9,7 +9,7 @@ import (
 	"parley/port"
 )
 
-// readers is a rig that reads PDFs: what is in a document is its text, and a blank one has none.
+// readers returns a rig that reads PDFs. The bytes of a document are its text, so a blank one has none.
 func readers(t *testing.T, sees bool) *rig {
 	return newRig(t, func(c *Config) {
 		c.ReadPDF = func(_ context.Context, _ port.Principal, document []byte) (string, int, error) {
@@ -27,7 +27,7 @@ func withDocument(data string) parley.SubmitInput {
 	return parley.SubmitInput{Content: "say done", Images: []parley.Image{{Type: parley.TypePDF, Data: []byte(data)}}}
 }
 
-// TestDocuments: the log has what was found in a document, and a client cannot say what that is.
+// TestDocuments checks that the log has the text of a document, and that a client cannot supply this text.
 func TestDocuments(t *testing.T) {
 	r := readers(t, false)
 	id := r.open()
@@ -41,7 +41,7 @@ func TestDocuments(t *testing.T) {
 	r.check(id)
 }
 
-// TestDocumentsAreRefused with what is wrong with them, and nothing in the log.
+// TestDocumentsAreRefused checks that a refusal says what is wrong with a document, and leaves nothing in the log.
 func TestDocumentsAreRefused(t *testing.T) {
 	r := readers(t, false)
 	id := r.open()
@@ -60,7 +60,7 @@ func TestDocumentsAreRefused(t *testing.T) {
 	none.refused(id, withDocument("%PDF-x"), parley.CodeInvalid)
 }
 
-// TestDocumentsAreScreened like the message that they come with.
+// TestDocumentsAreScreened checks that documents are screened like the message that they come with.
 func TestDocumentsAreScreened(t *testing.T) {
 	scanned := make(chan string, 9)
 	r := newRig(t, func(c *Config) {
@@ -74,8 +74,8 @@ func TestDocumentsAreScreened(t *testing.T) {
 	}
 }
 
-// TestDocumentsAreReadForThoseWhoMaySend: a document for a session that does not exist, or of somebody who may not
-// write there, is not read.
+// TestDocumentsAreReadForThoseWhoMaySend checks that a document is not read if its session does not exist, or if the
+// principal may not write there.
 func TestDocumentsAreReadForThoseWhoMaySend(t *testing.T) {
 	read := 0
 	r := newRig(t, func(c *Config) {
@@ -108,7 +108,7 @@ func TestDocumentsAreReadForThoseWhoMaySend(t *testing.T) {
 	}
 }
 
-// listening is a screen that says what it is asked about.
+// listening is a screen that passes on the texts it scans.
 type listening struct {
 	port.Screen
 	scanned chan string

@@ -33,7 +33,8 @@ func TestARunFromEndToEnd(t *testing.T) {
 	r.check(id)
 }
 
-// TestHistoryIsGivenToTheModel, across a restart.
+// TestHistoryIsGivenToTheModel checks that the model gets the earlier
+// conversation, also after a restart.
 func TestHistoryIsGivenToTheModel(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
@@ -173,9 +174,9 @@ func TestCursors(t *testing.T) {
 	}
 }
 
-// TestCancelThenSilence: cancelling races with an answer that is just ending,
-// many times; whoever wins, nothing of the run follows its end, and the next
-// run starts only when the old one's workers are gone.
+// TestCancelThenSilence lets a cancel race with the end of an answer, many
+// times. Whichever comes first, no event of the run follows its end, and the
+// next run starts only when the workers of the first have ended.
 func TestCancelThenSilence(t *testing.T) {
 	r := newRig(t)
 	var wg sync.WaitGroup
@@ -236,7 +237,8 @@ func TestAnswersOvertakeInputs(t *testing.T) {
 	r.check(id)
 }
 
-// TestFollowersSeeTheLog: what followers were shown, together, is the log.
+// TestFollowersSeeTheLog checks that the items of each follower add up to the
+// log.
 func TestFollowersSeeTheLog(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
@@ -263,8 +265,9 @@ func TestFollowersSeeTheLog(t *testing.T) {
 	}
 }
 
-// TestWhoHasNoCursorIsOwedAnAnswer: until somebody was shown the end of a run,
-// whoever comes is shown it from its start, also after a restart.
+// TestWhoHasNoCursorIsOwedAnAnswer checks that clients without a cursor are
+// shown a run from its start until one of them was shown its end. This holds
+// after a restart, too.
 func TestWhoHasNoCursorIsOwedAnAnswer(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
@@ -284,7 +287,7 @@ func TestWhoHasNoCursorIsOwedAnAnswer(t *testing.T) {
 	owed.Deliver = true
 	r.do(id, owed)
 	r.finished(id, 1)
-	r.say(id, "say two") // by somebody who has a cursor
+	r.say(id, "say two") // by a client with a cursor
 	log := r.finished(id, 2)
 	first := int64(seqOf[parley.RunStarted](log, 1))
 	r.restart(true)
@@ -324,7 +327,7 @@ func TestPanicsStayInTheirRun(t *testing.T) {
 	}
 }
 
-// With time under control: everything below waits for hours and takes none.
+// The tests below run in synctest: they wait for hours and take no time.
 
 func TestCardsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -21,8 +21,8 @@ import (
 	"parley/store/sqlite"
 )
 
-// TestErasedTextIsInNoFile: after an erasure no file of the data folder holds a word of the person, in the database,
-// its write-ahead log, or a backup that is made afterwards. Before it they do.
+// TestErasedTextIsInNoFile checks that after an erasure no file of the data folder holds the user's words: not the
+// database, its write-ahead log, or a backup that is made afterwards. Before the erasure, files do hold them.
 func TestErasedTextIsInNoFile(t *testing.T) {
 	artifacts := map[string]bool{}
 	var late atomic.Int64
@@ -45,13 +45,13 @@ func TestErasedTextIsInNoFile(t *testing.T) {
 		}
 		r.finished(id, runs)
 	}
-	// A page of free space holds what was deleted long ago.
+	// The free pages of the database still hold text that was deleted long ago.
 	say(carol, own, "call read a | say "+strings.Repeat(words+" ", 2000), 1)
 	if _, _, err := r.Store.Trim(ctx, func(parley.TenantID) time.Time { return time.Now().Add(time.Hour) },
 		time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	shared := "artifact://" + strings.Repeat("B", 26) + ".txt" // that bob's session needs
+	shared := "artifact://" + strings.Repeat("B", 26) + ".txt" // needed by bob's session
 	say(bob, foreign, "say "+others+" "+shared, 1)
 	say(carol, own, "say artifact://"+strings.Repeat("A", 26)+".txt "+shared, 2)
 	say(carol, foreign, "think about it; "+words, 2)
@@ -92,7 +92,7 @@ func TestErasedTextIsInNoFile(t *testing.T) {
 		t.Errorf("%v %+v", err, rows)
 	}
 
-	// The others go on, and so may the person.
+	// Other users go on, and the erased user may write again.
 	say(bob, foreign, "say hello", 3)
 	r.check(foreign)
 	say(carol, parley.SessionID("44444444-4444-4444-8444-000000000004"), "say anew", 1)
@@ -113,7 +113,8 @@ func TestErasedTextIsInNoFile(t *testing.T) {
 	}
 }
 
-// TestAnOpenRunOfAnotherIsNotErased: words in a session whose run is open stay, and nothing else is erased either.
+// TestAnOpenRunOfAnotherIsNotErased checks that nothing is erased if the user has written in another user's session
+// whose run is open.
 func TestAnOpenRunOfAnotherIsNotErased(t *testing.T) {
 	r := newRig(t)
 	ctx, carol := context.Background(), member("carol", parley.RoleOrgAdmin)
@@ -154,8 +155,8 @@ func filesWith(t *testing.T, dir, text string) (found []string) {
 	return found
 }
 
-// TestAnErasureThatWasCutOff is known after a restart, and the next one of the user also deletes the artifacts that the
-// first one left.
+// TestAnErasureThatWasCutOff checks that an interrupted erasure is known after a restart. The next erasure of the user
+// also deletes the artifacts that the first one left.
 func TestAnErasureThatWasCutOff(t *testing.T) {
 	var names map[string]bool
 	var dies atomic.Bool
@@ -234,8 +235,9 @@ func (k *keptFiles) has(id parley.SessionID) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, string(id)) })
 }
 
-// TestKeptFilesGoWithTheirSession: the contents of files before runs are removed when their session is deleted, erased
-// or old, also after an erasure that was cut off. Those of other sessions, and under a legal hold, stay.
+// TestKeptFilesGoWithTheirSession checks that the contents of files before runs are removed when their session is
+// deleted, erased or old, also after an interrupted erasure. Contents of other sessions, and of sessions under a legal
+// hold, stay.
 func TestKeptFilesGoWithTheirSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := &keptFiles{names: map[string]bool{"a file of another program": true}}
@@ -309,8 +311,8 @@ func TestKeptFilesGoWithTheirSession(t *testing.T) {
 	})
 }
 
-// TestTitlesAreErased: a title of another's session goes if it was made of the user's words, also by a model, and stays
-// if the owner has chosen it.
+// TestTitlesAreErased checks that the title of another user's session is erased if it was made from the erased user's
+// words, also by a model. A title that the owner has chosen stays.
 func TestTitlesAreErased(t *testing.T) {
 	r := newRig(t, titling)
 	ctx, carol, bob := context.Background(), member("carol", parley.RoleOrgAdmin),
@@ -351,7 +353,7 @@ func TestTitlesAreErased(t *testing.T) {
 	}
 }
 
-// TestAnErasureNeedsAUser: an id that no user can have is refused. One that may belong to somebody is not.
+// TestAnErasureNeedsAUser checks that an id is refused if no user can have it, and accepted if a user may.
 func TestAnErasureNeedsAUser(t *testing.T) {
 	r := newRig(t)
 	carol := member("carol", parley.RoleOrgAdmin)

@@ -6,7 +6,8 @@ import (
 	"parley"
 )
 
-// TestHowACommandEndedIsInTheLog, for those who show it.
+// TestHowACommandEndedIsInTheLog checks that the log holds a command's exit
+// status, for clients that show it.
 func TestHowACommandEndedIsInTheLog(t *testing.T) {
 	r := newRig(t)
 	id := r.open()

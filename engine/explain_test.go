@@ -13,7 +13,8 @@ import (
 	"parley/port"
 )
 
-// explained has the n-th approval of a session explained and returns the text.
+// explained asks for an explanation of the n-th approval of a session and
+// returns the text.
 func (r *rig) explained(id parley.SessionID, n int) string {
 	r.t.Helper()
 	told := len(all[parley.ApprovalExplained](r.log(id)))
@@ -63,7 +64,8 @@ func TestAnApprovalIsExplained(t *testing.T) {
 	r.check(id)
 }
 
-// Whatever the model does, who asked is told something, and the card stays.
+// TestWhatCannotBeExplained checks that every failure of the model is explained
+// to the person, and that the card stays open.
 func TestWhatCannotBeExplained(t *testing.T) {
 	const unable = "Unable to generate an explanation for this call. "
 	for do, want := range map[string]string{
@@ -126,7 +128,8 @@ func TestAnExplanationIsBounded(t *testing.T) {
 	})
 }
 
-// TestAnExplanationSurvivesACrash: nobody has to ask for it again.
+// TestAnExplanationSurvivesACrash checks that an explanation is made after a
+// crash without a second request.
 func TestAnExplanationSurvivesACrash(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
@@ -143,7 +146,8 @@ func TestAnExplanationSurvivesACrash(t *testing.T) {
 	r.check(id)
 }
 
-// TestADecisionEndsTheExplaining: nothing of it is left when the call starts.
+// TestADecisionEndsTheExplaining checks that the explanation has ended when the
+// call starts.
 func TestADecisionEndsTheExplaining(t *testing.T) {
 	for _, end := range []parley.CommandBody{parley.DecideApproval{Decision: parley.AllowOnce},
 		parley.DecideApproval{Decision: parley.Deny}, parley.CancelRun{}} {
@@ -168,7 +172,8 @@ func TestADecisionEndsTheExplaining(t *testing.T) {
 	}
 }
 
-// TestAnExplanationDoesNotLeak: the canary does not pass here either.
+// TestAnExplanationDoesNotLeak checks that an explanation does not let the
+// canary out.
 func TestAnExplanationDoesNotLeak(t *testing.T) {
 	r := newRig(t, screened)
 	id := r.open()

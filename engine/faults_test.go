@@ -17,14 +17,14 @@ import (
 	"parley/port"
 )
 
-// rough is a store on which things happen that should not.
+// rough is a store with injected faults.
 type rough struct {
 	port.Store
 	append  func(port.Batch) error // before it is committed
-	after   func(port.Batch) error // after it was
+	after   func(port.Batch) error // after it was committed
 	spoken  func() error
 	context func() error
-	looks   atomic.Int64 // at what is due
+	looks   atomic.Int64 // calls of DueBefore
 }
 
 func (s *rough) Append(ctx context.Context, b port.Batch) (port.Appended, error) {
@@ -90,8 +90,8 @@ func (r *rig) harm(statement string) {
 	}
 }
 
-// TestAFullDiskIsNotHammered: what cannot be written is tried again in its own
-// time, and does not keep others from being found.
+// TestAFullDiskIsNotHammered checks that sessions that cannot be written wait
+// for their own retries, and do not hide other due sessions.
 func TestAFullDiskIsNotHammered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &rough{}
@@ -140,8 +140,8 @@ func TestAFullDiskIsNotHammered(t *testing.T) {
 	})
 }
 
-// TestAPeacefulStopMakesNothingUnknown: the server is told to stop while the
-// start of a call is being committed.
+// TestAPeacefulStopMakesNothingUnknown stops the server while the start of a
+// call is being committed. The call is carried out and does not end as unknown.
 func TestAPeacefulStopMakesNothingUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		committing, goOn := make(chan struct{}), make(chan struct{})
@@ -174,7 +174,8 @@ func TestAPeacefulStopMakesNothingUnknown(t *testing.T) {
 	})
 }
 
-// TestWhatWasCommittedIsShown, also if the commit was reported as failed.
+// TestWhatWasCommittedIsShown checks that followers get committed events, even
+// if the commit was reported as failed.
 func TestWhatWasCommittedIsShown(t *testing.T) {
 	store := &rough{}
 	r := newRig(t, func(c *Config) { c.Store, c.Retry = store, 10*time.Millisecond })
@@ -237,8 +238,8 @@ func TestAReadThatFailsOnceIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestTextIsStoredAsShown: a model that splits characters and says what is no
-// text at all.
+// TestTextIsStoredAsShown checks a model that splits characters and outputs
+// invalid UTF-8.
 func TestTextIsStoredAsShown(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
@@ -266,7 +267,7 @@ func TestCloseDoesNotWaitForEver(t *testing.T) {
 		r := newRig(t)
 		id := r.open()
 		r.hands.wait = make(chan struct{})
-		r.say(id, "call wait x | say done") // a tool that does not listen
+		r.say(id, "call wait x | say done") // a tool that ignores the cancellation
 		r.until(id, "the tool runs", seen[parley.ToolCallStarted](1))
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -281,7 +282,7 @@ func TestCloseDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-// TestClocksThatJump: a machine that slept, or whose clock was set.
+// TestClocksThatJump checks a machine that slept, or whose clock was set.
 func TestClocksThatJump(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
@@ -335,7 +336,7 @@ func TestProgressAfterTheEnd(t *testing.T) {
 	r.hands.late = make(chan port.Progress, 1)
 	r.say(id, "call talk x | say done")
 	r.finished(id, 1)
-	(<-r.hands.late)(parley.Stdout, "too late") // is not heard, and harms nobody
+	(<-r.hands.late)(parley.Stdout, "too late") // is dropped, and harms nothing
 	r.check(id)
 }
 
@@ -410,8 +411,9 @@ func TestLongTextsAreRefused(t *testing.T) {
 	}
 }
 
-// TestAnAnswerThatIsTooLong is shown as far as it goes, fails the run and is not
-// asked for again: it would be as long the next time.
+// TestAnAnswerThatIsTooLong checks that such an answer is shown up to the limit
+// and fails the run. It is not requested again: it would be as long the next
+// time.
 func TestAnAnswerThatIsTooLong(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
@@ -447,7 +449,8 @@ func (p *trap) Permit(who port.Principal, action parley.Action, on port.Resource
 	return p.Rules.Permit(who, action, on)
 }
 
-// TestAPanicStaysInItsSession, wherever in the engine it happens.
+// TestAPanicStaysInItsSession checks that a panic anywhere in the engine
+// affects one session only.
 func TestAPanicStaysInItsSession(t *testing.T) {
 	rules := &trap{}
 	r := newRig(t, func(c *Config) { c.Access = rules })

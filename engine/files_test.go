@@ -11,7 +11,7 @@ import (
 	"parley/port"
 )
 
-// shelf shows a file and says so.
+// shelf shows a file and counts its calls.
 type shelf struct {
 	port.Files
 	shown int
@@ -32,8 +32,8 @@ func (s *shelf) ShowTree(context.Context) (port.FileTree, error) {
 	return port.FileTree{Path: "."}, nil
 }
 
-// TestFilesBehindTheDoor: only permitted principals of the tenant that has the
-// project are shown files of it.
+// TestFilesBehindTheDoor checks that only permitted principals of a project's
+// tenant are shown the project's files.
 func TestFilesBehindTheDoor(t *testing.T) {
 	files := &shelf{}
 	r := newRig(t, func(c *Config) { c.Files, c.Home = files, acme })
@@ -62,7 +62,7 @@ func TestFilesBehindTheDoor(t *testing.T) {
 	}
 }
 
-// TestFilesOnRecord: what a person reads is on record, or is not shown.
+// TestFilesOnRecord checks that a file is shown only if the read was recorded.
 func TestFilesOnRecord(t *testing.T) {
 	var record []string
 	var broken error

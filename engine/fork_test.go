@@ -12,7 +12,8 @@ import (
 
 const forkID = parley.SessionID("7d1e8b0c-2f61-4f0e-9a35-6f1f0a9f5f10")
 
-// A fork goes on from the conversation of its source, also after that was deleted and the server was started again.
+// TestAForkGoesOn checks that a fork goes on from the conversation of its source, also after the source was deleted and
+// the server restarted.
 func TestAForkGoesOn(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
@@ -43,7 +44,8 @@ func TestAForkGoesOn(t *testing.T) {
 	}
 }
 
-// Forks are for people who may read the source, and of events that it has. A refusal leaves no session.
+// TestRefusedForks checks that a fork needs permission to read the source, and an event that the source has. A refusal
+// leaves no session.
 func TestRefusedForks(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
@@ -71,7 +73,7 @@ func TestRefusedForks(t *testing.T) {
 	}
 }
 
-// The conversation before a fork is made shorter as a whole.
+// TestACompactedFork checks that the conversation before a fork is compacted as a whole.
 func TestACompactedFork(t *testing.T) {
 	r := newRig(t, small(4000))
 	id := r.open()
@@ -93,7 +95,8 @@ func TestACompactedFork(t *testing.T) {
 	}
 }
 
-// A fork does not wash content: what its source has read and its agent does not trust makes calls ask.
+// TestAForkRemembersSources checks that a fork does not launder content: untrusted sources of its source session still
+// make calls ask.
 func TestAForkRemembersSources(t *testing.T) {
 	r := newRig(t)
 	id := r.open()

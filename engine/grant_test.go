@@ -8,8 +8,8 @@ import (
 	"parley/port"
 )
 
-// TestGrantsOutliveTheServer: on every store, after a crash, grants hold and are
-// listed for their owner alone. A grant that was revoked stays revoked.
+// TestGrantsOutliveTheServer checks on every store that grants hold after a
+// crash, and are listed for their owner only. A revoked grant stays revoked.
 func TestGrantsOutliveTheServer(t *testing.T) { onEveryStore(t, grantsOn) }
 
 func grantsOn(t *testing.T, open func() port.Store) {

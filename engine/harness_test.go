@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// onEveryStore runs a test on each kind of store. What it gets opens the same
-// store again after it was closed.
+// onEveryStore runs a test on each kind of store. The function that the test
+// gets opens the same store again after it was closed.
 func onEveryStore(t *testing.T, test func(*testing.T, func() port.Store)) {
 	t.Run("sqlite", func(t *testing.T) {
 		dir := storetest.Dir(t)
@@ -85,9 +85,9 @@ const acme = parley.TenantID("acme")
 
 var ann = port.Principal{ID: "ann", Tenant: acme, Roles: []parley.UserRole{parley.RoleLocal}}
 
-// agents has one agent under any name but "nobody"; "hasty" may take two turns.
-// All come back unasked if the server lets them, and after "judged" somebody
-// else is asked whether it should.
+// agents has an agent for every name but "nobody"; "hasty" may take two turns.
+// All of them send autonomous messages if the server lets them. After a run of
+// "judged" an evaluator decides about that.
 type agents struct{}
 
 func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
@@ -114,7 +114,7 @@ func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 
 func (agents) List(parley.TenantID) []parley.Agent { return nil }
 
-// A rig is an engine on a real store, with strings to pull.
+// A rig is an engine on a real store, with hooks for tests.
 type rig struct {
 	*Engine
 	t      testing.TB
@@ -123,7 +123,7 @@ type rig struct {
 	puppet *puppet
 	hands  *hands
 	config Config
-	noHang bool // nothing hangs that hung before
+	noHang bool // calls that hung before do not hang
 	busy   int  // how often the puppet is too busy after a restart
 	reopen func() port.Store
 }
@@ -181,7 +181,7 @@ func (r *rig) start() {
 	r.Engine.Start()
 }
 
-// stop stops the engine: in peace, or cutting whatever goes on.
+// stop stops the engine, after a drain or by cutting off running work.
 func (r *rig) stop(cut bool) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -269,7 +269,7 @@ func (r *rig) until(id parley.SessionID, what string, ok func([]parley.Event) bo
 	return log
 }
 
-// seen is a condition: an event of this type is there n times.
+// seen returns a condition: the log has n events of this type.
 func seen[T parley.EventBody](n int) func([]parley.Event) bool {
 	return func(log []parley.Event) bool { return len(all[T](log)) >= n }
 }
@@ -283,7 +283,7 @@ func all[T parley.EventBody](log []parley.Event) (bodies []T) {
 	return bodies
 }
 
-// seqOf is where the n-th event of a type is, from 1.
+// seqOf returns the seq of the n-th event of a type, counting from 1.
 func seqOf[T parley.EventBody](log []parley.Event, n int) parley.Seq {
 	for _, e := range log {
 		if _, ok := e.Body.(T); ok {
@@ -309,7 +309,7 @@ func (r *rig) check(id parley.SessionID) {
 	}
 }
 
-// story tells a log in one line.
+// story describes a log in one line.
 func story(log []parley.Event) string {
 	s := ""
 	for _, e := range log {

@@ -26,7 +26,7 @@ type watchedMission struct {
 	most     int
 	activity port.Activity
 	heard    bool
-	takes    bool // prompts are settled at once, and answered at once
+	takes    bool // prompts are delivered and answered at once
 }
 
 func newWatchedMission(t *testing.T) *watchedMission {
@@ -36,7 +36,7 @@ func newWatchedMission(t *testing.T) *watchedMission {
 	return w
 }
 
-// do takes no time.
+// do decides a command at the current time, without letting time pass.
 func (w *watchedMission) do(do parley.CommandBody) {
 	w.t.Helper()
 	w.take(parley.Command{Tenant: acme, Session: w.state.ID, By: "ann", At: w.now, Do: do})
@@ -53,7 +53,8 @@ func (w *watchedMission) take(in parley.In) {
 	}
 }
 
-// look has the time come, and returns when to look again.
+// look works as the mission's worker does at the current time, and returns when
+// to look again.
 func (w *watchedMission) look() time.Time {
 	w.t.Helper()
 	steps := parley.Next(w.state, w.now)
@@ -88,7 +89,7 @@ func (w *watchedMission) report(body parley.ReportBody) {
 	w.take(parley.Report{At: w.now, Body: body})
 }
 
-// settle delivers what was promised.
+// settle delivers the promised prompts and returns their number.
 func (w *watchedMission) settle() (n int) {
 	for _, s := range parley.Next(w.state, w.now) {
 		if s, ok := s.(parley.DeliverPrompt); ok {
@@ -99,7 +100,7 @@ func (w *watchedMission) settle() (n int) {
 	return n
 }
 
-// until lets the time pass, looking when it is time to.
+// until advances the time to end, and looks whenever a look is due.
 func (w *watchedMission) until(end time.Duration) {
 	w.t.Helper()
 	for range 10000 {
@@ -116,7 +117,8 @@ func (w *watchedMission) until(end time.Duration) {
 	w.t.Fatal("there is no end to it")
 }
 
-// prompts are when the agent was prompted, after the start, and as which.
+// prompts lists when the agent was prompted, since the start, with the number
+// of each prompt.
 func (w *watchedMission) prompts() string {
 	var list []string
 	for _, e := range w.log {
@@ -137,15 +139,17 @@ func (w *watchedMission) want(prompts string) {
 	}
 }
 
-// An agent of which nothing was ever heard is idle. It is prompted at once, then
-// once per interval, and not any more at the cap.
+// TestIdlePromptsHaveAnIntervalAndACap checks that an agent without any
+// activity counts as idle. It is prompted at once, then once per interval, and
+// not any more at the cap.
 func TestIdlePromptsHaveAnIntervalAndACap(t *testing.T) {
 	w := newWatchedMission(t)
 	w.until(time.Hour)
 	w.want("0s:1 1m0s:2 2m0s:3")
 }
 
-// What it does starts the interval anew, and what it is doing holds it up.
+// TestIdlePromptsWaitForWhatGoesOn checks that past activity of the agent
+// starts the interval anew, and that an open run delays the prompt.
 func TestIdlePromptsWaitForWhatGoesOn(t *testing.T) {
 	w := newWatchedMission(t)
 	w.activity.Last = began.Add(-20 * time.Second)
@@ -161,8 +165,9 @@ func TestIdlePromptsWaitForWhatGoesOn(t *testing.T) {
 	w.want("10m50s:1")
 }
 
-// A word of a person, another mission and another choice for the agent let it be
-// prompted again, and only they.
+// TestTheCapOfIdlePromptsIsLifted checks that after the cap the agent is
+// prompted again if a person writes, the mission changes, or its own override
+// changes. Changes of other agents have no effect.
 func TestTheCapOfIdlePromptsIsLifted(t *testing.T) {
 	w := newWatchedMission(t)
 	w.until(10 * time.Minute)
@@ -182,8 +187,9 @@ func TestTheCapOfIdlePromptsIsLifted(t *testing.T) {
 	w.want("0s:1 1m0s:2 2m0s:3 11m0s:1 12m0s:2 13m0s:3 30m0s:1 31m0s:2 31m0s:1")
 }
 
-// Clearing the mission is the end of it, also for what was promised and is not
-// yet delivered; and so is stopping the agent before it is.
+// TestNoIdlePromptsWithoutAMission checks that clearing the mission also
+// cancels a prompt that was promised and not yet delivered. Stopping the agent
+// before a promise prevents it.
 func TestNoIdlePromptsWithoutAMission(t *testing.T) {
 	w := newWatchedMission(t)
 	w.takes = false
@@ -214,8 +220,9 @@ func TestNoIdlePromptsWithoutAMission(t *testing.T) {
 	w.want("0s:1")
 }
 
-// What was promised is delivered once more after a crash, whatever is reported
-// twice counts once, and there is no second prompt before the first is settled.
+// TestAnIdlePromptIsPromisedOnce checks that a promised prompt is delivered
+// again after a crash, and that a repeated report counts once. There is no
+// second prompt before the first is settled.
 func TestAnIdlePromptIsPromisedOnce(t *testing.T) {
 	w := newWatchedMission(t)
 	w.takes = false
@@ -230,7 +237,7 @@ func TestAnIdlePromptIsPromisedOnce(t *testing.T) {
 	if n := w.settle(); n != 1 {
 		t.Errorf("%d to be delivered", n)
 	}
-	w.report(found) // of before
+	w.report(found) // the report from before
 	w.report(parley.PromptDelivered{Prompt: 3})
 	found.Last, found.Most = w.state.Facts.Missions[0].Idle[0].Last, 1
 	w.report(found) // at the cap
@@ -241,7 +248,8 @@ func TestAnIdlePromptIsPromisedOnce(t *testing.T) {
 	}
 }
 
-// After an outage there is one prompt, late, and not those that were missed.
+// TestIdlePromptsAfterAnOutage checks that one late prompt comes after an
+// outage, and none of the missed ones.
 func TestIdlePromptsAfterAnOutage(t *testing.T) {
 	w := newWatchedMission(t)
 	w.look()
@@ -251,8 +259,9 @@ func TestIdlePromptsAfterAnOutage(t *testing.T) {
 	w.want("0s:1 5h0m0s:2")
 }
 
-// A clock that is set forward is an outage. One that is set back by however much
-// delays by at most an interval, and causes no burst.
+// TestIdlePromptsWhenTheClockIsSet checks that a clock that is set forward has
+// the effect of an outage. A clock that is set back, by any amount, delays by
+// at most an interval and causes no burst.
 func TestIdlePromptsWhenTheClockIsSet(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		w := newWatchedMission(t)

@@ -10,8 +10,8 @@ import (
 	"parley/port"
 )
 
-// TestLargeInputsAreStoredAFewAtATime: of many that come at once some wait, the
-// others are refused, and small ones pass all of them.
+// TestLargeInputsAreStoredAFewAtATime checks that of many large inputs at once
+// some wait and the others are refused, and that small inputs pass all of them.
 func TestLargeInputsAreStoredAFewAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var storing, most atomic.Int64

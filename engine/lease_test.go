@@ -10,7 +10,7 @@ import (
 	"parley/port"
 )
 
-// TestADeadNodesSessionsAreTaken: what ran on a node that died goes on elsewhere.
+// TestADeadNodesSessionsAreTaken checks that the runs of a node that died go on at another node.
 func TestADeadNodesSessionsAreTaken(t *testing.T) {
 	c := newCluster(t, nil)
 	a, b := c.node(), c.node()
@@ -27,9 +27,8 @@ func TestADeadNodesSessionsAreTaken(t *testing.T) {
 	b.check(id)
 }
 
-// TestStoppingHandsOver: a node that stops leaves idle sessions at once and running
-// ones when it has to cut them, and passes commands on meanwhile. However often that
-// happens, the run goes on: it was not cut.
+// TestStoppingHandsOver checks that a node that stops releases idle sessions at once and running ones when it has to
+// cut them. Meanwhile it passes commands on. However often that happens, the run goes on and is not interrupted.
 func TestStoppingHandsOver(t *testing.T) {
 	bus := newBus(1)
 	c := newCluster(t, bus)
@@ -48,7 +47,7 @@ func TestStoppingHandsOver(t *testing.T) {
 			st.Holder != b.Nodes.Node() {
 			t.Fatalf("the session is at %+v, %v", st, err)
 		}
-		a.do(busy, parley.RenameSession{Title: "still here"}) // where it runs
+		a.do(busy, parley.RenameSession{Title: "still here"}) // the node that runs it answers
 		a.kill()
 		turns++
 		b.until(busy, "the next turn speaks", seen[parley.OutputFinished](turns-1))
@@ -66,7 +65,7 @@ func TestStoppingHandsOver(t *testing.T) {
 	a.check(busy)
 }
 
-// kill stops the engine as a server that has no more time does.
+// kill stops the engine as a server does whose time to stop is over.
 func (r *rig) kill() {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -79,7 +78,7 @@ func (r *rig) kill() {
 	}
 }
 
-// The last node has nobody to pass commands on to.
+// TestTheLastNodeRefuses checks that the last node refuses commands while it drains: no other node can take them.
 func TestTheLastNodeRefuses(t *testing.T) {
 	c := newCluster(t, nil)
 	a := c.node()
@@ -90,11 +89,11 @@ func TestTheLastNodeRefuses(t *testing.T) {
 	}
 }
 
-// gated is the nodes of a process that can be stopped where it makes sure of its lease.
+// gated is a port.Nodes whose Term can be blocked, as if the process were stopped there.
 type gated struct {
 	port.Nodes
 	mu   sync.Mutex
-	gate chan struct{} // nil: it goes on
+	gate chan struct{} // nil: it does not block
 }
 
 func (g *gated) shut(gate chan struct{}) {
@@ -113,8 +112,9 @@ func (g *gated) Term(ctx context.Context) (int64, error) {
 	return g.Nodes.Term(ctx)
 }
 
-// TestANodeThatWakesDoesNothing: a process is stopped after it has committed that a
-// call starts, and before the call. When it wakes, another has the session.
+// TestANodeThatWakesDoesNothing stops a process after it has committed that a
+// call starts, and before the call. When it wakes, another node has the
+// session.
 func TestANodeThatWakesDoesNothing(t *testing.T) {
 	c := newCluster(t, nil)
 	c.lease = time.Second
@@ -154,7 +154,8 @@ func TestANodeThatWakesDoesNothing(t *testing.T) {
 	b.check(id)
 }
 
-// A node that was alone when it started finds out that others came, and takes over what one of them leaves.
+// TestTheFirstNodeTakesOver checks that a node that was alone when it started learns of other nodes, and takes over a
+// session that one of them leaves.
 func TestTheFirstNodeTakesOver(t *testing.T) {
 	c := newCluster(t, nil)
 	a := c.node() // its scheduler looks once, and then sleeps for a minute

@@ -8,7 +8,8 @@ import (
 	"parley/port"
 )
 
-// TestRunsAndCardsAreSeenByWhoMaySeeThem: as sessions are.
+// TestRunsAndCardsAreSeenByWhoMaySeeThem checks that lists of runs and cards
+// follow the permissions of their sessions.
 func TestRunsAndCardsAreSeenByWhoMaySeeThem(t *testing.T) { onEveryStore(t, runsAndCards) }
 
 func runsAndCards(t *testing.T, open func() port.Store) {
@@ -35,7 +36,7 @@ func runsAndCards(t *testing.T, open func() port.Store) {
 	}{
 		{bob, "", 1, 2, ""},
 		{eve, "", 0, 0, ""},
-		{ann, "", 2, 2, ""}, // who may see everybody's
+		{ann, "", 2, 2, ""}, // an administrator may see all
 		{ann, theirs, 1, 2, ""},
 		{ann, mine, 1, 0, ""},
 		{bob, theirs, 1, 2, ""},

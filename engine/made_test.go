@@ -10,7 +10,7 @@ import (
 	"parley/port"
 )
 
-// fromFiles are agents of the operator's.
+// fromFiles are the operator's agents.
 type fromFiles []parley.Agent
 
 func (f fromFiles) List(tenant parley.TenantID) []parley.Agent {
@@ -48,7 +48,7 @@ func agentsAreMade(t *testing.T, open func() port.Store) {
 		return err
 	}
 	helper := parley.Agent{Name: "helper", Description: "helps", Instructions: "  Help.  ", Tools: []string{"read"}}
-	for range 2 { // the second time nothing is new
+	for range 2 { // the second request changes nothing
 		if err := make(helper); err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,7 @@ func agentsAreMade(t *testing.T, open func() port.Store) {
 		}
 		r.restart(false)
 	}
-	// It answers, is changed while it does, and goes.
+	// The agent answers, is changed during its answer, and is deleted.
 	id := r.open()
 	r.do(id, parley.SubmitInput{Content: "say hi", Agent: parley.AgentRef{Name: "helper"}})
 	r.finished(id, 1)
@@ -109,7 +109,8 @@ func agentsAreMade(t *testing.T, open func() port.Store) {
 	if a, _ := r.Agents.Agent(acme, "helper"); a.Instructions != "Help more." {
 		t.Errorf("%+v", a)
 	}
-	// A file of that name counts for more, and what was made comes back without it.
+	// A file with the same name takes precedence. Without the file the custom
+	// agent is back.
 	made := r.projects.list[0].Agents
 	r.projects.list[0].Agents = fromFiles{{Name: "helper", Instructions: "of a file"}}
 	if a, _ := r.Agents.Agent(acme, "helper"); a.Instructions != "of a file" || len(r.Agents.List(acme)) != 1 {
@@ -136,8 +137,8 @@ func agentsAreMade(t *testing.T, open func() port.Store) {
 	r.check(parley.TenantSession)
 }
 
-// TestAgentsElsewhereHaveNoWorkspace: tools work on files of one tenant; what
-// another makes does not get at them.
+// TestAgentsElsewhereHaveNoWorkspace checks that custom agents of other tenants
+// cannot use the tools that work on the files of one tenant.
 func TestAgentsElsewhereHaveNoWorkspace(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Agents, c.Home = fromFiles{}, acme })
 	boss := port.Principal{ID: "rex", Tenant: "rival", Roles: []parley.UserRole{parley.RoleOrgAdmin}}
@@ -152,7 +153,8 @@ func TestAgentsElsewhereHaveNoWorkspace(t *testing.T) {
 			t.Errorf("%q became %+v, %v", tools, a, err)
 		}
 	}
-	// Servers outside are set up for tenants by name, so those may be named.
+	// The operator sets MCP servers up for tenants by name, so agents of other
+	// tenants may name their tools.
 	if _, err := r.Submit(context.Background(), boss, parley.Command{Session: parley.TenantSession,
 		Do: parley.MakeAgent{Agent: parley.Agent{Name: "caller", Instructions: "Call.",
 			Tools: []string{"read", "files__read", "web__*"}}}}); err != nil {
@@ -176,7 +178,8 @@ func TestInstructionsAreScreened(t *testing.T) {
 	}
 }
 
-// TestOnlyTheServerNotesFiles and what it notes is told.
+// TestOnlyTheServerNotesFiles checks that only the server may report changed
+// agent files, and that the reported agents are in the log.
 func TestOnlyTheServerNotesFiles(t *testing.T) {
 	r := newRig(t)
 	if _, err := r.try(parley.TenantSession, parley.NoteAgents{Agents: []parley.MadeAgent{{Name: "x"}}}); err == nil {

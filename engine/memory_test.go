@@ -12,8 +12,8 @@ import (
 	"parley/port"
 )
 
-// TestATurnIsToldWhatTheLogHolds: whatever happens in a session, before and after a
-// restart, the conversation that was kept is the one in the log.
+// TestATurnIsToldWhatTheLogHolds checks that the cached conversation equals the
+// one in the log, whatever happens in a session, before and after a restart.
 func TestATurnIsToldWhatTheLogHolds(t *testing.T) {
 	r := newRig(t, forward, small(4000), func(c *Config) { c.Changes = &notebook{} })
 	var turns atomic.Int64
@@ -61,8 +61,8 @@ func TestATurnIsToldWhatTheLogHolds(t *testing.T) {
 	}
 }
 
-// TestAConversationIsReadOnce: a session that is loaded does not read its log for
-// every turn, also not after a compaction.
+// TestAConversationIsReadOnce checks that a loaded session does not read its
+// log for every turn, not even after a compaction.
 func TestAConversationIsReadOnce(t *testing.T) {
 	store := &rough{}
 	r := newRig(t, small(400), func(c *Config) { c.Store = store })
@@ -105,8 +105,8 @@ func TestAConversationIsReadOnce(t *testing.T) {
 	r.start()
 }
 
-// TestMemoriesAreBounded: conversations that are too large, alone or together, are
-// read for every turn.
+// TestMemoriesAreBounded checks that conversations that are too large, alone or
+// together, are read from the log for every turn.
 func TestMemoriesAreBounded(t *testing.T) {
 	var all atomic.Int64
 	input := func(n int) []parley.Event {
@@ -144,8 +144,8 @@ func TestMemoriesAreBounded(t *testing.T) {
 	}
 }
 
-// TestWhatIsCommittedDuringAReadIsKept: a worker reads the log while the actor commits
-// more of it.
+// TestWhatIsCommittedDuringAReadIsKept checks that events that the actor commits while a worker reads the log are in
+// the conversation.
 func TestWhatIsCommittedDuringAReadIsKept(t *testing.T) {
 	m := memory{all: new(atomic.Int64)}
 	if _, known := m.messages(); known {

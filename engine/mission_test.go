@@ -15,8 +15,8 @@ import (
 	"parley/port"
 )
 
-// crew has agents that say what they want to be told when they are idle, and
-// those of the others that are asked for by name.
+// crew lists agents with an idle prompt, and knows the other agents by name
+// only.
 type crew struct {
 	agents
 	list []parley.Agent
@@ -33,7 +33,7 @@ func (c crew) Agent(tenant parley.TenantID, name string) (parley.Agent, error) {
 
 var coder = parley.Agent{Name: "coder", Instructions: "obey", IdlePrompt: "go; say on it", IdleSeconds: 60}
 
-// onMission lets a coder, and whoever else is given, be prompted three times.
+// onMission allows three idle prompts for a coder and for other agents that have one.
 func onMission(others ...parley.Agent) func(*Config) {
 	return func(c *Config) {
 		c.Agents = crew{list: append([]parley.Agent{coder, {Name: "silent", Instructions: "obey"}}, others...)}
@@ -42,7 +42,7 @@ func onMission(others ...parley.Agent) func(*Config) {
 	}
 }
 
-// prompts are when agents were promised a prompt, after a time.
+// prompts lists the promised prompts with their time since a given one.
 func (r *rig) prompts(since time.Time) string {
 	var list []string
 	for _, b := range all[parley.AgentPrompted](r.log(parley.TenantSession)) {
@@ -51,19 +51,19 @@ func (r *rig) prompts(since time.Time) string {
 	return strings.Join(list, " ")
 }
 
-// idleSession is that of an agent under the last mission.
+// idleSession returns the session of an agent under the last mission.
 func (r *rig) idleSession(agent string) parley.SessionID {
 	log := r.log(parley.TenantSession)
 	return parley.IdleSession(parley.MissionID(seqOf[parley.MissionSet](log, len(all[parley.MissionSet](log)))), agent)
 }
 
-// prompted waits until sessions have taken or refused so many prompts.
+// prompted waits until n prompts were accepted or refused by their sessions.
 func (r *rig) prompted(n int) {
 	r.t.Helper()
 	r.until(parley.TenantSession, fmt.Sprint(n, " prompts are settled"), seen[parley.PromptSettled](n))
 }
 
-// checkMission compares what was promised with what sessions have taken.
+// checkMission compares the promised prompts with the ones that sessions have accepted.
 func (r *rig) checkMission() {
 	r.t.Helper()
 	r.check(parley.TenantSession)
@@ -93,9 +93,9 @@ func (r *rig) checkMission() {
 	}
 }
 
-// An idle agent is prompted at once, then a minute after each run, and not any more
-// when nobody has said anything for three times; a word in its session changes
-// that.
+// TestIdleAgentsArePrompted checks that an idle agent is prompted at once, then
+// a minute after each run. After three prompts without a message of a person it
+// stops, until a person writes in its session.
 func TestIdleAgentsArePrompted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, onMission(parley.Agent{Name: "hurried", Instructions: "obey", IdlePrompt: "x", IdleSeconds: 1}))
@@ -139,8 +139,8 @@ func TestIdleAgentsArePrompted(t *testing.T) {
 	})
 }
 
-// What an agent does for people holds its prompt up, wherever that is, and also
-// while it waits for one of them.
+// TestIdleMeansThatNothingGoesOn checks that an agent's work for people delays
+// its prompt, in any session, and also while it waits for a person.
 func TestIdleMeansThatNothingGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, onMission())
@@ -164,8 +164,9 @@ func TestIdleMeansThatNothingGoesOn(t *testing.T) {
 	})
 }
 
-// Who is stopped, does not talk to who set the mission, or lost its session is
-// left alone; a cleared mission is the end, and a run that goes on ends by itself.
+// TestWhoIsNotPrompted checks that an agent is not prompted if it is stopped,
+// if it does not talk to the user who set the mission, or if its session is
+// gone. Clearing the mission ends the prompts, and an open run ends by itself.
 func TestWhoIsNotPrompted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t,
@@ -202,8 +203,9 @@ func TestWhoIsNotPrompted(t *testing.T) {
 		if m, err := r.Session(context.Background(), head, id); err != nil || m.Owner != "dora" {
 			t.Errorf("%+v, %v", m, err)
 		}
-		// Under a mission of an administrator all are, once they run; who deletes
-		// or halts the session of one puts an end to that.
+		// Under a mission of an administrator all agents are prompted once they
+		// are started. To delete or halt the session of an agent ends its
+		// prompts.
 		admin := member("olga", parley.RoleOrgAdmin)
 		if code := r.as(admin, parley.TenantSession, parley.SetMission{Text: "tidy up"}); code != "" {
 			t.Fatal(code)
@@ -224,7 +226,7 @@ func TestWhoIsNotPrompted(t *testing.T) {
 	})
 }
 
-// nobodyHome knows of agents elsewhere that none can be reached.
+// nobodyHome says of every remote agent that it cannot be reached.
 type nobodyHome struct{}
 
 func (nobodyHome) Ask(context.Context, port.RemoteRequest) (port.RemoteAnswer, error) {
@@ -232,8 +234,9 @@ func (nobodyHome) Ask(context.Context, port.RemoteRequest) (port.RemoteAnswer, e
 }
 func (nobodyHome) Unreachable(parley.TenantID, parley.Agent) error { return errors.New("not there") }
 
-// Without AUTONOMY_ENABLED nobody is prompted; missions are set all the same, and
-// hold when it is switched on.
+// TestMissionsOfAServerThatDoesNothingUnasked checks that without
+// AUTONOMY_ENABLED no agent is prompted. Missions can be set all the same, and
+// take effect when it is switched on.
 func TestMissionsOfAServerThatDoesNothingUnasked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, onMission(), func(c *Config) { c.Autonomy = parley.Autonomy{} })
@@ -254,7 +257,7 @@ func TestMissionsOfAServerThatDoesNothingUnasked(t *testing.T) {
 	})
 }
 
-// After an outage, and after clocks were set, there is one prompt and no burst.
+// TestIdlePromptsAreLateOnce checks that one prompt comes after an outage or a set clock, and no burst.
 func TestIdlePromptsAreLateOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
@@ -294,8 +297,9 @@ func TestIdlePromptsAreLateOnce(t *testing.T) {
 
 var errDead = errors.New("the process is dead")
 
-// Whatever was committed last before the process was killed, a prompt is taken
-// once: the promise, what the session makes of it, and the end of it.
+// TestAnIdlePromptIsTakenOnce kills the process after every commit of a prompt:
+// the promise, the events of the session, and the settlement. The session
+// accepts the prompt once.
 func TestAnIdlePromptIsTakenOnce(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, reopen func() port.Store) {
 		var dead atomic.Bool
@@ -312,7 +316,7 @@ func TestAnIdlePromptIsTakenOnce(t *testing.T) {
 					return nil
 				}
 				dead.Store(true)
-				return errDead // nobody hears of it
+				return errDead // the commit is reported as failed
 			}}
 		r := newRig(t, onMission(), func(c *Config) {
 			c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
@@ -323,7 +327,7 @@ func TestAnIdlePromptIsTakenOnce(t *testing.T) {
 			left.Store(0)
 			r.start()
 			before := len(all[parley.AgentPrompted](r.log(parley.TenantSession)))
-			ahead.Add(int64(time.Hour)) // so that it is idle again
+			ahead.Add(int64(time.Hour)) // the agent is idle again
 			left.Store(1 + step)        // the first is the mission
 			r.do(parley.TenantSession, parley.SetMission{Text: fmt.Sprint("step ", step)})
 			id := r.idleSession("coder")
@@ -347,7 +351,7 @@ func TestAnIdlePromptIsTakenOnce(t *testing.T) {
 			r.do(parley.TenantSession, parley.ClearMission{})
 			r.stop(true)
 			if !killed {
-				// The prompt is taken, answered and settled, each in a commit of its own at least.
+				// Accepting, answering and settling the prompt take at least one commit each.
 				if step < 4 {
 					t.Errorf("there are only %d steps", step)
 				}

@@ -12,8 +12,9 @@ import (
 	"parley/port"
 )
 
-// Who may change settings sets missions; everybody who may read agents reads them;
-// what is refused leaves nothing, and restarts change nothing.
+// TestMissionsBehindTheDoor checks that missions are set by principals that may
+// change settings, and read by all that may read agents. A refusal leaves no
+// events, and restarts change nothing.
 func TestMissionsBehindTheDoor(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, reopen func() port.Store) {
 		r := newRig(t, onMission(), screened, func(c *Config) {
@@ -31,7 +32,7 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 		prompt := "look"
 		choose := parley.SetOverride{Project: "/p", Agent: "coder", IdleChoice: parley.IdleChoice{Prompt: &prompt}}
 		refusesMissions(t, r, head, user, reader, choose)
-		// Two in one second, which the original kept as one.
+		// Two missions in one second, of which the original kept only one.
 		for _, text := range []string{"first", "second", "third"} {
 			if code := r.as(head, parley.TenantSession, parley.SetMission{Project: "/p", Text: text}); code != "" {
 				t.Fatal(code)
@@ -78,7 +79,7 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 				t.Errorf("%s is on record %d times, want %d", action, len(rows), n)
 			}
 		}
-		// A prompt that comes too late, or for who is stopped, is not taken.
+		// A prompt that comes too late, or for a stopped agent, is refused.
 		late := parley.PromptAgent{Mission: 2, Goal: "x", Agent: parley.AgentRef{Name: "coder"}, Prompt: 3, Text: "x"}
 		elsewhere := parley.MissionID(seqOf[parley.MissionSet](r.log(parley.TenantSession), 4))
 		for mission, why := range map[parley.MissionID]string{2: "The mission is over.",
@@ -104,7 +105,8 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 	})
 }
 
-// refusesMissions shows that invalid and forbidden missions and overrides leave no events, and which of them are audited.
+// refusesMissions checks that invalid and forbidden missions and overrides leave no events, and which of them are
+// audited.
 func refusesMissions(t *testing.T, r *rig, head, user, reader port.Principal, choose parley.SetOverride) {
 	t.Helper()
 	bad := wicked
@@ -140,8 +142,8 @@ func refusesMissions(t *testing.T, r *rig, head, user, reader port.Principal, ch
 	}
 }
 
-// The ids of sessions in which agents are prompted can be guessed. Who has opened
-// one is not shown what a mission has an agent do there.
+// TestNobodyTakesTheSessionOfAMission opens the guessable sessions of idle
+// prompts as another user. That user is not shown the prompts of a mission.
 func TestNobodyTakesTheSessionOfAMission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, onMission(parley.Agent{Name: "aloof", Instructions: "obey", IdlePrompt: "say inner orders",
@@ -164,7 +166,7 @@ func TestNobodyTakesTheSessionOfAMission(t *testing.T) {
 				t.Errorf("it is promised all the same: %+v", b)
 			}
 		}
-		// Also when it is taken between the promise and the prompt.
+		// The prompt is refused even if the session is opened after the promise.
 		late := parley.PromptAgent{Mission: 2, Agent: parley.AgentRef{Name: "aloof"}, Prompt: 9}
 		if err := r.act(t.Context(), acme, r.idleSession("aloof"), "olga", "late", late); parley.CodeOf(
 			err) != parley.CodeClosed {

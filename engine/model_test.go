@@ -14,15 +14,15 @@ import (
 	"parley/port"
 )
 
-// twoModels is an agent with another model to fall back to.
+// twoModels is an agent with a fallback model.
 type twoModels struct{ agents }
 
 func (twoModels) Agent(parley.TenantID, string) (parley.Agent, error) {
 	return parley.Agent{Name: "puppet", Instructions: "obey", Model: "first", Fallback: []string{"second"}}, nil
 }
 
-// TestFallingBackShows: in the log, before anything the other model says, and
-// the turn that follows asks the first model again.
+// TestFallingBackShows checks that a fallback is in the log before any output
+// of the other model, and that the next turn calls the first model again.
 func TestFallingBackShows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Agents = twoModels{} })
@@ -52,8 +52,8 @@ func TestFallingBackShows(t *testing.T) {
 	})
 }
 
-// TestRetriesShow: in the log, while the model is still asked, and once, also if
-// the server stops between two attempts.
+// TestRetriesShow checks that a retry is in the log while the model is still
+// called. It is there once, even if the server stops between two attempts.
 func TestRetriesShow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -94,7 +94,8 @@ func TestRetriesShow(t *testing.T) {
 	})
 }
 
-// TestMemosComeBack to the model with the next turn, also after a restart.
+// TestMemosComeBack checks that the model gets its memo back with the next
+// turn, also after a restart.
 func TestMemosComeBack(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, reopen func() port.Store) {
 		r := newRig(t)
@@ -137,8 +138,8 @@ func compact(t *testing.T, raw json.RawMessage) string {
 	return string(out)
 }
 
-// TestTooManyCallsAreTold: as many as a turn may have are carried out, and the
-// next one stands for all others.
+// TestTooManyCallsAreTold checks that as many calls as a turn may have are
+// carried out, and that the next one in the log stands for all others.
 func TestTooManyCallsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
@@ -158,7 +159,8 @@ func TestTooManyCallsAreTold(t *testing.T) {
 	})
 }
 
-// TestAFailedRunIsNamedInTheLog by its session and run, as in its trace.
+// TestAFailedRunIsNamedInTheLog checks that the server's log names a failed run
+// by its session and run, as its trace does.
 func TestAFailedRunIsNamedInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book := &logbook{}

@@ -10,7 +10,7 @@ import (
 	"parley/port"
 )
 
-// The model of a run is chosen by people who may change the agent.
+// TestWhoChoosesTheModel checks that only people who may change the agent choose the model of a run.
 func TestWhoChoosesTheModel(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
@@ -47,8 +47,8 @@ func TestWhoChoosesTheModel(t *testing.T) {
 	}
 }
 
-// TestAModelSteersItsOwnRun: a message that names the model of the current run is read by that run; one that names
-// another model waits for a run of its own.
+// TestAModelSteersItsOwnRun checks that a message that names the model of the current run is adopted by that run. A
+// message that names another model waits for a run of its own.
 func TestAModelSteersItsOwnRun(t *testing.T) {
 	r := newRig(t)
 	id := r.open()

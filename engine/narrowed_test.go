@@ -11,7 +11,7 @@ import (
 	"parley/port"
 )
 
-// shaky is a store that cannot say whose a session is, for some time.
+// shaky is a store that cannot read the owner of a session for some time.
 type shaky struct {
 	port.Store
 	port.TenantStore
@@ -58,8 +58,8 @@ func event(session, seq int) *port.Item {
 		Body: parley.SessionReopened{}}}
 }
 
-// Who follows what they may read is not sent away because the store cannot be
-// asked for a moment, and misses nothing of it.
+// TestWhoseASessionIsIsWaitedFor checks that a follower of readable sessions
+// waits while the store is unavailable for a moment, and misses no event.
 func TestWhoseASessionIsIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shaky{}
@@ -86,8 +86,8 @@ func TestWhoseASessionIsIsWaitedFor(t *testing.T) {
 	})
 }
 
-// What is remembered about sessions is bounded, and asked once for each of them
-// otherwise.
+// TestNotEverySessionIsRemembered checks that the cache of a follower is
+// bounded, and that within this bound the store is asked once per session.
 func TestNotEverySessionIsRemembered(t *testing.T) {
 	s, page := &shaky{}, []*port.Item{}
 	for n := range maxAsked + 10 {

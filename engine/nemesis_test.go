@@ -14,11 +14,9 @@ import (
 	"parley/checker"
 )
 
-// TestThreeNodesUnderANemesis: clients talk to any of three nodes while nodes die
-// without a word, stop in good order, lose their lease for a while, and come back, and
-// the bus loses, repeats and delays. What was accepted is in the log once and comes to
-// an end, and every log is one that a single server could have written.
-// PARLEY_NEMESIS=100 tries so many seeds.
+// TestThreeNodesUnderANemesis lets clients talk to any of three nodes while nodes crash, drain, lose their lease for a
+// while and come back, and the bus loses, repeats and delays messages. Each accepted input is in the log once and comes
+// to an end, and every log is one that a single server could have written. PARLEY_NEMESIS=100 tries 100 seeds.
 func TestThreeNodesUnderANemesis(t *testing.T) {
 	seeds := 2
 	if s := os.Getenv("PARLEY_NEMESIS"); s != "" {
@@ -63,7 +61,7 @@ func underANemesis(t *testing.T, seed uint64) {
 				request := fmt.Sprintf("s%d-%d", i, n)
 				content := []string{"say a; think b; say c", "call read x | say done",
 					"call put x; say d | say e"}[mine.IntN(3)]
-				// Whoever gets no answer asks again, somewhere else, under the same id.
+				// A client that gets no answer retries at another node, under the same id.
 				for try := 0; try < 200; try++ {
 					_, err := some(mine).Submit(context.Background(), ann, parley.Command{ID: parley.CommandID(request),
 						Session: ids[i], Do: parley.SubmitInput{Content: content, Request: request}})
@@ -90,21 +88,21 @@ func underANemesis(t *testing.T, seed uint64) {
 		r := nodes[i]
 		mu.Unlock()
 		switch what := random.IntN(3); what {
-		case 0: // it stops in good order, and another takes its place
+		case 0: // it drains, and another takes its place
 			fresh := c.node()
 			fresh.noHang, fresh.puppet.noHang = true, true
 			mu.Lock()
 			nodes[i] = fresh
 			mu.Unlock()
 			r.kill()
-		case 1: // it is gone
+		case 1: // it crashes
 			fresh := c.node()
 			fresh.noHang, fresh.puppet.noHang = true, true
 			mu.Lock()
 			nodes[i] = fresh
 			mu.Unlock()
 			c.cutOff(r)
-		case 2: // others take it for dead, and it is not
+		case 2: // the others take a live node for dead
 			c.exec(`UPDATE nodes SET seen_at = 'epoch' WHERE id = $1`, r.Nodes.Node())
 		}
 	}

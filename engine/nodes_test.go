@@ -24,11 +24,11 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-// A cluster is nodes on one database.
+// A cluster has several nodes on one database.
 type cluster struct {
 	t     testing.TB
 	url   string
-	bus   port.Bus // nil: they meet in the database alone
+	bus   port.Bus // nil: they communicate through the database only
 	lease time.Duration
 	roles map[*rig]string
 }
@@ -41,7 +41,7 @@ func newCluster(t testing.TB, bus port.Bus) *cluster {
 	return c
 }
 
-// node starts one more, which serves under a role of its own.
+// node starts another node, which connects with a database role of its own.
 func (c *cluster) node(change ...func(*Config)) *rig {
 	c.t.Helper()
 	role, url := pgtest.Role(c.t, c.url, "")
@@ -79,8 +79,8 @@ func (c *cluster) exec(statement string, args ...any) {
 	}
 }
 
-// cutOff keeps a node from the database, as if its process were gone, or its
-// network; and from the bus. Its lease has run out at once.
+// cutOff cuts a node off from the database and the bus, as if its process or
+// its network were gone. Its lease ends at once.
 func (c *cluster) cutOff(r *rig) {
 	c.t.Helper()
 	c.exec(`ALTER ROLE ` + c.roles[r] + ` NOLOGIN`)
@@ -92,7 +92,7 @@ func (c *cluster) cutOff(r *rig) {
 	c.t.Cleanup(func() { c.exec(`ALTER ROLE ` + c.roles[r] + ` LOGIN`) })
 }
 
-// know waits until each of these nodes knows the others, and nobody else.
+// know waits until each of these nodes knows exactly the others.
 func (c *cluster) know(nodes ...*rig) {
 	c.t.Helper()
 	for _, r := range nodes {
@@ -113,7 +113,7 @@ func (c *cluster) know(nodes ...*rig) {
 	}
 }
 
-// await waits until something is so.
+// await waits until a condition holds.
 func await(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -125,8 +125,8 @@ func await(t testing.TB, what string, so func() bool) {
 	}
 }
 
-// TestNothingIsLeftToAProcessThatDoesNotServe: a command that has opened the database, or
-// a server that starts, lives and takes no sessions.
+// TestNothingIsLeftToAProcessThatDoesNotServe checks that sessions are not handed over to a process that only uses the
+// database: a command, or a server that is still starting.
 func TestNothingIsLeftToAProcessThatDoesNotServe(t *testing.T) {
 	c := newCluster(t, nil)
 	a := c.node()
@@ -143,8 +143,8 @@ func TestNothingIsLeftToAProcessThatDoesNotServe(t *testing.T) {
 	}
 }
 
-// TestACommandFindsItsSession: what is asked of one node is done by the one that
-// has the session, over the bus and without one.
+// TestACommandFindsItsSession checks that the node that has a session carries
+// out commands that other nodes get, over the bus and without one.
 func TestACommandFindsItsSession(t *testing.T) {
 	for name, bus := range map[string]*lossyBus{"over the bus": newBus(1), "by the database alone": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestACommandFindsItsSession(t *testing.T) {
 			if a.epoch(id) != before || b.puppet.called() > 0 || b.loaded() > 0 {
 				t.Errorf("the session was taken from a living node: epoch %d, was %d", a.epoch(id), before)
 			}
-			// A refusal comes back in its own words.
+			// A refusal keeps its message.
 			_, here := a.try(id, parley.DecideApproval{Card: 1, Decision: parley.AllowOnce})
 			_, there := b.try(id, parley.DecideApproval{Card: 1, Decision: parley.AllowOnce})
 			if here == nil || there == nil || parley.CodeOf(here) != parley.CodeOf(there) ||
@@ -190,8 +190,8 @@ func (r *rig) epoch(id parley.SessionID) int64 {
 	return st.Epoch
 }
 
-// TestOneEffectOnALossyBus: commands and answers are lost, repeated and late, and
-// each command has one effect.
+// TestOneEffectOnALossyBus checks that each command has one effect although
+// requests and answers are lost, repeated and late.
 func TestOneEffectOnALossyBus(t *testing.T) {
 	bus := newBus(7)
 	bus.loses, bus.repeats, bus.delay = 0.4, 0.4, 5*time.Millisecond
@@ -225,8 +225,8 @@ func TestOneEffectOnALossyBus(t *testing.T) {
 	a.check(id)
 }
 
-// TestALetterOutlivesItsNode: a command waits for a node that dies; whoever takes the
-// session finds it.
+// TestALetterOutlivesItsNode checks that a command that waits for a node that dies is found by the node that takes the
+// session.
 func TestALetterOutlivesItsNode(t *testing.T) {
 	c := newCluster(t, nil)
 	reads := make(chan struct{}, 1)
@@ -269,8 +269,8 @@ func TestALetterOutlivesItsNode(t *testing.T) {
 	}
 }
 
-// TestNobodyElseGivesCommands: what the shared key has not sealed is not heard, and
-// neither is an answer to something else.
+// TestNobodyElseGivesCommands checks that a message that was not sealed with
+// the shared key is ignored, and so is an answer to another request.
 func TestNobodyElseGivesCommands(t *testing.T) {
 	bus := newBus(1)
 	c := newCluster(t, bus)
@@ -299,9 +299,9 @@ func TestNobodyElseGivesCommands(t *testing.T) {
 	}
 }
 
-// TestAStoppingNodeTakesWhatIsPassedOn: it has the session until its answer has come to
-// a boundary, and the node that passes the input on goes on with it. The stopping node
-// need not have heard of that node.
+// TestAStoppingNodeTakesWhatIsPassedOn checks that a stopping node keeps the session until its answer has come to a
+// boundary, and accepts an input that another node passes on. The other node goes on with it, even if the stopping node
+// has not heard of it yet.
 func TestAStoppingNodeTakesWhatIsPassedOn(t *testing.T) {
 	c := newCluster(t, nil)
 	a := c.node()
@@ -317,7 +317,7 @@ func TestAStoppingNodeTakesWhatIsPassedOn(t *testing.T) {
 	}
 }
 
-// TestEveryCommandCanBePassedOn, and is the same on the other side.
+// TestEveryCommandCanBePassedOn checks that every command is the same after it was passed to another node.
 func TestEveryCommandCanBePassedOn(t *testing.T) {
 	for name, typ := range commandTypes {
 		v := reflect.New(typ).Elem()
@@ -351,7 +351,7 @@ func TestEveryCommandCanBePassedOn(t *testing.T) {
 	}
 }
 
-// fill gives everything in v a value.
+// fill sets everything in v to a value that is not zero.
 func fill(v reflect.Value, depth int) {
 	switch v.Kind() {
 	case reflect.String:

@@ -10,8 +10,8 @@ import (
 	"parley/port"
 )
 
-// What nobody came for within a day has failed, and not a moment before; nobody
-// is shown it afterwards.
+// TestEffectsExpire checks that an effect that is not delivered within a day
+// fails, and not a moment earlier. No client is shown it afterwards.
 func TestEffectsExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, forward)
@@ -53,8 +53,9 @@ func TestEffectsExpire(t *testing.T) {
 	})
 }
 
-// A message that came unasked and that nobody was shown is withdrawn by the next
-// one of a person; an answer is not, however many follow.
+// TestAMessageWithdrawsWhatNobodyWaitsFor checks that a person's next message
+// withdraws an autonomous message that no client was shown. It never withdraws
+// an answer, however many messages follow.
 func TestAMessageWithdrawsWhatNobodyWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, forward)
@@ -84,8 +85,8 @@ func TestAMessageWithdrawsWhatNobodyWaitsFor(t *testing.T) {
 	})
 }
 
-// What does not get through, however often somebody comes for it, rests for
-// longer and longer and is then set aside. What was made after it does not wait.
+// TestPoison checks that an effect rests longer after each failed delivery and
+// is then set aside. Later effects do not wait for it.
 func TestPoison(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, forward)
@@ -145,8 +146,9 @@ func TestPoison(t *testing.T) {
 	})
 }
 
-// Who came for an effect and was lost leaves it executing for a minute. It is
-// owed all the while, also to another server, and then pending again.
+// TestALostClientStrandsNothing checks an effect whose client was lost. It
+// stays executing for a minute, and is then pending again. It is owed all the
+// while, also by another server.
 func TestALostClientStrandsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, forward)
@@ -186,8 +188,8 @@ func TestALostClientStrandsNothing(t *testing.T) {
 	})
 }
 
-// Somebody who comes again and again while a run goes on does not make its
-// bookmark rest: nobody could have its end.
+// TestAnOpenRunIsNoPoison checks that clients that connect again and again
+// during a run do not make its bookmark rest: its end cannot be delivered yet.
 func TestAnOpenRunIsNoPoison(t *testing.T) {
 	r := newRig(t)
 	id := r.open()

@@ -11,8 +11,9 @@ import (
 	"parley/port"
 )
 
-// TestPlans: a run that plans is offered what reads, is told so, and what it
-// proposes is carried out by a run that knows it. All of it survives a restart.
+// TestPlans checks that a run in plan mode gets only tools that read, and
+// instructions for planning. A second run that knows the plan carries it out.
+// All of that survives a restart.
 func TestPlans(t *testing.T) { onEveryStore(t, plansOn) }
 
 func plansOn(t *testing.T, open func() port.Store) {
@@ -105,8 +106,9 @@ func plansOn(t *testing.T, open func() port.Store) {
 	}
 }
 
-// TestAPlanIsCarriedOutByWhoMadeIt, unless somebody says otherwise, and by nobody
-// who is stopped.
+// TestAPlanIsCarriedOutByWhoMadeIt checks that a plan is carried out by the
+// agent that made it, unless a person names another one. A stopped agent
+// carries out none.
 func TestAPlanIsCarriedOutByWhoMadeIt(t *testing.T) {
 	r := newRig(t)
 	for n, test := range []struct{ asked, want string }{{"", "hasty"}, {"other", "other"}} {

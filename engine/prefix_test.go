@@ -12,11 +12,11 @@ import (
 	"parley/port"
 )
 
-// TestPrefixes: every prefix of the logs of all scripts is a crash that could
-// have happened, and then some. Each becomes a session of its own in one store;
-// an engine that starts on it must settle all of them, without touching what
-// was there and without breaking an invariant. With -short it is every fourth
-// prefix.
+// TestPrefixes treats every prefix of the logs of all scripts as a crash,
+// although not all of them could happen. Each becomes a session of its own in
+// one store. An engine that starts on the store must settle all of them,
+// without changing existing events and without breaking an invariant. With
+// -short it is every fourth prefix.
 func TestPrefixes(t *testing.T) { onEveryStore(t, prefixes) }
 
 func prefixes(t *testing.T, open func() port.Store) {
@@ -77,7 +77,7 @@ func prefixes(t *testing.T, open func() port.Store) {
 			}
 		}
 	}
-	// What the log says was started is what really was.
+	// The calls that the log says were started were really carried out.
 	for _, name := range []string{"do", "write", "put", "read", "hangdo"} {
 		if got := crashed.hands.count(name); got != started[name] {
 			t.Errorf("%s was performed %d times and started %d times", name, got, started[name])
@@ -117,7 +117,7 @@ func importLog(t testing.TB, store port.Store, id parley.SessionID, log []parley
 	return events
 }
 
-// settled follows the tenant until nothing is going on in any of the sessions.
+// settled follows the tenant until all these sessions have settled.
 func (r *rig) settled(sessions map[parley.SessionID][]parley.Event) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)

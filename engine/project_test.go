@@ -13,7 +13,7 @@ import (
 	"parley/port"
 )
 
-// inProjects gives a rig two projects with agents and skills of their own.
+// inProjects gives a rig two projects with their own agents and skills.
 func inProjects(c *Config) {
 	c.Project.Project, c.Agents = port.NewProject("/p", "p"),
 		fromFiles{{Name: "puppet", Description: "of p", Instructions: "obey"}}
@@ -24,8 +24,8 @@ func inProjects(c *Config) {
 	c.More = []Project{more}
 }
 
-// TestASessionStaysInItsProject: it belongs to the project of its first input, or to
-// the first; so do its agents, and its children.
+// TestASessionStaysInItsProject checks that a session belongs to the project of its first input, or else to the first
+// project. Its agents and children are of the same project.
 func TestASessionStaysInItsProject(t *testing.T) {
 	r := newRig(t, inProjects)
 	q := port.NewProject("/q", "q")
@@ -93,8 +93,8 @@ func mustProject(t *testing.T, r *rig, root string) port.Project {
 	return p
 }
 
-// TestFollowingAProject: who follows one sees its sessions, and of the tenant's facts
-// what concerns it.
+// TestFollowingAProject checks that a follower of a project gets events of its sessions, and the tenant's facts that
+// concern it.
 func TestFollowingAProject(t *testing.T) {
 	r := newRig(t, inProjects)
 	f, err := r.Follow(context.Background(), ann, port.Scope{Readable: true, Project: mustProject(t, r, "/q")},
@@ -127,9 +127,8 @@ func TestFollowingAProject(t *testing.T) {
 	}
 }
 
-// TestARunWhoseProjectIsGone: it does not go on in another folder. Who answers it is
-// told how to bring the project back; the run can be cancelled and the session be read
-// and deleted.
+// TestARunWhoseProjectIsGone checks that such a run does not go on in another folder. A person who answers it is told
+// how to bring the project back. The run can be cancelled, and the session can be read and deleted.
 func TestARunWhoseProjectIsGone(t *testing.T) {
 	r := newRig(t, inProjects)
 	id := parley.SessionID("44444444-4444-4444-8444-000000000004")
@@ -158,8 +157,8 @@ func TestARunWhoseProjectIsGone(t *testing.T) {
 	r.check(id)
 }
 
-// TestARunWaitsForItsProject: a server without it leaves the run alone, however often
-// it loads the session, and one that has it again goes on.
+// TestARunWaitsForItsProject checks that a server without the project leaves the run alone, however often it loads the
+// session, and that the run goes on when the server has the project again.
 func TestARunWaitsForItsProject(t *testing.T) {
 	r := newRig(t, inProjects)
 	id := parley.SessionID("44444444-4444-4444-8444-000000000005")
@@ -169,7 +168,7 @@ func TestARunWaitsForItsProject(t *testing.T) {
 	r.config.More, r.noHang = nil, true
 	for range 5 {
 		r.restart(true)
-		r.do(id, parley.RenameSession{Title: "still there"}) // so it was loaded
+		r.do(id, parley.RenameSession{Title: "still there"}) // so that it was loaded
 	}
 	if log := r.log(id); len(all[parley.RunFinished](log)) != 0 || len(all[parley.TurnStarted](log)) != 1 {
 		t.Fatal(story(log))
@@ -182,8 +181,8 @@ func TestARunWaitsForItsProject(t *testing.T) {
 	r.check(id)
 }
 
-// TestAgentsAreStoppedInAProject: of two agents of the same name one is stopped, or
-// both.
+// TestAgentsAreStoppedInAProject checks that of two agents of the same name
+// either one or both can be stopped.
 func TestAgentsAreStoppedInAProject(t *testing.T) {
 	r := newRig(t, inProjects)
 	says := func(project string) parley.Code {
@@ -222,7 +221,7 @@ func TestAgentsAreStoppedInAProject(t *testing.T) {
 	}
 }
 
-// TestProjectsAreATenants: others are told neither that there are any nor where.
+// TestProjectsAreATenants checks that other tenants do not learn of a tenant's projects.
 func TestProjectsAreATenants(t *testing.T) {
 	r := newRig(t, inProjects, func(c *Config) { c.Home, c.More[0].Home = acme, acme })
 	for tenant, want := range map[parley.TenantID]int{acme: 2, "rival": 0} {

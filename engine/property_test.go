@@ -17,13 +17,13 @@ import (
 )
 
 // TestAnythingMayHappen drives a session with random commands, reports, stale
-// reports, clock jumps and crashes, on a real store, and has the checker read
-// the log it leaves. What the session remembers must always be what the log
-// says, and a writer that was replaced must not get a word in.
+// reports, clock jumps and crashes, on a real store. The checker then reads the
+// log. The session's state must always equal the state that the log folds to,
+// and a replaced writer must not append.
 func TestAnythingMayHappen(t *testing.T) { onEveryStore(t, anythingMayHappen) }
 
-// TestKeptCasesAreReplayed: rapid replays a case that once failed only if it
-// lies under the name of the test as it is now.
+// TestKeptCasesAreReplayed checks the name of the folder with kept cases: rapid
+// replays a case only from the folder of the test's current name.
 func TestKeptCasesAreReplayed(t *testing.T) {
 	files, err := filepath.Glob("testdata/rapid/*/*")
 	if err != nil || len(files) == 0 {
@@ -56,7 +56,7 @@ func anythingMayHappen(t *testing.T, open func() port.Store) {
 	})
 }
 
-// actions, the likelier ones more than once: a session has to get somewhere
+// actions lists likelier actions more than once: a session has to make progress
 // before it is worth disturbing.
 var actions = func() (list []action) {
 	for _, a := range []struct {
@@ -91,7 +91,7 @@ type action struct {
 
 func (a action) String() string { return a.name }
 
-// A machine is a session with the test in place of its workers.
+// A machine is a session whose workers the test plays.
 type machine struct {
 	t     *rapid.T
 	store port.Store
@@ -100,12 +100,12 @@ type machine struct {
 	s     *session
 
 	requests int
-	reports  []parley.Report // made so far; each may come again, late
-	last     parley.Command  // with an id
+	reports  []parley.Report // made so far; a late worker may send each of them again
+	last     parley.Command  // the last command with an id
 	receipt  port.Receipt
 
-	kept *parley.Transcript // read as the log grew
-	told []parley.Message   // at the last check
+	kept *parley.Transcript // read while the log grew
+	told []parley.Message   // messages at the last check
 }
 
 func (m *machine) load() {
@@ -129,7 +129,7 @@ func (m *machine) take(in parley.In) []parley.Event {
 	return events
 }
 
-// command submits a command under an id of its own; a refusal is fine.
+// command submits a command with an id of its own; a refusal is fine.
 func (m *machine) command(do parley.CommandBody) {
 	m.requests++
 	c := parley.Command{ID: parley.CommandID(fmt.Sprint("c", m.requests)), Tenant: acme, Session: m.id, By: "ann",
@@ -149,7 +149,7 @@ func (m *machine) command(do parley.CommandBody) {
 	}
 }
 
-// repeat: the receipt of an accepted command can be found for ever.
+// repeat checks that the receipt of an accepted command can be found for ever.
 func (m *machine) repeat() {
 	if m.last.ID == "" {
 		return
@@ -183,7 +183,7 @@ func (m *machine) cancel() {
 	})
 }
 
-// someSeq is where something of the session is, most likely of the open run.
+// someSeq returns the seq of a recent event, most likely one of the open run.
 func (m *machine) someSeq() int64 {
 	head := int64(m.s.state.Head)
 	return rapid.Int64Range(max(0, head-12), head).Draw(m.t, "seq")
@@ -202,7 +202,7 @@ func (m *machine) answer() {
 	m.command(parley.AnswerQuestion{Card: parley.CardID(m.someSeq())})
 }
 
-// revoke takes back a grant, which may be there or not.
+// revoke revokes a grant, which need not exist.
 func (m *machine) revoke() {
 	grant := parley.GrantID(m.someSeq())
 	if n := len(m.s.state.Always); n > 0 && rapid.Bool().Draw(m.t, "one that holds") {
@@ -211,8 +211,8 @@ func (m *machine) revoke() {
 	m.command(parley.RevokeGrant{Grant: grant})
 }
 
-// explain asks what a card is about. To ask again while that is being explained
-// changes nothing.
+// explain asks for an explanation of a card. A second request during the
+// explanation changes nothing.
 func (m *machine) explain() {
 	m.command(parley.ExplainApproval{Card: parley.CardID(m.someSeq())})
 	for _, card := range m.cards() {
@@ -257,10 +257,10 @@ func (m *machine) plan() {
 			parley.EditPlan, "shrug"}).Draw(m.t, "decision")})
 }
 
-// unasked is what the agents of these sessions may do.
+// unasked is the autonomy of the agents in these sessions.
 var unasked = parley.Autonomy{Enabled: true, MaxConsecutive: 2, CooldownMS: 60000, MaxFollowUps: 3, Evaluator: "judge"}
 
-// forget takes back a follow-up, which may be there or not.
+// forget cancels a follow-up, which need not exist.
 func (m *machine) forget() {
 	timer := parley.TimerID(m.someSeq())
 	if n := len(m.s.state.Timers); n > 0 && rapid.Bool().Draw(m.t, "one that waits") {
@@ -269,8 +269,8 @@ func (m *machine) forget() {
 	m.command(parley.CancelTimer{Timer: timer})
 }
 
-// fire has the clock fire a timer. What it comes to must not be the same state
-// again: the engine would go on for ever.
+// fire makes the clock fire a timer. It must change the state, or else the
+// engine would repeat it for ever.
 func (m *machine) fire(step parley.Fire) {
 	before := m.s.state.Head
 	agent := parley.AgentRef{Name: "puppet", Turns: 3, Autonomy: unasked}
@@ -297,7 +297,7 @@ func (m *machine) clock() {
 	m.now = m.now.Add(time.Duration(rapid.Int64Range(-3600, 7200).Draw(m.t, "seconds")) * time.Second)
 }
 
-// work has a worker of one of the wanted steps report.
+// work makes a worker of one of the wanted steps send a report.
 func (m *machine) work() {
 	for _, step := range parley.Next(m.s.state, m.now) {
 		switch step := step.(type) {
@@ -329,7 +329,7 @@ func (m *machine) work() {
 				Usage: parley.Usage{Output: 2}}})
 		case parley.Fire:
 			m.fire(step)
-			return // the other steps are of before
+			return // the other steps do not change
 		case parley.Evaluate:
 			ended := parley.EvaluationEnded{Run: step.Run}
 			if rapid.Bool().Draw(m.t, "comes back") {
@@ -349,8 +349,8 @@ func (m *machine) report(r parley.Report) {
 	m.take(r)
 }
 
-// stale brings a report once more, as a worker would that was not told. Unless
-// its step is still wanted, it may leave evidence and nothing else.
+// stale repeats a report, as a worker does that was not told to stop. Unless
+// its step is still wanted, the report may only lead to a LateResultNoted.
 func (m *machine) stale() {
 	if len(m.reports) == 0 {
 		return
@@ -395,8 +395,8 @@ func (m *machine) stale() {
 	m.take(r)
 }
 
-// zombie: the session is loaded and written by somebody else; the old writer
-// must be fenced, and must not have changed anything.
+// zombie lets another writer load and write the session. The old writer must be
+// fenced, and must not have changed anything.
 func (m *machine) zombie() {
 	old := m.s
 	m.load()
@@ -416,8 +416,8 @@ func (m *machine) zombie() {
 	}
 }
 
-// finish: when nobody asks for anything more and every worker does its work,
-// the session comes to rest.
+// finish checks that the session comes to rest if no more commands come and
+// every worker does its work.
 func (m *machine) finish() {
 	for range 1000 {
 		steps := parley.Next(m.s.state, m.now)

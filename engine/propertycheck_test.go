@@ -19,7 +19,8 @@ func (m *machine) log() []parley.Event {
 	return log
 }
 
-// check: the log keeps the invariants and is all there is to the state.
+// check checks that the log keeps the invariants, and that the state equals the
+// folded log.
 func (m *machine) check() {
 	log := m.log()
 	for _, err := range checker.Check(log) {
@@ -45,8 +46,9 @@ func (m *machine) check() {
 	}
 }
 
-// checkConversation: a conversation that was kept while the log grew is the one
-// that the log holds, and messages that were given away do not change.
+// checkConversation checks that the conversation that was kept while the log
+// grew equals the one in the log, and that messages that were handed out do not
+// change.
 func (m *machine) checkConversation(log []parley.Event) {
 	if m.kept == nil {
 		m.kept = parley.NewTranscript()
@@ -71,7 +73,7 @@ func (m *machine) checkConversation(log []parley.Event) {
 	}
 }
 
-// checkRows: the rows of runs and cards are what the log says of them.
+// checkRows checks that the rows of runs and cards match the log.
 func (m *machine) checkRows(log []parley.Event) {
 	open, waiting, deleted := map[parley.RunID]parley.Outcome{}, map[parley.Seq]bool{}, false
 	for _, e := range log {
@@ -122,7 +124,7 @@ func (m *machine) checkRows(log []parley.Event) {
 	}
 }
 
-// checkTimers: so are those of timers.
+// checkTimers checks that the rows of timers match the log.
 func (m *machine) checkTimers(log []parley.Event, deleted bool) {
 	want := map[parley.TimerID]parley.TimerStatus{}
 	at := map[parley.TimerID]time.Time{}

@@ -29,7 +29,7 @@ func (m *machine) modelSays() parley.ReportBody {
 	return ended
 }
 
-// remoteSays is what an agent elsewhere reports.
+// remoteSays returns a report of a remote agent.
 func (m *machine) remoteSays() parley.ReportBody {
 	name := rapid.SampledFrom([]string{"search", "send"}).Draw(m.t, "tool")
 	key := rapid.SampledFrom([]string{"1", "2", "3"}).Draw(m.t, "key")
@@ -71,7 +71,7 @@ func (m *machine) remoteSays() parley.ReportBody {
 	return parley.ModelEnded{Stop: parley.StopEnd}
 }
 
-// summary is what a compaction comes to: shorter, not shorter, or nothing.
+// summary returns the result of a compaction: shorter, not shorter, or failed.
 func (m *machine) summary(step parley.Compact) parley.CompactionEnded {
 	ended := parley.CompactionEnded{Since: step.Since, Upto: m.s.state.Head, Summary: "s", Before: 90,
 		After: rapid.IntRange(10, 100).Draw(m.t, "after"), Limit: 100}

@@ -15,24 +15,24 @@ import (
 	"parley/port"
 )
 
-// puppet is a model that does what the input tells it to, turn by turn:
+// puppet is a model that carries out the input as a script, turn by turn:
 //
 //	say hello; think hm; call read x | say done
 //
-// Turns are separated by |, what it does in one by ;. "hang" goes on until the
-// call is stopped, unless the puppet was told not to; "fail" fails.
+// Turns are separated by |, and the actions of a turn by ;. "hang" lasts until
+// the call is stopped, unless noHang is set; "fail" fails.
 type puppet struct {
 	seen func(port.ModelRequest)
-	pace time.Duration // between what it says
-	says []port.Said   // instead of what it is told to
-	// uncounted: it does not say how many tokens there were.
+	pace time.Duration // pause between outputs
+	says []port.Said   // replaces the script
+	// uncounted: it reports no token counts.
 	uncounted bool
 
 	mu sync.Mutex // guards the following
-	// judgement is what it says of coming back.
+	// judgement is its answer as an evaluator.
 	judgement string
 	noHang    bool
-	busy      int // how often it is too busy before it speaks
+	busy      int // how often it is overloaded before it answers
 	calls     int
 }
 
@@ -42,7 +42,7 @@ func (p *puppet) called() int {
 	return p.calls
 }
 
-// marker is what stands in brackets at the end of the instructions.
+// marker returns the word in brackets at the end of the instructions.
 func marker(r port.ModelRequest) string {
 	_, last, _ := strings.Cut(r.Instructions, "\n[")
 	word, _, _ := strings.Cut(last, "]")
@@ -78,7 +78,7 @@ func (p *puppet) Stream(ctx context.Context, r port.ModelRequest) iter.Seq2[port
 	if r.Instructions == explainInstructions || strings.HasPrefix(r.Instructions, explainInstructions+"\n\n[") {
 		turns, turn = []string{explains(turns)}, 0
 	}
-	if strings.HasPrefix(r.Instructions, TitlePrompt) { // it does what the input says behind a #, with + for ;
+	if strings.HasPrefix(r.Instructions, TitlePrompt) { // it runs the script after a # in the input, with + for ;
 		_, do, _ := strings.Cut(r.Messages[0].Text, "#")
 		do, _, _ = strings.Cut(do, "\n\n<")
 		turns, turn = []string{strings.ReplaceAll(do, "+", ";")}, 0
@@ -154,7 +154,7 @@ func (p *puppet) judges(judgement string) {
 	p.judgement = judgement
 }
 
-// evaluate says whether to come back.
+// evaluate answers as the evaluator.
 func (p *puppet) evaluate(ctx context.Context) iter.Seq2[port.Said, error] {
 	return func(yield func(port.Said, error) bool) {
 		p.mu.Lock()
@@ -175,7 +175,8 @@ func (p *puppet) evaluate(ctx context.Context) iter.Seq2[port.Said, error] {
 	}
 }
 
-// summarise makes a conversation shorter, unless it holds a word about that.
+// summarise writes a summary. Words in the conversation can make it hang, fail,
+// leak or babble.
 func (p *puppet) summarise(ctx context.Context, r port.ModelRequest) iter.Seq2[port.Said, error] {
 	return func(yield func(port.Said, error) bool) {
 		text := r.Messages[0].Text
@@ -207,8 +208,9 @@ func (p *puppet) summarise(ctx context.Context, r port.ModelRequest) iter.Seq2[p
 	}
 }
 
-// explains is what the puppet does when it is to explain a call: what stands in
-// its arguments behind a !, with + for ;, else it says what they are.
+// explains returns the script for an explanation: the text after a ! in the
+// call's arguments, with + for ;. Without a ! the explanation repeats the
+// arguments.
 func explains(message []string) string {
 	_, args, _ := strings.Cut(strings.Join(message, "|"), "Arguments: \"")
 	args, _, _ = strings.Cut(args, "\"\n")
@@ -218,11 +220,11 @@ func explains(message []string) string {
 	return "say it would write " + args
 }
 
-// hands is a toolbox. The name of a tool says what it is like.
+// hands is a toolbox. The name of a tool says how it behaves.
 type hands struct {
 	noHang bool
-	wait   chan struct{}      // ends the tool of that name
-	late   chan port.Progress // gets what talk reports progress with
+	wait   chan struct{}      // ends the tool "wait"
+	late   chan port.Progress // gets the progress function of the tool "talk"
 
 	mu   sync.Mutex
 	done map[string]int // how often each tool was performed
@@ -236,7 +238,7 @@ func (h *hands) count(name string) int {
 
 func (h *hands) Specs(agent parley.Agent) []parley.ToolSpec {
 	if agent.Address != "" {
-		return nil // it knows none of its tools
+		return nil // it has none of the agent's tools
 	}
 	return []parley.ToolSpec{{Name: "read", ReadOnly: true}, {Name: "write"}}
 }
@@ -270,7 +272,7 @@ func (h *hands) Judge(_ parley.Agent, name, args string) parley.Verdict {
 			}
 			v.Plan.Items = append(v.Plan.Items, item)
 		}
-	case "schedule_follow_up": // its arguments are seconds and what to say then, with / for |
+	case "schedule_follow_up": // its arguments are seconds and a message, with / for |
 		v.Kind, v.Class = parley.VerdictFollowUp, parley.Idempotent
 		seconds, text, _ := strings.Cut(strings.Trim(args, `"`), " ")
 		n, _ := strconv.Atoi(seconds)
@@ -300,7 +302,7 @@ func (h *hands) Perform(ctx context.Context, _ parley.Agent, name, args string, 
 		progress(parley.Stdout, "begun")
 		<-ctx.Done()
 		if name == "hangdo" {
-			return port.ToolResult{Text: "it was done all the same"}, nil // too late for the run
+			return port.ToolResult{Text: "it was done all the same"}, nil // the result comes too late for the run
 		}
 		return port.ToolResult{}, ctx.Err()
 	case "wait":

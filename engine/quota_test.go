@@ -19,7 +19,7 @@ const perCall = 3
 func quotaRig(t *testing.T, open func() port.Store, q port.Quotas, change ...func(*Config)) (*rig, *atomic.Int64) {
 	var late atomic.Int64
 	begun := time.Now()
-	noon := begun.UTC().Truncate(24 * time.Hour).Add(12 * time.Hour) // no day ends in a test
+	noon := begun.UTC().Truncate(24 * time.Hour).Add(12 * time.Hour) // no day ends during the test
 	r := newRig(t, append(change, func(c *Config) {
 		c.Quotas = func(parley.TenantID) port.Quotas { return q }
 		c.Most = func(string, int64) parley.Usage { return parley.Usage{Input: perCall} }
@@ -95,7 +95,8 @@ func sessionQuotaHolds(t *testing.T, open func() port.Store) {
 	}
 }
 
-// TestWorkOfPeopleOutlivesAQuota: a card can be answered, and what was accepted stays in the conversation.
+// TestWorkOfPeopleOutlivesAQuota checks that over a quota a card can still be answered, and an accepted input stays in
+// the conversation.
 func TestWorkOfPeopleOutlivesAQuota(t *testing.T) {
 	r, late := quotaRig(t, nil, port.Quotas{User: port.Quota{Tokens: 2 * perCall}})
 	id, other := r.open(), r.open()
@@ -105,7 +106,7 @@ func TestWorkOfPeopleOutlivesAQuota(t *testing.T) {
 	r.say(other, "say hello")
 	r.finished(other, 1)
 
-	// Nothing is left.
+	// The quota is used up.
 	head := len(r.log(other))
 	_, err := r.try(other, parley.SubmitInput{Content: "say more"})
 	if parley.CodeOf(err) != parley.CodeQuota || !strings.Contains(parley.MessageOf(err), "renews at") {
@@ -129,7 +130,7 @@ func TestWorkOfPeopleOutlivesAQuota(t *testing.T) {
 			t.Errorf("%+v", end)
 		}
 	}
-	if calls := r.puppet.called(); calls != 0 { // since the restart
+	if calls := r.puppet.called(); calls != 0 { // since the restart, while the quota is used up
 		t.Errorf("%d model calls were made", calls)
 	}
 	if adopted := all[parley.InputAdopted](log); len(adopted) != 2 {
@@ -154,7 +155,7 @@ func TestWorkOfPeopleOutlivesAQuota(t *testing.T) {
 	}
 }
 
-// TestAuxiliaryCallsCount: what is asked about a conversation counts like a turn of it.
+// TestAuxiliaryCallsCount checks that model calls about a conversation count like its turns.
 func TestAuxiliaryCallsCount(t *testing.T) {
 	var reached atomic.Int64
 	r, _ := quotaRig(t, nil, port.Quotas{User: port.Quota{Tokens: 2 * perCall}}, func(c *Config) {
@@ -182,7 +183,8 @@ func TestAuxiliaryCallsCount(t *testing.T) {
 	}
 }
 
-// TestAQuotaHoldsAnUncountedModel: what a vendor does not count is estimated by length, in titles too.
+// TestAQuotaHoldsAnUncountedModel checks that usage that a vendor does not report is estimated by length, for titles
+// too.
 func TestAQuotaHoldsAnUncountedModel(t *testing.T) {
 	r, _ := quotaRig(t, nil, port.Quotas{User: port.Quota{Tokens: 400}}, titling, func(c *Config) {
 		c.Cost = func(_ string, u parley.Usage) int64 { return u.Input + u.Output }

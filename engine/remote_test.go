@@ -13,7 +13,7 @@ import (
 	"parley/port"
 )
 
-// far are agents elsewhere: a test says what they say.
+// far is a port.Remotes: a test plays its agents.
 type far struct {
 	asked chan *farAnswer
 }
@@ -67,7 +67,7 @@ func (a *farAnswer) Said() iter.Seq2[port.RemoteSaid, error] {
 	}
 }
 
-// say is not heard when the turn is over.
+// say has no effect when the turn is over.
 func (a *farAnswer) say(said ...port.RemoteSaid) {
 	for _, s := range said {
 		select {
@@ -78,7 +78,7 @@ func (a *farAnswer) say(said ...port.RemoteSaid) {
 	}
 }
 
-// farAgents has one elsewhere besides the others.
+// farAgents adds a remote agent to the others.
 type farAgents struct{ agents }
 
 func (f farAgents) Agent(t parley.TenantID, name string) (parley.Agent, error) {
@@ -100,7 +100,7 @@ func farRig(t *testing.T, change ...func(*Config)) (*rig, *far) {
 		change...)...), f
 }
 
-// next is what the agent was asked.
+// next returns the next request to the agent.
 func (f *far) next(t *testing.T) *farAnswer {
 	t.Helper()
 	select {
@@ -136,8 +136,8 @@ func used(name, result string) port.RemoteSaid {
 	return port.RemoteSaid{Tool: &parley.RemoteTool{Name: name, Outcome: parley.CallSucceeded, Result: result}}
 }
 
-// TestARemoteTurn: what is said stands in the log in the order it was said in, and
-// the next message comes with what was said before.
+// TestARemoteTurn checks that the log has the agent's output in order, and that
+// the agent gets the earlier conversation with the next message.
 func TestARemoteTurn(t *testing.T) {
 	r, f := farRig(t)
 	id := r.open()
@@ -184,7 +184,7 @@ func TestARemoteTurn(t *testing.T) {
 	r.check(id)
 }
 
-// TestRemoteApprovals: what a person decides gets to the agent, once.
+// TestRemoteApprovals checks that the agent gets a person's decision, once.
 func TestRemoteApprovals(t *testing.T) {
 	r, f := farRig(t)
 	id := r.open()
@@ -210,7 +210,7 @@ func TestRemoteApprovals(t *testing.T) {
 	if d := a.decision(t); d != (port.RemoteDecision{Key: "k1", Card: parley.Ref(id, seqOf[parley.ApprovalRequested](log, 1)), Allowed: true, Note: "fine"}) {
 		t.Errorf("%+v", d)
 	}
-	a.say(used("send", "sent"), wantsApproval("k2", "send", `{"to": "bob"}`)) // allowed for ever
+	a.say(used("send", "sent"), wantsApproval("k2", "send", `{"to": "bob"}`)) // allowed for the rest of the session
 	if d := a.decision(t); d.Key != "k2" || !d.Allowed {
 		t.Errorf("%+v", d)
 	}
@@ -228,8 +228,8 @@ func TestRemoteApprovals(t *testing.T) {
 	r.check(id)
 }
 
-// TestWhatRemotesMayNotAsk: nobody is asked about what nobody could allow, and the
-// agent is not left waiting.
+// TestWhatRemotesMayNotAsk checks that no person is asked about a call that
+// cannot be allowed, and that the agent gets an answer.
 func TestWhatRemotesMayNotAsk(t *testing.T) {
 	r, f := farRig(t)
 	id := r.open()
@@ -251,8 +251,8 @@ func TestWhatRemotesMayNotAsk(t *testing.T) {
 	r.check(id)
 }
 
-// TestRemotesAreFiltered: nothing of the canary gets out by any way, and secrets are
-// taken out of everything but text.
+// TestRemotesAreFiltered checks that the canary does not get out in any kind of frame, and that secrets are redacted
+// everywhere but in text.
 func TestRemotesAreFiltered(t *testing.T) {
 	secret := "ghp_" + strings.Repeat("aB3dE6gH9j", 4)[:36]
 	for name, said := range map[string]func(canary string) []port.RemoteSaid{
@@ -304,11 +304,11 @@ func TestRemotesAreFiltered(t *testing.T) {
 	if end := all[parley.RunFinished](log)[0]; end.Outcome != parley.Failed {
 		t.Errorf("%+v", end)
 	}
-	// What it has read is looked at as well.
+	// The results of its tools are screened as well.
 	if found := all[parley.ToolCallFinished](log)[1].Finding; found == nil {
 		t.Error("the sentinel did not look")
 	}
-	// It uses what is not in its list.
+	// The agent uses a tool that is not in its list.
 	r.say(id, "go")
 	f.next(t).say(used("bash", ""), finished)
 	if p := all[parley.ProblemReported](r.finished(id, 2)); p[len(p)-1].Message != "The agent used bash, which is not in its list of tools." {
@@ -316,7 +316,7 @@ func TestRemotesAreFiltered(t *testing.T) {
 	}
 }
 
-// TestARemoteHalt is the agent's own; of what it found nothing is kept.
+// TestARemoteHalt checks that a remote agent can halt its session, and that nothing it found is kept.
 func TestARemoteHalt(t *testing.T) {
 	r, f := farRig(t)
 	id := r.open()
@@ -331,7 +331,7 @@ func TestARemoteHalt(t *testing.T) {
 	}
 }
 
-// TestRemoteCancel is silent at once, and the agent is told.
+// TestRemoteCancel checks that a cancelled run is silent at once, and that the agent is told.
 func TestRemoteCancel(t *testing.T) {
 	r, f := farRig(t)
 	id := r.open()
@@ -351,8 +351,8 @@ func TestRemoteCancel(t *testing.T) {
 	r.check(id)
 }
 
-// TestRemoteRunsAreInterrupted by whatever takes away who performs them, and never
-// asked again: nobody knows what was done.
+// TestRemoteRunsAreInterrupted checks that a run is interrupted when its agent
+// is lost in any way, and is never requested again: its effects are unknown.
 func TestRemoteRunsAreInterrupted(t *testing.T) {
 	for name, end := range map[string]func(*rig, *farAnswer){
 		"a lost connection": func(_ *rig, a *farAnswer) { close(a.says) },
@@ -384,7 +384,7 @@ func TestRemoteRunsAreInterrupted(t *testing.T) {
 	}
 }
 
-// TestARemoteChild: an agent here may have one elsewhere do something.
+// TestARemoteChild checks that a local agent can delegate to a remote one.
 func TestARemoteChild(t *testing.T) {
 	r, f := farRig(t)
 	id := r.open()
@@ -398,7 +398,7 @@ func TestARemoteChild(t *testing.T) {
 	if got := all[parley.ChildReturned](log); len(got) != 1 || got[0].Result != "I looked." {
 		t.Errorf("%+v", got)
 	}
-	// With who asked for it, it is stopped.
+	// Cancelling the parent stops it.
 	r.do(id, parley.SubmitInput{Content: "call delegate far: look | say done", Agent: parley.AgentRef{Name: "puppet"}})
 	a = f.next(t)
 	r.do(id, parley.CancelRun{})
@@ -406,7 +406,8 @@ func TestARemoteChild(t *testing.T) {
 	r.check(id)
 }
 
-// TestAClassifierThatFailsAndARemote: it has tools that nobody here knows of.
+// TestAClassifierThatFailsAndARemote checks that a remote agent is not taken for one without tools: this server does
+// not know its tools.
 func TestAClassifierThatFailsAndARemote(t *testing.T) {
 	r, f := farRig(t, func(c *Config) { c.Classifier = &asks{err: context.DeadlineExceeded} })
 	id := r.open()
@@ -416,7 +417,7 @@ func TestAClassifierThatFailsAndARemote(t *testing.T) {
 	}
 }
 
-// TestRemoteLimits: what a run may use holds elsewhere too.
+// TestRemoteLimits checks that the limits of a run hold for remote agents, too.
 func TestRemoteLimits(t *testing.T) {
 	r, f := farRig(t)
 	for name, c := range map[string]struct {
@@ -443,8 +444,9 @@ func TestRemoteLimits(t *testing.T) {
 	}
 }
 
-// TestAnAddressIsTheOperators: who may make agents could otherwise have the server
-// connect to anything, and tell it what people say.
+// TestAnAddressIsTheOperators checks that a custom agent cannot have an
+// address. Otherwise its author could have the server connect to anything, and
+// send people's messages there.
 func TestAnAddressIsTheOperators(t *testing.T) {
 	r, _ := farRig(t)
 	_, err := r.try(parley.TenantSession, parley.MakeAgent{Agent: parley.Agent{Name: "mine", Instructions: "x", Address: "tcp://10.0.0.1:22"}})
@@ -453,7 +455,7 @@ func TestAnAddressIsTheOperators(t *testing.T) {
 	}
 }
 
-// TestNoRemotes: a log may name what this server does not reach.
+// TestNoRemotes checks a log with a remote agent on a server that reaches none.
 func TestNoRemotes(t *testing.T) {
 	r, _ := farRig(t, func(c *Config) { c.Remotes = nil })
 	id := r.open()

@@ -23,8 +23,8 @@ func asksFor(key, name string) port.RemoteSaid {
 	return port.RemoteSaid{Call: &port.RemoteCall{Key: key, Name: name, Arguments: `{}`}}
 }
 
-// TestCallsForRemotes: the server makes calls for an agent elsewhere by the same rules
-// as for its own, and the agent hears what becomes of them.
+// TestCallsForRemotes checks that the server makes calls for a remote agent by the same rules as for a local one, and
+// tells the agent their results.
 func TestCallsForRemotes(t *testing.T) {
 	r, f := farRig(t)
 	id := r.open()
@@ -91,7 +91,7 @@ func TestCallsForRemotes(t *testing.T) {
 	r.check(id)
 }
 
-// TestACancelledRunOfARemote stops what the server does for it, too.
+// TestACancelledRunOfARemote checks that cancelling a run also stops the server's calls for the agent.
 func TestACancelledRunOfARemote(t *testing.T) {
 	r, f := farRig(t)
 	id := r.open()
@@ -105,7 +105,7 @@ func TestACancelledRunOfARemote(t *testing.T) {
 	r.do(id, parley.CancelRun{})
 	r.finished(id, 1)
 	r.say(id, "and again")
-	f.next(t).say(finished) // which is asked when nothing of the first is left
+	f.next(t).say(finished) // it gets the next request when no work of the first run is left
 	r.finished(id, 2)
 	r.check(id)
 }

@@ -10,7 +10,7 @@ import (
 	"parley/port"
 )
 
-// TestARequestIsBuiltAgain: what a reader is shown is what the model was asked, and the reader is told what has changed
+// TestARequestIsBuiltAgain checks that a reader is shown the request that the model got, and is told what has changed
 // since.
 func TestARequestIsBuiltAgain(t *testing.T) {
 	r := newRig(t, screened)
@@ -40,7 +40,7 @@ func TestARequestIsBuiltAgain(t *testing.T) {
 		number int
 	}{{run, 1}, {run, 2}, {later, 1}} {
 		was := <-asked
-		was.Instructions, _, _ = strings.Cut(was.Instructions, "\n\n[") // the canary is for the model alone
+		was.Instructions, _, _ = strings.Cut(was.Instructions, "\n\n[") // the canary is for the model only
 		shown := show(ann, turn.run, turn.number)
 		if !reflect.DeepEqual(shown.ModelRequest, was) {
 			t.Errorf("turn %v:\nshown %+v\nasked %+v", turn, shown.ModelRequest, was)

@@ -10,8 +10,8 @@ import (
 	"parley"
 )
 
-// TestACutRunGoesOn: the process ends in the middle of an answer, in peace or
-// not, and the next one goes on with it.
+// TestACutRunGoesOn ends the process in the middle of an answer, with a drain
+// or without. The next process goes on with the run.
 func TestACutRunGoesOn(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		r := newRig(t)
@@ -19,7 +19,7 @@ func TestACutRunGoesOn(t *testing.T) {
 		r.say(id, "say one; hang")
 		r.until(id, "it hangs", seen[parley.OutputAppended](1))
 		r.say(id, "say two")
-		if !cut { // nothing ends by itself, so patience must run out
+		if !cut { // no run ends by itself, so the time to drain must run out
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 			_ = r.Engine.Close(ctx)
 			cancel()
@@ -37,8 +37,8 @@ func TestACutRunGoesOn(t *testing.T) {
 	}
 }
 
-// TestDrainReachesABoundary: a tool that is running may end; what would come
-// after it is left to the next process.
+// TestDrainReachesABoundary checks that a running tool may end, and that the
+// next step is left to the next process.
 func TestDrainReachesABoundary(t *testing.T) {
 	synctest.Test(t, drainReachesABoundary)
 }
@@ -78,7 +78,7 @@ func TestDrainingRefuses(t *testing.T) {
 	if _, err := r.try(id, input("say hello", parley.Queue)); parley.CodeOf(err) != parley.CodeUnavailable {
 		t.Errorf("%v", err)
 	}
-	_ = r.Engine.Close(context.Background()) // twice is once
+	_ = r.Engine.Close(context.Background()) // a second Close has no effect
 }
 
 func TestWaitingSurvivesRestarts(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"parley/port"
 )
 
-// TestOldPiecesAreDeleted: after a while only the whole texts are left, and the
-// session goes on from there as if nothing had happened, also after a restart.
+// TestOldPiecesAreDeleted checks that after a while only whole texts are left.
+// The session goes on from there as before, also after a restart.
 func TestOldPiecesAreDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Retention = chunksFor(time.Hour) })
@@ -55,8 +55,9 @@ func chunksFor(d time.Duration) func(parley.TenantID) port.Retention {
 	return func(parley.TenantID) port.Retention { return port.Retention{Chunks: d} }
 }
 
-// TestRetentionPassesOverWhatIsNeeded: a dry run deletes nothing and says what would go. Then old sessions go, but for
-// those with an open run, with an owed timer or under a legal hold, which also keeps them from being erased.
+// TestRetentionPassesOverWhatIsNeeded checks that a dry run deletes nothing and reports what retention would delete.
+// Then old sessions are deleted, except those with an open run, a timer or a legal hold. A legal hold also prevents
+// erasure.
 func TestRetentionPassesOverWhatIsNeeded(t *testing.T) { onEveryStore(t, retentionPasses) }
 
 func retentionPasses(t *testing.T, open func() port.Store) {

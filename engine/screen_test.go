@@ -27,7 +27,7 @@ var testKey = []byte("a key of thirty-two bytes or more")
 
 func screened(c *Config) { c.Screen = screen.New(testKey, "block", ownToken) }
 
-// leak writes a word as a model might that was talked into it.
+// leak returns a word as a model might write it after a prompt injection.
 func leak(how, word string) []string {
 	switch how {
 	case "hex":
@@ -56,7 +56,7 @@ func (r *rig) audited(action string) []port.AuditRow {
 func TestWickedInputsAreBlocked(t *testing.T) {
 	r := newRig(t, screened)
 	id := r.open()
-	// What is dropped before the text is stored hides nothing.
+	// Characters that are removed before the text is stored do not hide an attack.
 	for _, hidden := range []string{"\x00", "\x01", "\x07", "\x1b", "\x7f", "\u0085", "\u200b"} {
 		if _, err := r.try(id,
 			parley.SubmitInput{Content: strings.Join(strings.Split(wicked, ""), hidden)}); parley.CodeOf(
@@ -83,8 +83,8 @@ func TestWickedInputsAreBlocked(t *testing.T) {
 	r.check(id)
 }
 
-// TestWickedAnswersAreBlocked: the model is told answers and notes, so they are
-// looked at like inputs. The card stays open.
+// TestWickedAnswersAreBlocked checks that answers and notes are screened like
+// inputs, because the model gets them. The card stays open.
 func TestWickedAnswersAreBlocked(t *testing.T) {
 	r := newRig(t, screened)
 	id := r.open()
@@ -109,8 +109,8 @@ func TestWickedAnswersAreBlocked(t *testing.T) {
 	r.check(id)
 }
 
-// TestALeakIsNeverShown: whichever way the model says its canary, no event holds
-// it, the session is halted, and that is on record.
+// TestALeakIsNeverShown checks every way in which a model can say its canary:
+// no event holds it, the session is halted, and the audit records that.
 func TestALeakIsNeverShown(t *testing.T) {
 	for _, how := range []string{"leak plain", "leak hex", "leak base64", "leak backwards", "leak spaced", "leakcall",
 		"say hm; leakmemo", "think hm; leak plain", "call read x | leakcall"} {
@@ -145,7 +145,7 @@ func TestALeakIsNeverShown(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoLeakPasses byte for byte.
+// TestWhatIsNoLeakPasses checks that text without the canary passes byte for byte.
 func TestWhatIsNoLeakPasses(t *testing.T) {
 	r := newRig(t, screened)
 	id := r.open()
@@ -157,9 +157,10 @@ func TestWhatIsNoLeakPasses(t *testing.T) {
 	}
 }
 
-// What looks like the beginning of the canary is held back, but no longer than
-// until the model goes on with something else: thinking comes before the text it
-// came before. The canary is not said in two parts either.
+// TestWhatIsHeldBackKeepsItsPlace checks that text that looks like the
+// beginning of the canary is held back only until the model switches to the
+// other kind of output. So thinking stays before the text that follows it. The
+// canary does not pass in two parts either.
 func TestWhatIsHeldBackKeepsItsPlace(t *testing.T) {
 	var said []string
 	a := &actor{key: key{acme, "11111111-1111-4111-8111-111111111111"},
@@ -184,7 +185,7 @@ func TestWhatIsHeldBackKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// TestVendorsAreQuotedWithoutSecrets, and not at any length.
+// TestVendorsAreQuotedWithoutSecrets checks that vendors' messages are shown without secrets, and cut to a limit.
 func TestVendorsAreQuotedWithoutSecrets(t *testing.T) {
 	a := &actor{engine: &Engine{Config: Config{Screen: screen.New(testKey, "block", ownToken)}}}
 	said := "no: " + ownToken + strings.Repeat(" and", parley.MaxVendorError)
@@ -224,8 +225,8 @@ func TestSecretsAreTakenOut(t *testing.T) {
 	r.check(id)
 }
 
-// TestUntrustedResults: what a tool read is looked at too, and what follows on it
-// needs a person.
+// TestUntrustedResults checks that the results of tools are screened, and that
+// calls after a flagged one need a person.
 func TestUntrustedResults(t *testing.T) {
 	r := newRig(t, screened)
 	id := r.open()
@@ -237,7 +238,7 @@ func TestUntrustedResults(t *testing.T) {
 	r.check(id)
 }
 
-// asks is a classifier that says what it is told.
+// asks is a classifier that returns what its fields say.
 type asks struct {
 	finding parley.Finding
 	err     error
@@ -309,7 +310,8 @@ func TestRefusalsAreOnRecord(t *testing.T) {
 	}
 }
 
-// TestSecretsOfATenant that its administrators have entered are redacted and blocked for that tenant alone.
+// TestSecretsOfATenant checks that secrets that a tenant's administrators have entered are redacted and blocked for
+// that tenant only.
 func TestSecretsOfATenant(t *testing.T) {
 	const entered = "function_name"
 	for tenant, redacted := range map[parley.TenantID]bool{"rival": false, acme: true} {

@@ -4,8 +4,8 @@ import (
 	"parley"
 )
 
-// A script makes a session do something. Together they go through everything
-// that can be in a log; each must leave its session settled.
+// A script drives a session. Together the scripts produce every kind of event
+// that a log can have. Each must leave its session settled.
 type script struct {
 	name string
 	play func(*rig, parley.SessionID)

@@ -9,7 +9,8 @@ import (
 	"parley/port"
 )
 
-// TestSearchFindsWhatOneMayRead: as lists do. What is shown of others goes on record.
+// TestSearchFindsWhatOneMayRead checks that a search follows the same permissions as lists. Passages of other users'
+// sessions are recorded in the audit.
 func TestSearchFindsWhatOneMayRead(t *testing.T) {
 	r := newRig(t)
 	ctx := context.Background()
@@ -23,19 +24,19 @@ func TestSearchFindsWhatOneMayRead(t *testing.T) {
 	mine := r.open()
 	r.say(mine, "say hello")
 	r.finished(mine, 1)
-	before := len(r.audited(port.AuditSessionRead)) // by the test itself
+	before := len(r.audited(port.AuditSessionRead)) // records made by the test itself
 	for _, c := range []struct {
 		who    port.Principal
 		query  string
 		found  int
-		onFile int // records in the end
+		onFile int // audit records in the end
 		code   parley.Code
 	}{
-		{bob, "marzipan", 2, 0, ""}, // what was asked, and the answer
+		{bob, "marzipan", 2, 0, ""}, // the question and the answer
 		{bob, "hello", 0, 0, ""},
 		{eve, "marzipan", 0, 0, ""},
 		{ann, "hello", 2, 0, ""},
-		{ann, "marzipan", 2, 1, ""}, // who may see everybody's
+		{ann, "marzipan", 2, 1, ""}, // an administrator may see all
 		{member("mia", "king"), "marzipan", 0, 1, parley.CodeForbidden},
 		{stranger, "marzipan", 0, 1, ""},
 		{bob, " \t", 0, 1, parley.CodeEmpty},

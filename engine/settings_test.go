@@ -9,8 +9,9 @@ import (
 	"parley/port"
 )
 
-// TestSettings: who may change them changes them for every run that starts from
-// then on, also after a restart; a run that goes on keeps what it started with.
+// TestSettings checks that changed settings apply to every run that starts
+// afterwards, also after a restart. A run under way keeps the settings it
+// started with.
 func TestSettings(t *testing.T) { onEveryStore(t, settingsOn) }
 
 func settingsOn(t *testing.T, open func() port.Store) {
@@ -95,8 +96,8 @@ func settingsOn(t *testing.T, open func() port.Store) {
 	}
 }
 
-// TestTheDefaultModel: an agent that names no model is shown with the one that its
-// runs use: the tenant's choice, or else the server's default.
+// TestTheDefaultModel checks that an agent that names no model is shown with
+// the one that its runs use: the tenant's choice, or else the server's default.
 func TestTheDefaultModel(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.DefaultModel = func() string { return "server-model" } })
 	id := r.open()

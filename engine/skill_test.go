@@ -54,7 +54,7 @@ func TestASkillIsRun(t *testing.T) {
 	if err != nil || agent.Name != "puppet" || !slices.Equal(agent.Tools, []string{"read"}) {
 		t.Errorf("%+v, %v", agent, err)
 	}
-	// It is over with the run.
+	// The skill ends with the run.
 	r.say(id, "say more")
 	r.finished(id, 2)
 	if req := <-told; req.Instructions != "obey" || req.Model == "small" {
@@ -63,7 +63,8 @@ func TestASkillIsRun(t *testing.T) {
 	r.check(id)
 }
 
-// TestARunKeepsItsSkill though the file was changed and the server restarted.
+// TestARunKeepsItsSkill checks that a run keeps its skill after the file was
+// changed and the server restarted.
 func TestARunKeepsItsSkill(t *testing.T) {
 	skills := newManual()
 	r := newRig(t, func(c *Config) { c.Skills = skills })
@@ -105,7 +106,7 @@ func TestWhatIsNoSkill(t *testing.T) {
 		parley.MessageOf(err) != "Say which:\n/deploy staging\n/deploy production" || len(r.log(id)) != before {
 		t.Errorf("%v", err)
 	}
-	// What a client claims of a skill is nothing.
+	// A skill that a client claims is ignored.
 	r.do(id, parley.SubmitInput{Content: "say x", Skill: &parley.SkillUse{Name: "evil", Text: "evil",
 		Tools: []string{"do"}}})
 	if in := all[parley.InputReceived](r.finished(id, 5))[4]; in.Skill != nil {
@@ -113,7 +114,8 @@ func TestWhatIsNoSkill(t *testing.T) {
 	}
 }
 
-// TestASkillSteersNothing: what one may do is not changed in the middle of a run.
+// TestASkillSteersNothing checks that an input with a skill does not join a
+// current run: it would change what that run may do.
 func TestASkillSteersNothing(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Skills = newManual() })
 	id := r.open()
@@ -126,7 +128,7 @@ func TestASkillSteersNothing(t *testing.T) {
 	}
 }
 
-// skilled is a toolbox that has skill.
+// skilled is a toolbox that has the tool skill if has is set.
 type skilled struct {
 	port.Toolbox
 	has bool

@@ -13,8 +13,9 @@ import (
 	"parley/port"
 )
 
-// A stopped agent takes no inputs, in any session, by anybody, also after a
-// restart; what it was doing it finishes.
+// TestAStoppedAgentTakesNoInputs checks that a stopped agent takes no inputs,
+// in any session and of any user, also after a restart. It finishes its open
+// runs.
 func TestAStoppedAgentTakesNoInputs(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, reopen func() port.Store) {
 		r := newRig(t)
@@ -78,8 +79,9 @@ func TestAStoppedAgentTakesNoInputs(t *testing.T) {
 	})
 }
 
-// Who may read agents follows the tenant's session, before anything is in it too;
-// who may administer them writes it; nobody takes it for a conversation.
+// TestTheTenantsSession checks that principals that may read agents can follow
+// the tenant's session, even before its first event. Principals that may
+// administer agents write it. No client can use it as a conversation.
 func TestTheTenantsSession(t *testing.T) {
 	r := newRig(t, screened)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -159,7 +161,7 @@ func TestTheTenantsSession(t *testing.T) {
 	}
 }
 
-// refusesTenantCommands shows which commands the tenant's session refuses, and that it is no conversation.
+// refusesTenantCommands checks which commands the tenant's session refuses, and that it is no conversation.
 func refusesTenantCommands(t *testing.T, r *rig, head port.Principal, conversation parley.SessionID,
 	unprivileged ...port.Principal) {
 	t.Helper()
@@ -178,7 +180,7 @@ func refusesTenantCommands(t *testing.T, r *rig, head port.Principal, conversati
 	if code := r.as(head, conversation, stop); code != parley.CodeNotFound {
 		t.Errorf("a fact of the tenant in a conversation: %q", code)
 	}
-	// As if it were a conversation; nothing of it is even looked at.
+	// Commands for conversations are refused before they are screened.
 	for _, do := range []parley.CommandBody{parley.OpenSession{}, parley.SubmitInput{Content: wicked, Open: true},
 		parley.RenameSession{Title: "x"}, parley.HaltSession{}, parley.DeleteSession{}} {
 		if code := r.as(ann, parley.TenantSession, do); code != parley.CodeNotFound {
@@ -190,8 +192,9 @@ func refusesTenantCommands(t *testing.T, r *rig, head port.Principal, conversati
 	}
 }
 
-// What is known of tenants is bounded, and what is older never replaces what is
-// newer, also if all was forgotten in between.
+// TestWhatIsKnownOfTenants checks that the cache of tenants' states is bounded,
+// and that an older state never replaces a newer one, even if the cache was
+// cleared in between.
 func TestWhatIsKnownOfTenants(t *testing.T) {
 	state := func(tenant string, head int) parley.State {
 		s := parley.NewState(parley.TenantID(tenant), parley.TenantSession)
@@ -218,8 +221,9 @@ func TestWhatIsKnownOfTenants(t *testing.T) {
 	}
 }
 
-// A stop that was stored though the store said otherwise holds, once the session
-// was read again.
+// TestAStopThatWasStoredAllTheSame checks that a stop takes effect once the
+// session was read again, even though the store reported an error after it had
+// stored it.
 func TestAStopThatWasStoredAllTheSame(t *testing.T) {
 	var failed atomic.Bool
 	store := &rough{after: func(b port.Batch) error {
@@ -230,7 +234,7 @@ func TestAStopThatWasStoredAllTheSame(t *testing.T) {
 	}}
 	r := newRig(t, func(c *Config) { c.Store = store })
 	id := r.open()
-	r.say(id, "say hello") // so that what is known of the tenant is from before
+	r.say(id, "say hello") // so that the cached state of the tenant is from before the stop
 	if _, err := r.try(parley.TenantSession, parley.StopAgent{Agent: "puppet"}); parley.CodeOf(
 		err) != parley.CodeUnavailable {
 		t.Fatal(err)

@@ -12,12 +12,12 @@ import (
 	"parley/port"
 )
 
-// forward lets agents come back unasked.
+// forward enables autonomous messages.
 func forward(c *Config) {
 	c.Autonomy = parley.Autonomy{Enabled: true, MaxConsecutive: 3, CooldownMS: 15000, MaxFollowUps: 10}
 }
 
-// unaskedInputs are what timers said.
+// unaskedInputs returns the inputs that timers led to.
 func unaskedInputs(log []parley.Event) (list []parley.InputReceived) {
 	for _, in := range all[parley.InputReceived](log) {
 		if in.Synthetic {
@@ -27,8 +27,9 @@ func unaskedInputs(log []parley.Event) (list []parley.InputReceived) {
 	return list
 }
 
-// A follow-up comes when it was promised, to the second, though the session was
-// unloaded meanwhile: nobody looks for it before it is due.
+// TestAFollowUpComes checks that a follow-up comes at its time, to the second,
+// although the session was unloaded meanwhile: the scheduler does not look for
+// it before it is due.
 func TestAFollowUpComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, forward)
@@ -58,7 +59,8 @@ func TestAFollowUpComes(t *testing.T) {
 	})
 }
 
-// It comes once, however often the server was stopped or cut in between.
+// TestAFollowUpSurvivesRestarts checks that a follow-up comes once, however
+// often the server was drained or cut off in between.
 func TestAFollowUpSurvivesRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, forward)
@@ -82,7 +84,9 @@ func TestAFollowUpSurvivesRestarts(t *testing.T) {
 	})
 }
 
-// What was switched off, stopped or taken away since counts.
+// TestFollowUpsOfAgentsThatMayNot checks that a follow-up does not come if
+// autonomy was switched off, or the agent was stopped or removed, since it was
+// set.
 func TestFollowUpsOfAgentsThatMayNot(t *testing.T) {
 	for want, change := range map[parley.TimerEnd]func(*rig){
 		"disabled":          func(r *rig) { r.config.Autonomy = parley.Autonomy{} },
@@ -115,8 +119,9 @@ func (noAgents) Agent(parley.TenantID, string) (parley.Agent, error) {
 }
 func (noAgents) List(parley.TenantID) []parley.Agent { return nil }
 
-// An agent that always promises another message sends three, fifteen seconds
-// apart at least, and then waits for an answer: "agent sent a gazillion messages".
+// TestAnAgentThatDoesNotStop checks an agent that sets another follow-up every
+// time. It sends three messages, at least fifteen seconds apart, and then waits
+// for an answer: "agent sent a gazillion messages".
 func TestAnAgentThatDoesNotStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, forward)
@@ -127,7 +132,7 @@ func TestAnAgentThatDoesNotStop(t *testing.T) {
 		log := r.log(id)
 		var last time.Time
 		for _, f := range all[parley.TimerFired](log) {
-			if gap := f.At.Sub(last); gap != 0 && gap < 15*time.Second { // those of one message have one time
+			if gap := f.At.Sub(last); gap != 0 && gap < 15*time.Second { // timers of one message fire at the same time
 				t.Errorf("%v after the one before", gap)
 			}
 			last = f.At
@@ -144,7 +149,8 @@ func TestAnAgentThatDoesNotStop(t *testing.T) {
 	})
 }
 
-// A clock that is set forth and back makes a follow-up early or late, not twice.
+// TestAFollowUpAndAClockThatJumps checks that a clock that is set forward and
+// back makes a follow-up early or late, but not double.
 func TestAFollowUpAndAClockThatJumps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
@@ -172,7 +178,8 @@ func TestAFollowUpAndAClockThatJumps(t *testing.T) {
 	})
 }
 
-// Only the clock fires, and only who may talk to the session takes back.
+// TestTimersFromOutside checks that a client cannot fire a timer, and that only
+// principals that may talk to the session can cancel it.
 func TestTimersFromOutside(t *testing.T) {
 	r := newRig(t, forward)
 	id := r.open()
@@ -193,12 +200,12 @@ func TestTimersFromOutside(t *testing.T) {
 	}
 }
 
-// The evaluator is asked once a run has ended. What it says that is no answer
-// means no.
+// TestEvaluations checks that the evaluator is called once a run has ended. An
+// invalid answer means no.
 func TestEvaluations(t *testing.T) {
 	good := `{"shouldSchedule":true,"delaySeconds":60,"followUpType":"check_in","reason":"to be polite","suggestedMessage":"say how are you"}`
 	for _, c := range []struct {
-		says, message string // what the timer says; empty: there is none
+		says, message string // the message of the timer; empty: there is no timer
 		code          parley.Code
 	}{
 		{good, "say how are you", ""},
@@ -237,7 +244,8 @@ func TestEvaluations(t *testing.T) {
 	}
 }
 
-// Who writes does not wait for an evaluation, which then has nothing to say.
+// TestAnEvaluationHoldsNothingUp checks that a person's message does not wait
+// for an evaluation, which is dropped.
 func TestAnEvaluationHoldsNothingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, forward)

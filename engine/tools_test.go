@@ -11,7 +11,8 @@ import (
 	"parley/port"
 )
 
-// A call whose fate nobody knows ends as after a crash: a person decides.
+// TestACallWhoseFateNobodyKnows checks that a call with an unknown outcome ends
+// as after a crash: a person decides.
 func TestACallWhoseFateNobodyKnows(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
@@ -33,7 +34,8 @@ func TestACallWhoseFateNobodyKnows(t *testing.T) {
 	r.check(id)
 }
 
-// lent is a toolbox that differs by tenant: it offers what was accepted.
+// lent is a toolbox that differs by tenant: it offers the tools that the tenant
+// has accepted.
 type lent struct {
 	hands
 	mu    sync.Mutex
@@ -67,9 +69,9 @@ func (o *offering) Specs(parley.Agent) (specs []parley.ToolSpec) {
 	return specs
 }
 
-// TestToolsOfATenant: what a toolbox accepts for a tenant is a fact of it, once,
-// however many sessions meet the tools; and only who may write agents accepts
-// anything else.
+// TestToolsOfATenant checks that a tool that is accepted for a tenant is one
+// event in the tenant's session, however many sessions meet the tool. Only
+// principals that may write agents can accept other tools.
 func TestToolsOfATenant(t *testing.T) {
 	box := &lent{t: t}
 	r := newRig(t, func(c *Config) { c.Tools = box })

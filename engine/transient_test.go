@@ -8,9 +8,9 @@ import (
 	"parley"
 )
 
-// The session of a connection goes when nothing has happened in it for a week,
-// also if nobody has it loaded or the server was away; others stay, and so does
-// one in which somebody speaks.
+// TestSessionsOfConnectionsGo checks that the session of a connection is
+// deleted after a week without events, even if it is not loaded or the server
+// was away. Other sessions stay, and so does one in which a person writes.
 func TestSessionsOfConnectionsGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

@@ -24,7 +24,7 @@ func (r *rig) names(log []parley.Event, n int, sources ...parley.Source) {
 
 var asked = seen[parley.ApprovalRequested]
 
-// askedOrEnded: a card is open, or the n-th run has ended without one.
+// askedOrEnded returns a condition: a card is open, or the n-th run has ended without one.
 func askedOrEnded(n int) func([]parley.Event) bool {
 	return func(log []parley.Event) bool { return asked(1)(log) || seen[parley.RunFinished](n)(log) }
 }
@@ -36,9 +36,8 @@ func (r *rig) decideFirst(id parley.SessionID, log []parley.Event, how parley.De
 	r.do(id, parley.DecideApproval{Card: card, Decision: how})
 }
 
-// TestUntrustedContentSurvivesRestarts, in peace and by a crash, with a snapshot and
-// without, and a compaction. The puppet's tool "do" has effects and asks nobody by
-// itself, as under full-auto.
+// TestUntrustedContentSurvivesRestarts checks drains and crashes, with a snapshot and without, and a compaction. The
+// puppet's tool "do" has effects and asks no person by itself, as under full-auto.
 func TestUntrustedContentSurvivesRestarts(t *testing.T) {
 	for name, c := range map[string]struct {
 		cut      bool
@@ -67,8 +66,8 @@ func TestUntrustedContentSurvivesRestarts(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatTrusts is not asked about what it trusts, and another in the same
-// session is.
+// TestAnAgentThatTrusts checks that an agent's calls do not ask about sources
+// that it trusts, and that those of another agent in the same session do.
 func TestAnAgentThatTrusts(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
@@ -87,9 +86,10 @@ func TestAnAgentThatTrusts(t *testing.T) {
 	r.check(id)
 }
 
-// TestUntrustedContentReachesSubAgents: a task that was written after untrusted
-// content was read makes the sub-agent's calls ask, at any depth, also if the file
-// of the sub-agent trusts that source, and in whatever it is told later.
+// TestUntrustedContentReachesSubAgents checks that a task that was written
+// after untrusted content was read makes the sub-agent's calls ask. That holds
+// at any depth, for its later inputs, and even if the sub-agent's file trusts
+// the source.
 func TestUntrustedContentReachesSubAgents(t *testing.T) {
 	for _, agent := range []string{"one", "trusting"} {
 		r := newRig(t)
@@ -113,8 +113,9 @@ func TestUntrustedContentReachesSubAgents(t *testing.T) {
 	r.do(id, parley.CancelRun{})
 }
 
-// TestUntrustedContentReachesTheParent: what a sub-agent returns comes from what it
-// has read, wherever a crash happens, also if the sub-agent trusts that.
+// TestUntrustedContentReachesTheParent checks that the result of a sub-agent
+// carries the sources that it has read, wherever a crash happens, and even if
+// the sub-agent trusts them.
 func TestUntrustedContentReachesTheParent(t *testing.T) {
 	for _, agent := range []string{"one", "trusting"} {
 		r := newRig(t)
@@ -135,8 +136,8 @@ func TestUntrustedContentReachesTheParent(t *testing.T) {
 	}
 }
 
-// TestFollowUpsOfUntrustedContent: a follow-up comes in the same session, and what
-// its run does asks like everything else there.
+// TestFollowUpsOfUntrustedContent checks that a follow-up comes in the same
+// session, and that the calls of its run ask like all others there.
 func TestFollowUpsOfUntrustedContent(t *testing.T) {
 	r := newRig(t, func(c *Config) {
 		c.Autonomy = parley.Autonomy{Enabled: true, MaxConsecutive: 3, CooldownMS: 15000, MaxFollowUps: 10}
@@ -152,9 +153,9 @@ func TestFollowUpsOfUntrustedContent(t *testing.T) {
 	r.check(id)
 }
 
-// TestATaskForElsewhereAsks: an agent elsewhere does things without asking anybody
-// here, so it is given a task that follows untrusted content only by a person. What
-// it answers is content from elsewhere.
+// TestATaskForElsewhereAsks checks that a person has to approve a task for a
+// remote agent that follows untrusted content, because a remote agent acts
+// without asking here. Its answer is content of its own source.
 func TestATaskForElsewhereAsks(t *testing.T) {
 	r, f := farRig(t)
 	id := r.open()

@@ -15,7 +15,7 @@ import (
 	"parley/port"
 )
 
-// A logbook is a server's log that can be read while it is written.
+// A logbook holds a server's log and can be read while it is written.
 type logbook struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -45,8 +45,9 @@ func (r *rig) timers(id parley.SessionID) (list []string) {
 	return list
 }
 
-// A timer that is due in the cooldown waits for its end, and not a moment longer;
-// at the cap it is cancelled. Both stand in the server's log and in the list.
+// TestLimitsAreLoggedAndSeen checks that a timer that is due in the cooldown
+// fires exactly at its end, and that at the cap it is cancelled. Both are in
+// the server's log and in the list of timers.
 func TestLimitsAreLoggedAndSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book := &logbook{}
@@ -79,8 +80,8 @@ func TestLimitsAreLoggedAndSeen(t *testing.T) {
 	})
 }
 
-// What came due while nobody was there comes at once, as one message, and then
-// there is silence.
+// TestAnOutageOfDays checks that timers that came due during an outage lead to
+// one message at once, and that no more follow.
 func TestAnOutageOfDays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, forward)
@@ -111,8 +112,9 @@ func TestAnOutageOfDays(t *testing.T) {
 	})
 }
 
-// A message of a person takes back what was to come, at whatever time it comes:
-// while it waits, in the cooldown, and between its firing and its delivery.
+// TestAMessageAtAnyTime checks that a message of a person cancels waiting
+// follow-ups at any time: before they are due, in the cooldown, and between
+// firing and delivery.
 func TestAMessageAtAnyTime(t *testing.T) {
 	for after, want := range map[time.Duration]string{
 		5 * time.Second:  "[say b cancelled user_message say a cancelled user_message] 0",
@@ -146,8 +148,9 @@ func TestAMessageAtAnyTime(t *testing.T) {
 	}
 }
 
-// A clock that was wrong when a message came, and is set right, neither silences
-// the session for as long as it was wrong nor makes it say something twice.
+// TestTheCooldownAndAClockThatJumps checks a clock that was wrong when a
+// message came, and is then set right. It neither silences the session for as
+// long as it was wrong nor leads to a second message.
 func TestTheCooldownAndAClockThatJumps(t *testing.T) {
 	for _, wrong := range []time.Duration{-48 * time.Hour, -10 * time.Second, 10 * time.Second, 48 * time.Hour} {
 		synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"parley/port"
 )
 
-// changedBy is a session with a run that has changed a file.
+// changedBy returns a session with a run that has changed a file.
 func changedBy(t *testing.T, n *notebook) (*rig, parley.SessionID, parley.RunID) {
 	r := noting(t, n)
 	id := r.open()
@@ -32,8 +32,8 @@ func (r *rig) refused(id parley.SessionID, do parley.CommandBody, code parley.Co
 	return parley.MessageOf(err)
 }
 
-// TestUndo: the request and what came of it are in the log and on record, and the
-// model learns of it.
+// TestUndo checks that the request and its result are in the log and in the
+// audit, and that the model learns of them.
 func TestUndo(t *testing.T) {
 	r, id, run := changedBy(t, &notebook{})
 	command := parley.Command{ID: "once", Session: id, Do: parley.UndoChanges{Run: run}}
@@ -64,7 +64,7 @@ func TestUndo(t *testing.T) {
 	r.check(id)
 }
 
-// TestUndoIsRefused with nothing in the log.
+// TestUndoIsRefused checks that a refused undo leaves nothing in the log.
 func TestUndoIsRefused(t *testing.T) {
 	n := &notebook{}
 	r, id, run := changedBy(t, n)
@@ -82,7 +82,8 @@ func TestUndoIsRefused(t *testing.T) {
 	}
 }
 
-// TestAnUndoThatFails says why, and can be tried again.
+// TestAnUndoThatFails checks that a failed undo says why, and can be tried
+// again.
 func TestAnUndoThatFails(t *testing.T) {
 	n := &notebook{asked: make(chan struct{}, 9), undo: make(chan error, 9)}
 	r, id, run := changedBy(t, n)
@@ -101,8 +102,8 @@ func TestAnUndoThatFails(t *testing.T) {
 	r.check(id)
 }
 
-// TestACrashWhileUndoing: the next process restores the files, and the next run
-// waits for that.
+// TestACrashWhileUndoing checks that the next process restores the files, and
+// that the next run waits for that.
 func TestACrashWhileUndoing(t *testing.T) {
 	n := &notebook{asked: make(chan struct{}, 9), undo: make(chan error, 9)}
 	r, id, run := changedBy(t, n)

@@ -11,8 +11,8 @@ import (
 	"parley/port"
 )
 
-// TestProjectsLiveOnNodes: only a node that has the project of a session takes it. If
-// none has, the session says so and waits.
+// TestProjectsLiveOnNodes checks that only a node that has the project of a session
+// takes it. If none has, the session says so and waits.
 func TestProjectsLiveOnNodes(t *testing.T) {
 	in := func(root string) func(*Config) {
 		return func(c *Config) { c.Project.Project = port.NewProject(root, root) }
@@ -46,8 +46,7 @@ func TestProjectsLiveOnNodes(t *testing.T) {
 	}
 }
 
-// TestANewerReleaseBesideThis: a session that a newer release has written is left to a
-// node of that release.
+// TestANewerReleaseBesideThis checks that a session that a newer release has written is left to a node of that release.
 func TestANewerReleaseBesideThis(t *testing.T) {
 	bus := newBus(1)
 	c := newCluster(t, bus)
@@ -57,7 +56,7 @@ func TestANewerReleaseBesideThis(t *testing.T) {
 	old.finished(id, 1)
 	head := parley.Seq(len(old.log(id)))
 	await(t, "the session is loaded no more", func() bool { old.restart(false); return old.loaded() == 0 })
-	// What the newer release has done meanwhile.
+	// The events that the newer release has appended meanwhile.
 	c.exec(`INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
 		SELECT tenant, id, head + 1, (SELECT position + 1 FROM tenants), root, now(), 0, '', 'MoonPhased', 1, false, '{}'
 		FROM sessions WHERE id = $1`, string(id))
@@ -70,7 +69,7 @@ func TestANewerReleaseBesideThis(t *testing.T) {
 	if parley.CodeOf(err) != parley.CodeUnavailable || !strings.Contains(err.Error(), "newer release") {
 		t.Errorf("a node that cannot read a session says %v", err)
 	}
-	// A node of that release answers for it.
+	// A node of the newer release answers for the session.
 	bus.Answer("new", func(_ context.Context, message []byte) []byte {
 		var v envelope
 		if err := json.Unmarshal(message, &v); err != nil {
@@ -92,8 +91,9 @@ func TestANewerReleaseBesideThis(t *testing.T) {
 	c.exec(`DELETE FROM nodes WHERE id = 'new'`)
 }
 
-// TestFactsReachOtherNodes: an agent that is stopped on one node is stopped on all,
-// and so are settings, with the bus and without it.
+// TestFactsReachOtherNodes checks that an agent that is stopped on one node is
+// stopped on all nodes, and that settings reach them, too, with the bus and
+// without it.
 func TestFactsReachOtherNodes(t *testing.T) {
 	for name, bus := range map[string]port.Bus{"over the bus": newBus(1), "by the database alone": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -101,14 +101,14 @@ func TestFactsReachOtherNodes(t *testing.T) {
 			a, b := c.node(), c.node()
 			c.know(a, b)
 			id := b.open()
-			b.say(id, "say one") // it remembers that the agent runs
+			b.say(id, "say one") // it caches that the agent runs
 			b.finished(id, 1)
 			a.do(parley.TenantSession, parley.StopAgent{Agent: "puppet"})
 			await(t, "the other node refuses inputs", func() bool {
 				_, err := b.try(id, parley.SubmitInput{Content: "say two"})
 				return parley.CodeOf(err) == parley.CodeStopped
 			})
-			b.do(parley.TenantSession, parley.StartAgent{Agent: "puppet"}) // where the tenant's session is not
+			b.do(parley.TenantSession, parley.StartAgent{Agent: "puppet"}) // without the tenant's session
 			await(t, "the first node takes inputs again", func() bool {
 				_, err := a.try(id, parley.SubmitInput{Content: "say three"})
 				return err == nil

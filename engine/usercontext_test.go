@@ -13,7 +13,7 @@ import (
 	"parley/port"
 )
 
-// instructions are those of the last call of the model.
+// instructions returns the instructions of the model's last call.
 func (r *rig) instructions() func() string {
 	var mu sync.Mutex
 	var last string
@@ -29,8 +29,8 @@ func (r *rig) instructions() func() string {
 	}
 }
 
-// What somebody wants an agent to know stands in its instructions, in every
-// session of theirs and nobody else's, also after a restart.
+// TestContextIsTold checks that a user's context is in the agent's instructions
+// in all sessions of that user and in no others, also after a restart.
 func TestContextIsTold(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, reopen func() port.Store) {
 		r := newRig(t)
@@ -116,8 +116,8 @@ func TestContextsThatAreRefused(t *testing.T) {
 	}
 }
 
-// A context that cannot be read is missing from a message, and the message is
-// answered.
+// TestAContextThatCannotBeReadIsMissing checks that a message is answered
+// without a context that cannot be read.
 func TestAContextThatCannotBeReadIsMissing(t *testing.T) {
 	var log bytes.Buffer
 	store := &rough{context: func() error { return errors.New("the table is on fire") }}
@@ -128,7 +128,7 @@ func TestAContextThatCannotBeReadIsMissing(t *testing.T) {
 	if got := last(); got != "obey" {
 		t.Errorf("told was %q", got)
 	}
-	r.stop(true) // whoever logs is gone
+	r.stop(true) // every goroutine that writes to the log has ended
 	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "on fire") {
 		t.Errorf("the log is\n%s", log.String())
 	}

@@ -10,7 +10,7 @@ import (
 	"parley/port"
 )
 
-// hooks lets every URL pass, and seals nothing.
+// hooks accepts every URL and seals nothing.
 type hooks struct{}
 
 func (hooks) Check(url string) (string, error) {
@@ -28,9 +28,9 @@ func (hooks) Try(context.Context, parley.TenantID, parley.SessionID, port.Stored
 	return port.WebhookTrial{Delivered: true, Status: 200, Answer: "an answer", Private: true}, nil
 }
 
-// TestWebhooksOfSubAgents: a person is needed two levels below, and the session at
-// the top is told, by rows that a dispatcher finds; that it is below is in the
-// row, that its run has ended is not told.
+// TestWebhooksOfSubAgents lets an agent two levels below need a person. The
+// dispatcher finds a row for the webhook of the top session, which says that
+// the event is from below. The end of the run below leads to no row.
 func TestWebhooksOfSubAgents(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Webhooks = hooks{} })
 	id := r.open()
@@ -68,8 +68,8 @@ func TestWebhooksOfSubAgents(t *testing.T) {
 	}
 }
 
-// TestWebhooksAreSetByTheirOwnRequest: not by a command that anybody could bring,
-// whose URL nobody has looked at; and what is refused changes nothing.
+// TestWebhooksAreSetByTheirOwnRequest checks that a command cannot set a
+// webhook, because its URL would not be checked. A refusal changes nothing.
 func TestWebhooksAreSetByTheirOwnRequest(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Webhooks = hooks{} })
 	id := r.open()
@@ -109,7 +109,7 @@ func TestWebhooksAreSetByTheirOwnRequest(t *testing.T) {
 		}
 	}
 	set()
-	set() // another secret
+	set() // the second time with another secret
 	if info, err := r.Webhook(t.Context(), ann, id, parley.ViaHTTP); err != nil || info.URL != "https://x" ||
 		info.Secret != "" || len(all[parley.WebhookChanged](r.log(id))) != 2 {
 		t.Errorf("%+v, %v", info, err)
