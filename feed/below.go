@@ -9,13 +9,13 @@ import (
 )
 
 // Below follows a session that is the root of a tree after a seq, and all
-// sessions below it. quiet says that none of them is at work there.
+// sessions below it. quiet says that no session below it is at work at that
+// point.
 //
-// As long as none is, the session's own window has all there is, and this costs
-// what following a session costs. While one is, which the session's log tells,
-// the tree is followed. Both are in order of position, and every event has a seq
-// and a position, so nothing is lost or seen twice where one takes over from the
-// other.
+// While none is, Below follows the session's own window alone, at the cost of
+// Session. While one is, as the session's log tells, it follows the tree. Both
+// are in order of position, and every event has a seq and a position, so no
+// event is lost or seen twice when one takes over from the other.
 func (f *Feed) Below(tenant parley.TenantID, root parley.SessionID, after parley.Seq, quiet bool) port.Follower {
 	return &family{feed: f, tenant: tenant, root: root, seq: after, known: quiet}
 }
@@ -27,11 +27,11 @@ type family struct {
 
 	seq      parley.Seq      // of the root's last event that was handed out
 	position parley.Position // of the last event that was handed out; 0: not known
-	known    bool            // how many children are out
+	known    bool            // out is known
 	out      int
 
 	now  *follower // nil: Next makes it
-	tree bool      // what now follows
+	tree bool      // now follows the tree
 }
 
 func (f *family) Close() {
@@ -45,7 +45,7 @@ func (f *family) Next(ctx context.Context) ([]*port.Item, error) {
 	return f.next(ctx, func() ([]*port.Item, error) { return f.now.Next(ctx) })
 }
 
-// Take is of port.Waker.
+// Take implements port.Waker.
 func (f *family) Take(ctx context.Context, wake func()) ([]*port.Item, error) {
 	return f.next(ctx, func() ([]*port.Item, error) { return f.now.Take(ctx, wake) })
 }
@@ -72,8 +72,9 @@ func (f *family) next(ctx context.Context, more func() ([]*port.Item, error)) ([
 
 func (f *family) wantsTree() bool { return !f.known || f.out > 0 }
 
-// take counts the children that are out, as far as items can be handed out: in
-// the log of the root alone nothing may follow where a child begins.
+// take counts the children at work and returns the items that can be handed
+// out. In the log of the root alone, items after the start of a child cannot:
+// events of the child may come before them.
 func (f *family) take(items []*port.Item) []*port.Item {
 	for n, i := range items {
 		f.position = i.Position
@@ -82,7 +83,7 @@ func (f *family) take(items []*port.Item) []*port.Item {
 		}
 		f.seq = i.Seq
 		switch i.Body.(type) {
-		case parley.RunStarted: // which waits until all are gone
+		case parley.RunStarted: // a run starts only when all children have ended
 			f.known, f.out = true, 0
 		case parley.ChildReturned:
 			f.out = max(f.out-1, 0)
@@ -111,7 +112,7 @@ func (f *family) open(ctx context.Context) error {
 	return nil
 }
 
-// place is the position after which the events come that follow on a seq.
+// place returns the position behind which the events after f.seq come.
 func (f *family) place(ctx context.Context) (parley.Position, error) {
 	for {
 		events, err := f.feed.store.Tenant(f.tenant).Events(ctx, f.root, f.seq-1, 1)
@@ -123,7 +124,7 @@ func (f *family) place(ctx context.Context) (parley.Position, error) {
 		case len(events) == 0:
 			return 0, parley.Errorf(parley.CodeResync, "This cursor is beyond the end of the log; start again from "+
 				"the beginning.")
-		case events[0].Seq > f.seq: // that one was a piece, and is gone
+		case events[0].Seq > f.seq: // the event was a chunk, and retention deleted it
 			return events[0].Position - 1, nil
 		}
 		return events[0].Position, nil

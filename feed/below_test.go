@@ -43,17 +43,18 @@ func piece(n int) parley.EventBody {
 	return parley.OutputAppended{Output: 1, Kind: parley.Text, Text: fmt.Sprint(n)}
 }
 
-// seenAfter is what a follower of a tree was given after a seq of its root.
+// seenAfter holds the items that a follower of a tree got after a seq of its
+// root.
 type seenAfter struct {
 	after parley.Seq
 	list  []*port.Item
 }
 
-// sawTree compares what followers of a tree were given with the log.
+// sawTree compares the items that followers of a tree got with the log.
 func (b *bench) sawTree(root int, all []seenAfter) {
 	t := b.t
 	t.Helper()
-	want := map[parley.Seq]int{0: 0} // where each seq of the root stands
+	want := map[parley.Seq]int{0: 0} // how many events of the tree there are up to each seq of the root
 	var log []parley.Event
 	for after := parley.Position(0); ; {
 		page, err := b.store.Tenant(acme).Tree(t.Context(), id(root), after, page)
@@ -85,8 +86,8 @@ func (b *bench) sawTree(root int, all []seenAfter) {
 	}
 }
 
-// Whoever follows a session and what is below it, from wherever and since
-// whenever, sees the tree from there on, in order of position.
+// TestBelow checks that a follower of a session and of those below it gets the
+// events of the tree in order of position, from any seq on and since any time.
 func TestBelow(t *testing.T) {
 	const runs, root = 12, 1
 	b := newBench(t)
@@ -111,7 +112,7 @@ func TestBelow(t *testing.T) {
 	follow(0, true)
 	follow(0, false)
 	neighbour, stop := make(chan struct{}), make(chan struct{})
-	go func() { // of another tree, which nobody follows
+	go func() { // events of another tree, which has no followers
 		defer close(neighbour)
 		for {
 			select {
@@ -144,7 +145,7 @@ func TestBelow(t *testing.T) {
 		b.add(root, root, piece(n))
 		follow(begin, false)
 		follow(b.head(root), false) // in the middle, with children out
-		if n%3 == 0 {               // it was cancelled, and they go on for a while
+		if n%3 == 0 {               // the run was cancelled, and the children go on for a while
 			b.add(root, root, parley.RunFinished{})
 		}
 		working.Wait()
@@ -169,8 +170,8 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-// While nobody is out below it, following a session and what is below it reads
-// no more of the store than following the session.
+// TestBelowCostsNothingAlone checks that Below reads no more of the store than
+// Session while no child is at work.
 func TestBelowCostsNothingAlone(t *testing.T) {
 	b := newBench(t)
 	b.add(1, 1, parley.SessionOpened{})
@@ -197,7 +198,8 @@ func TestBelowCostsNothingAlone(t *testing.T) {
 	}
 }
 
-// Who follows a tree is not woken by what happens in others.
+// TestATreeIsNotWokenByOthers checks that events of other trees do not wake a
+// follower of a tree.
 func TestATreeIsNotWokenByOthers(t *testing.T) {
 	b := newBench(t)
 	b.write(1, 1, 1, "x", false)
@@ -228,7 +230,8 @@ func TestATreeIsNotWokenByOthers(t *testing.T) {
 	}
 }
 
-// One that reads late sees what a child did where it stands in the tree.
+// TestBelowInOrder checks that a follower that reads late gets a child's events
+// at their place in the tree.
 func TestBelowInOrder(t *testing.T) {
 	b := newBench(t)
 	b.add(1, 1, parley.SessionOpened{})

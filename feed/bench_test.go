@@ -11,9 +11,9 @@ import (
 	"parley/store/sqlite"
 )
 
-// BenchmarkFollow appends one event at a time to a session that many follow, and
-// waits until all have it. The events are durable. below is with what is below the
-// session, where nobody is at work; tree with everything below it.
+// BenchmarkFollow appends one event at a time to a session with many followers,
+// and waits until all have it. The events are durable. below/ follows with
+// Below, while no child is at work; tree/ follows with Tree.
 func BenchmarkFollow(b *testing.B) {
 	benchmarkFollow(b, "", func(f *bench) port.Follower { return f.Session(acme, id(1), 0) })
 	benchmarkFollow(b, "below/", func(f *bench) port.Follower { return f.Below(acme, id(1), 0, true) })
@@ -82,7 +82,7 @@ func BenchmarkReplay(b *testing.B) {
 	b.ReportMetric(float64(length*b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
-// writePieces appends pieces of an output, which is what logs are mostly made of.
+// writePieces appends chunks of an output, which make up most of a log.
 func (b *bench) writePieces(s, n int, text string) {
 	v, _ := b.heads.LoadOrStore(id(s), parley.Seq(0))
 	head := v.(parley.Seq)

@@ -1,19 +1,20 @@
 // Package feed lets any number of followers read logs as they grow.
 //
-// A follower is a cursor, not a mailbox: it asks for what comes after the last
-// event it has. It sees each event of its scope once, in order, without a gap,
-// whatever happens in between, because what it is given always starts right
-// behind its cursor. One that reads slowly falls behind in the log; it costs no
-// memory and slows nobody.
+// A follower is a cursor, not a mailbox: it asks for the events after the last
+// one that it has. It sees each event of its scope once, in order, without a
+// gap, whatever happens in between, because the events that it is given always
+// start right behind its cursor. A follower that reads slowly falls behind in
+// the log; it costs no memory and slows no other follower.
 //
 // Recent events are kept in a window per followed log, shared by its followers,
-// so that those who keep up do not touch the store. A follower that cannot be
-// served from the window reads the store, and waits for as long as it cannot be
-// read. Pages that were read last are shared too. Publish and Reread say when to
-// look.
+// so that followers that keep up do not touch the store. A follower that cannot
+// be served from the window reads the store, and waits while the store cannot
+// be read. The pages that were read last are shared too. Publish and Reread
+// tell followers when to look.
 //
-// A follower is handed some 48 KB at most, however slowly it reads. What all
-// windows and followers hold has a limit: near it they are handed less at a time.
+// A follower is handed some 48 KB at most at a time, however slowly it reads.
+// The bytes that all windows and followers hold together have a limit: near it,
+// each is handed less at a time.
 package feed
 
 import (
@@ -31,8 +32,8 @@ import (
 
 const (
 	page      = 256      // events read from the store at once, at most
-	handBytes = 48 << 10 // that a follower is handed at once; an event may be larger
-	heldBytes = 64 << 20 // in all windows, and in the hands of all followers together
+	handBytes = 48 << 10 // handed to a follower at once; an event may be larger
+	heldBytes = 64 << 20 // in all windows and handed out to all followers, together
 	retryRead = 500 * time.Millisecond
 )
 
@@ -43,9 +44,9 @@ type Feed struct {
 	wg    sync.WaitGroup
 	pages pages
 	most  int64         // bytes that may be held
-	held  atomic.Int64  // bytes in windows and in the hands of followers
+	held  atomic.Int64  // bytes in windows and handed out to followers
 	nodes *Nodes        // nil: there is one node
-	soon  chan struct{} // has lookOut look at once
+	soon  chan struct{} // makes lookOut look at once
 
 	mu       sync.Mutex // guards the following; only the bus is locked under it
 	closed   bool
@@ -86,8 +87,8 @@ func (f *Feed) Close(context.Context) error {
 	return nil
 }
 
-// allowance is how many bytes may be held at one more place, which may usually be
-// most: less and less when little is left for all together.
+// allowance returns how many bytes one more window or follower may hold:
+// usually most, and less and less when little is left for all together.
 func (f *Feed) allowance(most int) int {
 	left := max(f.most-f.held.Load(), 0)
 	return int(min(int64(most), left/4))
@@ -113,8 +114,8 @@ func (f *Feed) Publish(tenant parley.TenantID, events []parley.Event) {
 	}
 }
 
-// Reread has followers of a session look into the store: there may be events in
-// it that were not published.
+// Reread makes the followers of a session read the store, which may have events
+// that were not published.
 func (f *Feed) Reread(tenant parley.TenantID, id parley.SessionID) {
 	f.mu.Lock()
 	w, t := f.sessions[sessionKey{tenant, id}], f.tenants[tenant]
@@ -127,7 +128,7 @@ func (f *Feed) Reread(tenant parley.TenantID, id parley.SessionID) {
 	}
 }
 
-// Followers is how many there are.
+// Followers returns the number of open followers.
 func (f *Feed) Followers() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -182,7 +183,7 @@ func (f *Feed) Tree(tenant parley.TenantID, root parley.SessionID, after parley.
 	return f.follow(t.window(root), int64(after))
 }
 
-// follow needs f.mu.
+// follow adds a follower to a window. It needs f.mu.
 func (f *Feed) follow(w *window, after int64) *follower {
 	w.followers.Add(1)
 	return &follower{feed: f, window: w, cursor: after, limit: firstPage}
@@ -190,7 +191,7 @@ func (f *Feed) follow(w *window, after int64) *follower {
 
 // release forgets a window that has lost its last follower.
 func (f *Feed) release(w *window) {
-	var silence func() // nil: nothing more is listened to than before
+	var silence func() // stops listening to other nodes; nil: nothing to stop
 	f.mu.Lock()
 	last := w.followers.Add(-1) == 0
 	if t := f.tenants[w.tenant]; last && w.tree {
@@ -220,7 +221,7 @@ type follower struct {
 	limit  int           // events to read from the store at once
 	held   int           // bytes that were handed out by the last Next
 	slot   int           // guarded by the window
-	woken  chan struct{} // of Next
+	woken  chan struct{} // wakes Next
 	closed bool
 }
 
@@ -233,9 +234,9 @@ func (f *follower) Close() {
 	}
 }
 
-// hold notes how many bytes are in the hands of the follower now, as far as they
-// matter: followers of busy sessions would otherwise all change one counter twice
-// for every event.
+// hold notes how many bytes are handed out to the follower now, in whole
+// kilobytes. With exact numbers, all followers of busy sessions would change
+// one counter twice for every event.
 func (f *follower) hold(bytes int) {
 	if bytes &^= 1<<10 - 1; bytes != f.held {
 		f.feed.held.Add(int64(bytes - f.held))
@@ -261,9 +262,9 @@ func (f *follower) Next(ctx context.Context) ([]*port.Item, error) {
 	}
 }
 
-// Take is of port.Waker.
+// Take implements port.Waker.
 func (f *follower) Take(ctx context.Context, wake func()) ([]*port.Item, error) {
-	f.hold(0) // a caller that asks for more has done with it
+	f.hold(0) // a caller that asks for more no longer needs the last items
 	for {
 		look := f.window.after(f.cursor)
 		list, shared := look.items, int(f.window.followers.Load())
@@ -271,15 +272,16 @@ func (f *follower) Take(ctx context.Context, wake func()) ([]*port.Item, error) 
 			all, err := f.stored(ctx)
 			if err != nil {
 				if parley.CodeOf(err) == parley.CodeUnavailable && f.feed.pause(ctx) {
-					continue // it is still there, and will be read later
+					continue // the events are in the store, and are read later
 				}
 				return nil, cmp.Or(ctx.Err(), err)
 			}
 			if len(all) == 0 && f.cursor < look.from {
-				f.cursor = look.from // nothing of this tree is up to there
+				f.cursor = look.from // the tree has no events up to there
 				continue
 			}
-			// A copy: the rest of a page is not to be kept by a reader that stalls.
+			// A copy, so that a reader that stalls does not keep the rest of a
+			// page in memory.
 			list, shared = slices.Clone(some(all, f.feed.allowance(handBytes))), 1
 		}
 		if len(list) > 0 {
@@ -297,8 +299,8 @@ func (f *follower) Take(ctx context.Context, wake func()) ([]*port.Item, error) 
 	}
 }
 
-// ended is called by a follower that waits. Close of the feed wakes it; if that
-// was before, it is told here.
+// ended returns an error if the feed was closed. A follower calls it before it
+// waits, because an earlier Close cannot wake it.
 func (f *follower) ended() error {
 	select {
 	case <-f.feed.done:
@@ -316,7 +318,7 @@ func (f *follower) wake() {
 	}
 }
 
-// pause reports whether it is worth looking again: nobody has left meanwhile.
+// pause waits for retryRead. It returns false if ctx or the feed ends first.
 func (f *Feed) pause(ctx context.Context) bool {
 	timer := time.NewTimer(retryRead)
 	defer timer.Stop()

@@ -114,7 +114,7 @@ func TestFollowingFromAnywhere(t *testing.T) {
 	}
 }
 
-// TestNothingIsMissed: writers and followers of everything at once; every
+// TestNothingIsMissed runs writers and followers of everything at once. Every
 // follower sees every event of its scope once and in order, whichever part of
 // it came from the window and whichever from the store.
 func TestNothingIsMissed(t *testing.T) {
@@ -162,15 +162,15 @@ func TestNothingIsMissed(t *testing.T) {
 			for i := range batches {
 				b.write(s, roots[s], sizes(s, i), strings.Repeat("x", i*40), i%10 == 9)
 			}
-			b.Publish(acme, []parley.Event{}) // nothing is not something
+			b.Publish(acme, []parley.Event{}) // publishing no events has no effect
 			b.poke(s)
 		})
 	}
 	wg.Wait()
 }
 
-// poke publishes the last event of a session again, for a batch that was not:
-// as a bus would that lost a message and delivered a later one.
+// poke publishes the last event of a session again, in case its batch was not
+// published: like a bus that lost a message and delivered a later one.
 func (b *bench) poke(s int) {
 	head, _ := b.heads.Load(id(s))
 	last, err := b.store.Tenant(acme).Events(context.Background(), id(s), head.(parley.Seq)-1, 1)
@@ -195,8 +195,8 @@ func TestAFollowerSharesWhatIsMade(t *testing.T) {
 	}
 }
 
-// TestASlowFollowerCostsNothing: one that does not read holds nothing back and
-// nothing in memory, and has it all when it comes.
+// TestASlowFollowerCostsNothing checks that a follower that does not read
+// delays no other and holds no memory, and that it gets all events later.
 func TestASlowFollowerCostsNothing(t *testing.T) {
 	b := newBench(t)
 	slow, quick := b.Session(acme, id(1), 0), b.Session(acme, id(1), 0)
@@ -230,7 +230,7 @@ func TestWindowsAreDropped(t *testing.T) {
 	read(t, f, 1)
 	read(t, g, 1)
 	f.Close()
-	f.Close() // twice is once
+	f.Close() // a second Close has no effect
 	g.Close()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -305,8 +305,8 @@ func (t gatedTenant) Tree(ctx context.Context, root parley.SessionID, after parl
 	return t.TenantStore.Tree(ctx, root, after, limit)
 }
 
-// TestALateTailLosesNothing: an event is committed after a follower has looked
-// and before the tail knows where it begins.
+// TestALateTailLosesNothing commits an event after a follower has looked and
+// before the tail knows where it begins.
 func TestALateTailLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -323,7 +323,7 @@ func TestALateTailLosesNothing(t *testing.T) {
 			}
 			got <- len(items)
 		}()
-		synctest.Wait() // it waits
+		synctest.Wait() // the follower waits
 		b.write(1, 1, 1, "y", false)
 		synctest.Wait()
 		close(g.gate)
@@ -336,8 +336,8 @@ func TestALateTailLosesNothing(t *testing.T) {
 	})
 }
 
-// TestQuietTreesCostNothing: who follows a tree in which nothing happens does
-// not read the store whenever something happens elsewhere.
+// TestQuietTreesCostNothing checks that followers of a tree without new events
+// do not read the store for every event of other trees.
 func TestQuietTreesCostNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -369,8 +369,8 @@ func TestQuietTreesCostNothing(t *testing.T) {
 	})
 }
 
-// TestOneSessionsTroubleIsItsOwn: a row that cannot be decoded does not keep the
-// rest of the tenant from being followed.
+// TestOneSessionsTroubleIsItsOwn checks that a row that cannot be decoded does
+// not keep the rest of the tenant from being followed.
 func TestOneSessionsTroubleIsItsOwn(t *testing.T) {
 	dir := t.TempDir()
 	store, err := sqlite.Open(context.Background(), dir, "a test")
@@ -401,7 +401,7 @@ func TestOneSessionsTroubleIsItsOwn(t *testing.T) {
 	}
 }
 
-// failing is a store whose logs cannot be read for the first times.
+// failing is a store whose first reads of logs fail.
 type failing struct {
 	port.Store
 	times atomic.Int64
@@ -424,7 +424,8 @@ func (t failingTenant) Events(ctx context.Context, id parley.SessionID, after pa
 	return t.TenantStore.Events(ctx, id, after, limit)
 }
 
-// TestAStoreThatCannotBeReadIsWaitedFor: its followers stay, and miss nothing.
+// TestAStoreThatCannotBeReadIsWaitedFor checks that followers wait for the
+// store, and miss no event.
 func TestAStoreThatCannotBeReadIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)

@@ -11,9 +11,9 @@ import (
 	"parley/port"
 )
 
-// TestStalledFollowersHoldLittle: followers that take some events and do not come
-// back hold at most handBytes each, and about Feed.most all together. Others see
-// everything meanwhile.
+// TestStalledFollowersHoldLittle checks that followers that take some events
+// and do not come back hold at most handBytes each, and about Feed.most all
+// together. Other followers see everything meanwhile.
 func TestStalledFollowersHoldLittle(t *testing.T) {
 	const events, text = 600, 8 << 10 // 5 MB
 	n := 1000
@@ -81,8 +81,8 @@ func (t countedTenant) Events(ctx context.Context, id parley.SessionID, after pa
 	return t.TenantStore.Events(ctx, id, after, limit)
 }
 
-// TestAHerdSharesPages: followers that resume at once read the store about as
-// often as one, and share what is made of its events.
+// TestAHerdSharesPages checks that followers that resume at once read the store
+// about as often as one does, and share the frames that are made of its events.
 func TestAHerdSharesPages(t *testing.T) {
 	const events, followers = 2000, 100
 	b := newBench(t)
@@ -112,7 +112,8 @@ func TestAHerdSharesPages(t *testing.T) {
 	}
 }
 
-// A window is empty once all its followers have read what was in it.
+// TestAnIdleWindowIsEmpty checks that a window is empty once all its followers
+// have read its events.
 func TestAnIdleWindowIsEmpty(t *testing.T) {
 	b := newBench(t)
 	f, g := b.Session(acme, id(1), 0).(*follower), b.Session(acme, id(1), 0).(*follower)
@@ -139,8 +140,9 @@ func TestAnIdleWindowIsEmpty(t *testing.T) {
 	dense(t, read(t, g, 3), 4)
 }
 
-// Take does not wait: it returns what there is, or has the caller woken when there
-// is something, when the store is to be read again, and when the feed closes.
+// TestTake checks that Take does not wait. It returns the events there are, or
+// has the caller woken when there are new ones, when the store has to be read
+// again, and when the feed closes.
 func TestTake(t *testing.T) {
 	b := newBench(t)
 	b.write(1, 1, 1, "x", false)
@@ -181,7 +183,7 @@ func TestTake(t *testing.T) {
 		b.write(1, 1, 2, "x", false)
 		take(2)
 		idle()
-		b.write(1, 1, 1, "x", true) // published by nobody
+		b.write(1, 1, 1, "x", true) // not published
 		b.Reread(acme, id(1))
 		take(1)
 		f.Close()

@@ -28,23 +28,22 @@ type Nodes struct {
 	Alone func() bool
 }
 
-// Heads says how far logs have grown, in one trip to the store each.
+// Heads returns how far logs have grown, in one trip to the store per call.
 type Heads interface {
-	// Positions are the last positions of tenants.
+	// Positions returns the last positions of tenants.
 	Positions(context.Context, []parley.TenantID) (map[parley.TenantID]parley.Position, error)
-	// SessionHeads are the seqs of the last events of sessions.
+	// SessionHeads returns the seqs of the last events of sessions.
 	SessionHeads(context.Context, map[parley.TenantID][]parley.SessionID) (
 		map[parley.TenantID]map[parley.SessionID]parley.Seq, error)
 }
 
-// Connect has the feed tell other nodes what is published here, and hear what is
-// published there. It is for once, before anything is followed or published.
+// Connect makes the feed exchange published events with other nodes. It must be called at most once per feed, before
+// anything is followed or published.
 //
-// The node that commits publishes its events to two topics: that of the session and
-// that of the tenant. A node listens to the topic of a session while it has a window
-// of it, and to the topic of a tenant while it has a tail of it. Events that continue
-// a window are added to it. Anything else has the followers read the store, which
-// has everything that was published.
+// The node that commits publishes its events to two topics: that of the session and that of the tenant. A node listens
+// to the topic of a session while it has a window of it, and to the topic of a tenant while it has a tail of it. Events
+// that continue a window are added to it. After any other message the followers read the store, which has everything
+// that was published.
 func (f *Feed) Connect(n Nodes) {
 	if n.Alone == nil {
 		n.Alone = func() bool { return false }
@@ -52,8 +51,8 @@ func (f *Feed) Connect(n Nodes) {
 	f.nodes, f.soon = &n, make(chan struct{}, 1)
 }
 
-// Start begins to look for events whose messages were lost. Without other nodes
-// there is nothing to do.
+// Start begins to look for events whose messages were lost. Without Connect it
+// does nothing.
 func (f *Feed) Start() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,16 +80,16 @@ func (f *Feed) tell(tenant parley.TenantID, events []parley.Event) {
 	f.nodes.Bus.Publish(tenantTopic(tenant), message)
 }
 
-// heard are the events of a message; none: only the store has them.
+// heard returns the events of a message; none: they have to be read from the store.
 func heard(message []byte) []parley.Event {
 	var events []parley.Event
 	if message == nil || json.Unmarshal(message, &events) != nil {
-		return nil // too large for the bus, or of a release that knows more
+		return nil // too large for the bus, or from a later release
 	}
 	return events
 }
 
-// listen has a window hear other nodes. It needs Feed.mu.
+// listen subscribes a window to events of other nodes. It needs Feed.mu.
 func (f *Feed) listen(w *window) {
 	if f.nodes == nil {
 		return
@@ -124,7 +123,7 @@ func (w *window) join(events []parley.Event) {
 	first, last := int64(events[0].Seq), int64(events[len(events)-1].Seq)
 	switch {
 	case w.known && last <= w.end():
-		w.mu.Unlock() // known
+		w.mu.Unlock() // the window has them already
 		return
 	case w.known && first <= w.end():
 		events = events[w.end()+1-first:]
@@ -136,15 +135,16 @@ func (w *window) join(events []parley.Event) {
 	w.wake() // unlocks
 }
 
-// suspect has the next look ask about the window, whatever was heard.
+// suspect makes the next look ask about the window, whatever was heard.
 func (w *window) suspect() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.heard, w.checked = false, 0
 }
 
-// asks reports whether a look is to ask about the window: nothing was heard of it
-// since the last look, and its tenant's log has grown since it was asked about.
+// asks reports whether a look has to ask about the window: nothing was added to
+// it since the last look, and its tenant's log has grown since a look last
+// asked.
 func (w *window) asks(at parley.Position) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,7 +153,7 @@ func (w *window) asks(at parley.Position) bool {
 	return !was && w.checked < at
 }
 
-// reach says that the log of a window ended at a seq, at a position of the tenant.
+// reach tells a window that its log ends at a seq, as of a position of the tenant.
 func (w *window) reach(head int64, at parley.Position) {
 	w.mu.Lock()
 	w.checked = at
@@ -166,7 +166,7 @@ func (w *window) reach(head int64, at parley.Position) {
 	w.wake() // unlocks
 }
 
-// listen has a tail hear other nodes. It needs Feed.mu.
+// listen subscribes a tail to events of other nodes. It needs Feed.mu.
 func (t *tail) listen() {
 	if t.feed.nodes == nil {
 		return
@@ -185,10 +185,11 @@ func (t *tail) listen() {
 }
 
 // join adds events of another node to the windows of a tail, if they come right
-// behind a position. Otherwise the store is read, which has what lies between.
+// behind a position. Otherwise it reads the store, which has the events in
+// between.
 func (t *tail) join(last parley.Position, events []parley.Event) (parley.Position, bool) {
 	if events[len(events)-1].Position <= last {
-		return last, true // known
+		return last, true // the windows have them already
 	}
 	for i, e := range events {
 		if e.Position != last+1+parley.Position(i) {
@@ -207,8 +208,8 @@ func (f *Feed) lookSoon() {
 	}
 }
 
-// lookOut looks now and then, once there have been other nodes: the last messages of
-// one that died may be lost.
+// lookOut looks every lookEvery, or sooner when asked to, once there have been other nodes: the last messages of a node
+// that died may be lost.
 func (f *Feed) lookOut() {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.wg.Go(func() {
@@ -227,7 +228,7 @@ func (f *Feed) lookOut() {
 		if others = others || !f.nodes.Alone(); others {
 			f.look(ctx)
 		}
-		timer.Reset(lookPause) // time for one that is asked for soon
+		timer.Reset(lookPause) // looks that messages ask for have a pause in between
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -237,8 +238,8 @@ func (f *Feed) lookOut() {
 	}
 }
 
-// look asks the store how far the logs have grown that are followed here. If the
-// store cannot be asked, the next look will.
+// look asks the store how far the logs that are followed here have grown. If
+// the store cannot be read, the next look does it.
 func (f *Feed) look(ctx context.Context) {
 	f.mu.Lock()
 	windows := slices.Collect(maps.Values(f.sessions))

@@ -19,10 +19,11 @@ import (
 	"parley/store/postgres/pgtest"
 )
 
-// BenchmarkNodes appends chunks to sessions on one node and waits until followers
-// on another node have them. It compares messages that carry events with messages
-// that only say that there are some. CPU is of both nodes and, with NATS, of its
-// server, which run in this process; that of PostgreSQL is not in it.
+// BenchmarkNodes appends events to sessions on one node and waits until
+// followers on another node have them. It compares messages that carry events
+// with messages that only say that there are some. The CPU time is that of both
+// nodes and, with NATS, of its server, which run in this process. That of
+// PostgreSQL is not included.
 func BenchmarkNodes(b *testing.B) {
 	defer pgtest.Stop()
 	for _, wire := range []string{"nats", "postgres"} {
@@ -35,8 +36,8 @@ func BenchmarkNodes(b *testing.B) {
 	}
 }
 
-// wakeUps has the followers of a session read the store whenever a message comes. A
-// tail does that by itself.
+// wakeUps makes the followers of a session read the store after every message.
+// A tail does that by itself.
 type wakeUps struct {
 	port.Bus
 	feed *Feed

@@ -115,7 +115,8 @@ func (c countingTenant) Tree(ctx context.Context, id parley.SessionID, after par
 	return c.TenantStore.Tree(ctx, id, after, limit)
 }
 
-// Once a follower has what was there before, events come over the bus alone.
+// TestEventsOfOtherNodesTravel checks that a follower that has read the earlier events gets new ones over the bus
+// alone.
 func TestEventsOfOtherNodesTravel(t *testing.T) {
 	p := newPair(t, 1, bus.Faults{})
 	p.write(1, 1, 3, "x", false)
@@ -144,14 +145,14 @@ func TestEventsOfOtherNodesTravel(t *testing.T) {
 			}
 		}
 	}
-	// A look that overtakes a message has each of the two logs read, and read to its end.
+	// A look that overtakes a message makes the node read both logs, each to its end.
 	reads, looks = p.reads.Load()-reads, p.looks.Load()-looks
 	if reads > 4*(looks+1) {
 		t.Errorf("the store was read %d times for 200 messages, and asked for heads %d times", reads, looks)
 	}
 }
 
-// A cursor of one node is good on the other.
+// TestCursorsAreGoodOnAllNodes checks that a cursor of one node is valid on the other.
 func TestCursorsAreGoodOnAllNodes(t *testing.T) {
 	p := newPair(t, 1, bus.Faults{})
 	var cursor parley.Seq
@@ -171,8 +172,8 @@ func TestCursorsAreGoodOnAllNodes(t *testing.T) {
 	}
 }
 
-// Whatever the bus does to messages, every follower on every node sees each event
-// once and in order.
+// TestABusThatLosesRepeatsAndReorders checks that every follower on every node
+// sees each event once and in order, whatever the bus does to messages.
 func TestABusThatLosesRepeatsAndReorders(t *testing.T) {
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -230,8 +231,8 @@ func anyBus(t *testing.T, seed uint64) {
 	wg.Wait()
 }
 
-// If every message is lost, the store is looked into all the same, and not for each
-// follower.
+// TestLostMessagesAreFound checks that events are found in the store even if
+// every message is lost, and that this does not take a look for each follower.
 func TestLostMessagesAreFound(t *testing.T) {
 	p := newPair(t, 1, bus.Faults{Lose: 1})
 	var list []port.Follower
@@ -255,8 +256,7 @@ func TestLostMessagesAreFound(t *testing.T) {
 	}
 }
 
-// The last message of a burst is lost: the others were heard, and no later one shows
-// the gap.
+// TestTheLastMessageIsLost loses the last message of a burst: the others were heard, and no later one shows the gap.
 func TestTheLastMessageIsLost(t *testing.T) {
 	p := newPair(t, 1, bus.Faults{})
 	f, tree := p.other.Session(acme, id(1), 0), p.other.Tree(acme, "", 0)
@@ -274,7 +274,8 @@ func TestTheLastMessageIsLost(t *testing.T) {
 	}
 }
 
-// A message that was lost is made up for when the next one comes, without a look.
+// TestAGapIsFilledFromTheStore checks that the message after a lost one makes the follower read the store, without a
+// look.
 func TestAGapIsFilledFromTheStore(t *testing.T) {
 	b := newBench(t)
 	b.write(1, 1, 6, "x", false)
@@ -300,7 +301,7 @@ func TestAGapIsFilledFromTheStore(t *testing.T) {
 	dense(t, read(t, f, 1), 7)
 }
 
-// earBus notes what is listened to and published.
+// earBus records the topics that are listened to and published.
 type earBus struct {
 	port.Bus
 	mu     sync.Mutex
@@ -326,8 +327,8 @@ func (b *earBus) Listen(topic string, _ func([]byte)) func() {
 	}
 }
 
-// A node listens to what its followers follow and to nothing else, and a node that
-// is alone says nothing.
+// TestTopics checks that a node listens only to the topics of what its
+// followers follow, and that a node that is alone publishes nothing.
 func TestTopics(t *testing.T) {
 	b := newBench(t)
 	ears, alone := &earBus{}, false

@@ -10,31 +10,31 @@ import (
 
 const (
 	firstPage  = 64        // events of the first page that a follower reads
-	pageBytes  = 256 << 10 // about as much as a later page has
+	pageBytes  = 256 << 10 // approximate size of a later page
 	pagesBytes = 4 << 20   // in all pages that are kept
 )
 
-// A page is a part of a log as it was read from the store, in order and without a
-// gap.
+// A storedPage is a part of a log as it was read from the store, in order and
+// without a gap.
 type storedPage struct {
 	window *window
 	after  int64         // the cursor that it was read from
 	ready  chan struct{} // closed when the following is known
 	items  []*port.Item
 	bytes  int
-	next   int // events of the page behind it
+	next   int // how many events the page behind it should have
 }
 
-// pages keeps the pages that were read last. Followers that resume together read
-// each page once, and share what is made of its events.
+// pages keeps the pages that were read last. Followers that resume together
+// read each page once, and share the frames that are made of its events.
 type pages struct {
 	mu    sync.Mutex // guards the following; leaf
 	list  []*storedPage
 	bytes int
 }
 
-// find returns a page with events behind a cursor, or one that another follower reads
-// from that cursor. If there is none, the caller is to read the page.
+// find returns a page with events behind a cursor, or one that another follower reads from that cursor. If there is
+// none, it adds an empty page, and the caller has to read it.
 func (c *pages) find(w *window, cursor int64) (p *storedPage, mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,8 +88,8 @@ func (c *pages) drop(w *window) {
 	})
 }
 
-// stored returns events behind the cursor that are in the store; none, if there
-// were none at some time after it was called.
+// stored returns events behind the cursor from the store. It returns none if
+// there were none at some time after it was called.
 func (f *follower) stored(ctx context.Context) ([]*port.Item, error) {
 	p, mine := f.feed.pages.find(f.window, f.cursor)
 	if !mine {
@@ -102,7 +102,7 @@ func (f *follower) stored(ctx context.Context) ([]*port.Item, error) {
 			f.limit = p.next
 			return list, nil
 		}
-		// The reader of the page failed, or began before there was anything.
+		// The reader of the page failed, or began before there were events.
 		events, err := f.window.read(ctx, f.cursor, f.limit)
 		return items(events), err
 	}

@@ -8,12 +8,12 @@ import (
 	"parley/port"
 )
 
-// A tail keeps the windows of a tenant: of all of it, and of trees. Sessions
-// commit side by side, so the order in which they publish is not the order of
-// their positions; reading the store in that order is what makes the windows
-// gapless. One goroutine does it for all followers of the tenant, for as long as
-// there are any. Each tree has a window of its own, so that who follows one is
-// not woken by what happens in others.
+// A tail fills the windows of a tenant: one of the whole tenant, and one of
+// each followed tree. Sessions commit side by side, so the order in which they
+// publish is not the order of their positions. The tail reads the store in that
+// order, so that the windows have no gaps. One goroutine does it for all
+// followers of the tenant, for as long as there are any. Each tree has a window
+// of its own, so that events of other trees do not wake its followers.
 type tail struct {
 	feed   *Feed
 	tenant parley.TenantID
@@ -22,8 +22,8 @@ type tail struct {
 	ctx    context.Context
 	stop   context.CancelFunc
 
-	heard   chan []parley.Event // of other nodes; nil: there are none
-	silence func()              // ends that
+	heard   chan []parley.Event // events of other nodes; nil: there are no other nodes
+	silence func()              // stops listening to them
 
 	// Guarded by Feed.mu:
 	windows map[parley.SessionID]*window // by root; empty: of the whole tenant
@@ -38,8 +38,8 @@ func newTail(f *Feed, tenant parley.TenantID) *tail {
 		windows: map[parley.SessionID]*window{}}
 }
 
-// window is that of a tree. What is new in it from here on will be added. It
-// needs Feed.mu.
+// window returns the window of a tree. New events of the tree are added to it
+// from now on. It needs Feed.mu.
 func (t *tail) window(root parley.SessionID) *window {
 	w := t.windows[root]
 	if w == nil {
@@ -56,7 +56,7 @@ func (t *tail) poke() {
 	}
 }
 
-// run ends when the last follower has closed, or the feed.
+// run fills the windows until the last follower or the feed is closed.
 func (t *tail) run() {
 	last, ok := t.begin()
 	for ok {
@@ -115,8 +115,8 @@ func (t *tail) catchUp(last parley.Position) (parley.Position, bool) {
 	}
 }
 
-// share hands events, which are all there are up to a position, to the windows
-// they are for.
+// share adds events to the windows they belong to. The list has all events of
+// the tenant from the last shared position up to upto.
 func (t *tail) share(upto parley.Position, list []*port.Item) {
 	parts := map[*window][]*port.Item{}
 	t.feed.mu.Lock()

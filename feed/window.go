@@ -24,17 +24,17 @@ type window struct {
 	id        parley.SessionID // the session, or the root of a tree
 	tree      bool             // cursors are positions, not seqs
 	followers atomic.Int32     // changes under Feed.mu
-	silence   func()           // ends hearing other nodes; nil: there are none
+	silence   func()           // stops listening to other nodes; nil: there are none
 
 	mu      sync.Mutex // guards the following; leaf
 	known   bool       // the window covers everything after from
 	from    int64
 	items   []*port.Item
 	bytes   int
-	changes int // counts what followers are woken for
+	changes int // counts the changes that followers are woken for
 	waiting []waiter
-	dropped bool            // the last follower has gone; nothing is added any more
-	heard   bool            // something was added since the last look of Feed.look
+	dropped bool            // the last follower has gone; no more events are added
+	heard   bool            // events were added since the last Feed.look
 	checked parley.Position // of the tenant, when a look last asked about this log
 }
 
@@ -44,7 +44,7 @@ type waiter struct {
 	wake     func()
 }
 
-// key is what cursors of this log count.
+// key returns the cursor of an event in this log: its position in a tree, or its seq.
 func (w *window) key(e *port.Item) int64 {
 	if w.tree {
 		return int64(e.Position)
@@ -61,10 +61,10 @@ func (w *window) read(ctx context.Context, after int64, limit int) ([]parley.Eve
 	return logs.Events(ctx, w.id, parley.Seq(after), limit)
 }
 
-// A look into a window: some events behind a cursor.
+// A look is the result of looking into a window: some events behind a cursor.
 type look struct {
 	items   []*port.Item
-	covered bool  // the window can tell what comes behind the cursor
+	covered bool  // the window has all events behind the cursor
 	from    int64 // everything up to here is in the store
 	changes int   // for wait
 }
@@ -84,13 +84,13 @@ func (w *window) after(cursor int64) look {
 	return l
 }
 
-// behind is the part of a list that comes after a cursor.
+// behind returns the part of a list that comes after a cursor.
 func (w *window) behind(list []*port.Item, cursor int64) []*port.Item {
 	return list[sort.Search(len(list), func(i int) bool { return w.key(list[i]) > cursor }):]
 }
 
-// some is the beginning of a list that a follower may be handed at once: so many
-// bytes, but at least one event.
+// some returns the beginning of a list that a follower may be handed at once:
+// up to batch events and most bytes, but at least one event.
 func some(list []*port.Item, most int) []*port.Item {
 	n := 0
 	for ; n < min(len(list), batch); n++ {
@@ -101,9 +101,8 @@ func some(list []*port.Item, most int) []*port.Item {
 	return list[:n]
 }
 
-// wait has wake called once, at the next change, unless there was one since the
-// look. wake must not wait for anything. When all followers wait, none of them needs what
-// the window holds.
+// wait makes the next change call wake, once. It returns false if there was a change since the look. wake must not
+// block. When all followers wait, none of them needs the events in the window, and the window is emptied.
 func (w *window) wait(f *follower, changes int, wake func()) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,7 +121,7 @@ func (w *window) wait(f *follower, changes int, wake func()) bool {
 	return true
 }
 
-// leave takes a follower off the list, if it is on it.
+// leave takes a follower off the list of waiters, if it is on it.
 func (w *window) leave(f *follower) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,13 +135,13 @@ func (w *window) leave(f *follower) {
 	w.waiting = w.waiting[:last]
 }
 
-// waits reports whether a follower is on the list. It needs w.mu.
+// waits reports whether a follower is on the list of waiters. It needs w.mu.
 func (w *window) waits(f *follower) bool {
 	return f.slot < len(w.waiting) && w.waiting[f.slot].follower == f
 }
 
-// add appends events that follow directly on whatever stood at before. If the
-// window ends elsewhere, it starts anew: it never holds a gap.
+// add appends events that follow directly on the cursor before. If the window
+// does not end there, it starts anew: it never has a gap.
 func (w *window) add(before int64, list []*port.Item) {
 	w.mu.Lock()
 	w.heard = true
@@ -154,15 +153,15 @@ func (w *window) add(before int64, list []*port.Item) {
 	w.wake() // unlocks
 }
 
-// next appends the events that come next in a log that was started. What it
-// leaves out is not of this log.
+// next appends the events that come next in a log that was started. Positions
+// that are not in the list belong to other logs.
 func (w *window) next(list []*port.Item) {
 	w.mu.Lock()
 	w.append(list)
 	w.wake()
 }
 
-// append needs w.mu.
+// append adds events, and drops the oldest ones over the limits. It needs w.mu.
 func (w *window) append(list []*port.Item) {
 	if w.dropped {
 		return
@@ -177,7 +176,7 @@ func (w *window) append(list []*port.Item) {
 	for ; len(w.items)-drop > windowEvents || w.bytes > most && drop < len(w.items); drop++ {
 		w.from = w.key(w.items[drop])
 		w.bytes -= size(w.items[drop].Body)
-		w.items[drop] = nil // let go of it
+		w.items[drop] = nil // release the memory
 	}
 	w.items = w.items[drop:]
 	w.feed.held.Add(int64(w.bytes - before))
@@ -189,15 +188,16 @@ func (w *window) restart(from int64) {
 	w.from, w.bytes, w.items = from, 0, nil
 }
 
-// start says that the log is at this point now and that everything behind it
-// will be added. Followers look again: what came before this point will not be.
+// start tells the window that its log is at this point now, and that all events
+// behind it will be added. Followers look again, because events before this
+// point will not be added.
 func (w *window) start(at int64) {
 	w.mu.Lock()
 	w.known, w.from = true, at
 	w.wake()
 }
 
-// forget has everybody read the store.
+// forget makes all followers read the store.
 func (w *window) forget() {
 	w.mu.Lock()
 	w.known = false
@@ -213,7 +213,7 @@ func (w *window) drop() {
 	w.restart(0)
 }
 
-// wake needs w.mu, and unlocks it: followers that are woken look at once.
+// wake wakes the waiting followers. It needs w.mu, and unlocks it: followers that are woken look at once.
 func (w *window) wake() {
 	w.changes++
 	list := w.waiting
@@ -226,7 +226,7 @@ func (w *window) wake() {
 	}
 }
 
-// end is the cursor of the newest event. It needs w.mu.
+// end returns the cursor of the newest event. It needs w.mu.
 func (w *window) end() int64 {
 	if len(w.items) == 0 {
 		return w.from
@@ -234,7 +234,7 @@ func (w *window) end() int64 {
 	return w.key(w.items[len(w.items)-1])
 }
 
-// size is about what an event costs to keep, with what is made of it.
+// size estimates the memory that an event takes, with the frames that are made of it.
 func size(body parley.EventBody) int {
 	const fixed = 512
 	switch b := body.(type) {
