@@ -21,8 +21,8 @@ func nodeTopic(node string) string { return "n." + node }
 
 func replyTopic(to nodeID) string { return "r." + hex.EncodeToString(to[:]) }
 
-// Ask is of port.Bus. The message says under which number the answer is awaited,
-// and how long.
+// Ask implements port.Bus. The message says under which number the answer is
+// awaited, and for how long.
 func (b *Bus) Ask(ctx context.Context, node string, message []byte) ([]byte, error) {
 	if len(message)+overhead+12 > b.wire.room() {
 		return nil, parley.Errorf(parley.CodeUnavailable, "The message is too large for the bus between the nodes.")
@@ -55,7 +55,7 @@ func (b *Bus) Ask(ctx context.Context, node string, message []byte) ([]byte, err
 	}
 }
 
-// await gives a question a number.
+// await registers a question under a new number.
 func (b *Bus) await(answer chan<- []byte) (askID, bool) {
 	b.mu.Lock()
 	listens := b.replies
@@ -79,7 +79,7 @@ func (b *Bus) settle(id askID, said []byte) {
 	delete(b.asks, id)
 	b.mu.Unlock()
 	if answer != nil {
-		answer <- said // the only one
+		answer <- said // does not block: this is the only send
 	}
 }
 
@@ -95,7 +95,7 @@ func (b *Bus) replied(kind byte, _ nodeID, body []byte) {
 	b.settle(id, append([]byte{}, body[9:]...)) // not nil
 }
 
-// Answer is of port.Bus.
+// Answer implements port.Bus.
 func (b *Bus) Answer(node string, answer func(ctx context.Context, message []byte) []byte) (stop func()) {
 	var (
 		mu      sync.Mutex // guards the following
@@ -135,7 +135,8 @@ func (b *Bus) Answer(node string, answer func(ctx context.Context, message []byt
 	})
 }
 
-// reply sends an answer; one that is too large is replaced by the fact that it is.
+// reply sends an answer. In place of an answer that is too large, it sends a
+// notice that there is none.
 func (b *Bus) reply(to nodeID, id, said []byte) {
 	body := append(append(make([]byte, 0, 9+len(said)), id...), 1)
 	if body = append(body, said...); len(body)+overhead > b.wire.room() {

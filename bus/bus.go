@@ -1,16 +1,16 @@
-// Package bus carries messages between the nodes of one database: over NATS, over
-// LISTEN and NOTIFY of PostgreSQL, and, for tests, inside one process.
+// Package bus carries messages between the nodes of one database: over NATS,
+// over LISTEN and NOTIFY of PostgreSQL, and, for tests, inside one process.
 //
-// A bus may lose everything. Nothing here is stored, acknowledged or sent again:
-// receivers find out from the store what they missed. So Publish never waits, and
-// a bus that cannot be reached is a line in the log.
+// A bus may lose any message. Nothing here is stored, acknowledged or sent
+// again: receivers read what they missed from the store. So Publish never
+// waits, and a bus that cannot be reached is only a line in the log.
 //
-// Every message carries a keyed hash under the key that the nodes share, because
-// other programs may use the same NATS server or database. Messages that do not
-// verify are counted and dropped.
+// Every message carries a keyed hash under the key that the nodes share,
+// because other programs may use the same NATS server or database. Messages
+// that do not verify are counted and dropped.
 //
-// Goroutines: a sender, and those of the connection; Close waits for them. Answers
-// to other nodes are waited for by the stop function of Answer.
+// Goroutines: a sender, and those of the connection; Close waits for them. The
+// stop function of Answer waits for answers to other nodes that are under way.
 package bus
 
 import (
@@ -24,19 +24,19 @@ import (
 )
 
 const (
-	queueMessages = 4096     // that wait to be sent
-	queueBytes    = 16 << 20 // in them
+	queueMessages = 4096     // messages that wait to be sent
+	queueBytes    = 16 << 20 // bytes of these messages
 	batchMessages = 256      // handed to the connection at once
 )
 
-// Options are the same for all nodes of a database, but for the log.
+// Options are the same for all nodes of a database, except for the log.
 type Options struct {
 	Epoch string // of the store: nodes of other databases do not hear this one
 	Key   []byte // the server's key; the bus derives its own from it
 	Log   *slog.Logger
 }
 
-// Stats count since the start.
+// Stats are counts since the start.
 type Stats struct {
 	Sent   int64 // messages handed to the connection
 	Heard  int64 // messages of other nodes
@@ -63,7 +63,7 @@ type outgoing struct {
 	topic string
 	kind  byte
 	body  []byte
-	ask   askID // of a message that is to be answered; zero: it is not
+	ask   askID // the number of a question; zero: it is none
 
 	sealed []byte // set by the sender
 }
@@ -71,16 +71,16 @@ type outgoing struct {
 // The kinds of messages.
 const (
 	kindMessage byte = 'm'
-	kindMissing byte = 'x' // a message that was too large stood here
+	kindMissing byte = 'x' // stands for a message that was too large
 	kindAsk     byte = 'a'
 	kindReply   byte = 'r'
 )
 
-// Bus is a port.Bus.
+// Bus implements port.Bus.
 type Bus struct {
 	log  *slog.Logger
 	seal sealer
-	self nodeID // tells this node's own messages
+	self nodeID // marks this node's own messages
 	wire wire
 
 	queue  chan outgoing
@@ -118,8 +118,8 @@ func newBus(o Options, connect func(*Bus) wire) *Bus {
 	return b
 }
 
-// Start connects and begins to send and to hear. What was published before waits;
-// topics may be listened to before.
+// Start connects and begins to send and to receive. It sends messages that were
+// published before. Listen may be called before Start.
 func (b *Bus) Start() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,8 +130,8 @@ func (b *Bus) Start() {
 	}
 }
 
-// Close sends what waits, unless ctx ends first, and disconnects. Nobody is heard
-// any more when it returns.
+// Close sends the queued messages and disconnects. It does not heed ctx. No
+// listener is called after it returns.
 func (b *Bus) Close(ctx context.Context) error {
 	b.mu.Lock()
 	first, begun := !b.closed, b.begun
@@ -149,12 +149,12 @@ func (b *Bus) Close(ctx context.Context) error {
 	return nil
 }
 
-// Stats says what was counted so far.
+// Stats returns the counts so far.
 func (b *Bus) Stats() Stats {
 	return Stats{Sent: b.sent.Load(), Heard: b.heard.Load(), Lost: b.lost.Load(), Forged: b.forged.Load()}
 }
 
-// Publish is of port.Bus.
+// Publish implements port.Bus.
 func (b *Bus) Publish(topic string, message []byte) {
 	if len(message)+overhead > b.wire.room() {
 		b.post(outgoing{topic: topic, kind: kindMissing})
@@ -163,7 +163,7 @@ func (b *Bus) Publish(topic string, message []byte) {
 	b.post(outgoing{topic: topic, kind: kindMessage, body: message})
 }
 
-// post reports whether a message waits to be sent.
+// post queues a message. It returns false if there is no room.
 func (b *Bus) post(m outgoing) bool {
 	size := int64(len(m.body))
 	if b.queued.Add(size) <= queueBytes {
@@ -178,7 +178,7 @@ func (b *Bus) post(m outgoing) bool {
 	return false
 }
 
-// sendAll sends what is in the queue, and once the bus is closed what is left in it.
+// sendAll sends the messages in the queue. Once the bus is closed, it sends the rest and ends.
 func (b *Bus) sendAll() {
 	var batch []outgoing
 	for {
@@ -214,7 +214,7 @@ func (b *Bus) sendAll() {
 	}
 }
 
-// Listen is of port.Bus.
+// Listen implements port.Bus.
 func (b *Bus) Listen(topic string, hear func(message []byte)) (stop func()) {
 	return b.listen(topic, &listener{func(kind byte, _ nodeID, body []byte) {
 		switch kind {
@@ -245,8 +245,8 @@ func (b *Bus) listen(topic string, l *listener) (stop func()) {
 	})
 }
 
-// deliver hands a message to those that listen. The wire calls it, from one
-// goroutine.
+// deliver verifies a message and hands it to the listeners of its topic. The
+// wire calls it, from one goroutine.
 func (b *Bus) deliver(topic string, sealed []byte) {
 	from, kind, body, ok := b.seal.open(topic, sealed)
 	switch {
@@ -263,10 +263,10 @@ func (b *Bus) deliver(topic string, sealed []byte) {
 	b.hand(topic, kind, from, body)
 }
 
-// missed says that messages of a topic may have been lost on the way here.
+// missed tells the listeners of a topic that messages may have been lost on the way here.
 func (b *Bus) missed(topic string) { b.hand(topic, kindMissing, nodeID{}, nil) }
 
-// missedAll is missed of all topics.
+// missedAll calls missed for all topics.
 func (b *Bus) missedAll() {
 	b.mu.Lock()
 	topics := make([]string, 0, len(b.topics))

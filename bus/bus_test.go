@@ -48,7 +48,7 @@ type system struct {
 	join func(testing.TB, Options) *Bus
 	// inject publishes bytes like a foreign program.
 	inject func(t testing.TB, epoch, topic string, raw []byte)
-	large  int // a message that is not carried
+	large  int // size of the largest sealed message
 }
 
 func systems(t *testing.T, test func(*testing.T, system)) {
@@ -137,7 +137,7 @@ func begin(t testing.TB, b *Bus) *Bus {
 
 func (s system) node(t testing.TB) *Bus { return s.join(t, Options{Epoch: "one", Key: key}) }
 
-// An ear keeps what it hears.
+// An ear records the messages that it hears.
 type ear struct {
 	t     testing.TB
 	heard chan string // "": messages may be missing
@@ -150,7 +150,7 @@ func listen(t testing.TB, b *Bus, topic string) *ear {
 	return e
 }
 
-// next is the next message, without those that say that some may be missing.
+// next returns the next message. It skips notices that messages may be missing.
 func (e *ear) next() string {
 	e.t.Helper()
 	for {
@@ -171,7 +171,8 @@ func (e *ear) any() string {
 	}
 }
 
-// connected publishes until the ear hears it, and drops what it heard so far.
+// connected publishes until the ear hears it, and drops all messages heard so
+// far.
 func (e *ear) connected(from *Bus, topic string) {
 	e.t.Helper()
 	mark := "mark " + rand.Text()
@@ -207,7 +208,7 @@ func TestNodesHearEachOther(t *testing.T) {
 		for _, e := range []*ear{atB, atC} {
 			for i := range 1000 {
 				m := e.next()
-				for strings.HasPrefix(m, "mark ") || strings.HasPrefix(m, "end ") { // for the other one
+				for strings.HasPrefix(m, "mark ") || strings.HasPrefix(m, "end ") { // sent for the other ear
 					m = e.next()
 				}
 				if want := fmt.Sprintf("message %d", i); m != want {
@@ -219,7 +220,7 @@ func TestNodesHearEachOther(t *testing.T) {
 		if m := own.next(); m != "back" {
 			t.Errorf("a node hears its own message %q", m)
 		}
-		other.connected(a, "e.acme.2") // and nothing of the other topic before
+		other.connected(a, "e.acme.2") // it heard nothing of the other topic before
 		atB.stop()
 		again := listen(t, b, "e.acme.1")
 		again.connected(a, "e.acme.1")
@@ -374,7 +375,8 @@ func TestStopWaitsForAnswers(t *testing.T) {
 	}
 }
 
-// Nobody subscribes to the node's subject, and the server says so.
+// TestNATSSaysThatANodeIsNotThere checks that Ask fails without a timeout if no
+// node subscribes to the subject, because the NATS server says so.
 func TestNATSSaysThatANodeIsNotThere(t *testing.T) {
 	s := onNATS(t)
 	a := s.node(t)
@@ -406,7 +408,7 @@ func TestNATSComesAndGoes(t *testing.T) {
 	}
 	refused := make(refusing, 100)
 	wrong := natsServer(t, port, func(o *server.Options) { o.CustomClientAuthentication = refused })
-	for range 8 { // more often than the library takes it by default
+	for range 8 { // more often than the library tolerates by default
 		<-refused
 	}
 	wrong.Shutdown()
@@ -423,7 +425,7 @@ func TestNATSComesAndGoes(t *testing.T) {
 	}
 }
 
-// refusing lets no client in, and counts them.
+// refusing rejects every client, and signals each attempt.
 type refusing chan struct{}
 
 func (r refusing) Check(server.ClientAuthentication) bool {
@@ -451,7 +453,8 @@ func TestPostgresComesAndGoes(t *testing.T) {
 	e.connected(a, "t.acme")
 }
 
-// Messages that wait to be sent have a limit, and Publish does not wait.
+// TestTheQueueIsBounded checks that the queue of messages has a limit, and that
+// Publish does not wait.
 func TestTheQueueIsBounded(t *testing.T) {
 	b := NewMemory(1, Faults{}).Join(Options{}) // not started: nothing is sent
 	for range queueMessages + 10 {
@@ -469,7 +472,7 @@ func TestTheQueueIsBounded(t *testing.T) {
 	}
 }
 
-// The in-process bus does what it is told to do to messages.
+// TestFaults checks that the in-process bus causes the faults it is told to.
 func TestFaults(t *testing.T) {
 	m := NewMemory(7, Faults{Lose: 0.2, Repeat: 0.2, Delay: 10 * time.Millisecond})
 	s := system{join: func(t testing.TB, o Options) *Bus { return begin(t, m.Join(o)) }}
@@ -522,7 +525,7 @@ func TestAddressesAreChecked(t *testing.T) {
 	}
 }
 
-// output is what a log has said.
+// output collects the text of a log.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer

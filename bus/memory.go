@@ -9,16 +9,16 @@ import (
 
 const memoryPending = 4096 // messages under way to one node
 
-// Faults are what an in-process bus does to messages.
+// Faults are the faults that an in-process bus causes.
 type Faults struct {
-	Lose, Repeat float64       // the part of the messages that is lost, and delivered twice
-	Delay        time.Duration // each message is late by a random part of it, so they overtake each other
+	Lose, Repeat float64       // the shares of messages that are lost, and delivered twice
+	Delay        time.Duration // each message is late by a random part of this time, so messages overtake each other
 }
 
 // A Memory connects buses in one process, for tests. The same seed and the same
 // order of messages lead to the same faults.
 type Memory struct {
-	mu     sync.Mutex // guards the following, and what memoryWire says
+	mu     sync.Mutex // guards the following, and the fields of memoryWire that say so
 	random *rand.Rand
 	faults Faults
 	wires  []*memoryWire
@@ -40,14 +40,15 @@ func (m *Memory) Join(o Options) *Bus {
 	})
 }
 
-// Set changes what happens to messages from now on.
+// Set changes the faults from now on.
 func (m *Memory) Set(f Faults) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults = f
 }
 
-// Cut has a node neither send nor hear, until it is no longer cut off.
+// Cut cuts a node off, so that it neither sends nor receives, or connects it
+// again.
 func (m *Memory) Cut(b *Bus, cut bool) {
 	w := b.wire.(*memoryWire)
 	m.mu.Lock()
@@ -66,7 +67,8 @@ func (m *Memory) Inject(epoch, topic string, sealed []byte) {
 	m.spread(nil, epoch, topic, sealed)
 }
 
-// spread needs m.mu.
+// spread queues a message at all nodes that listen to its topic, with faults.
+// It needs m.mu.
 func (m *Memory) spread(from *memoryWire, epoch, topic string, sealed []byte) {
 	for _, w := range m.wires {
 		if w == from || w.cut || w.epoch != epoch || !w.topics[topic] || m.random.Float64() < m.faults.Lose {
@@ -106,7 +108,7 @@ type underWay struct {
 	sealed []byte
 }
 
-// receive needs Memory.mu.
+// receive queues a message for this node. It needs Memory.mu.
 func (w *memoryWire) receive(u underWay) {
 	if len(w.pending) >= memoryPending {
 		w.bus.lost.Add(1)

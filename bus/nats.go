@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	natsRoom    = 1 << 20 // the default limit of a NATS server, until it has said its own
+	natsRoom    = 1 << 20 // the default limit of a NATS server, until the server has sent its own
 	natsPending = 8192    // messages that were received and not yet handed out
 	natsRetry   = 250 * time.Millisecond
 )
 
-// NATS is a bus over core NATS. The URL may name several servers of one cluster,
-// separated by commas. No server at the start is no error: the bus connects when
-// there is one.
+// NATS returns a bus over core NATS. The URL may name several servers of one
+// cluster, separated by commas. No server at the start is no error: the bus
+// connects when there is one.
 func NATS(address string, o Options) (*Bus, error) {
 	for part := range strings.SplitSeq(address, ",") {
 		u, err := url.Parse(strings.TrimSpace(part))
@@ -40,7 +40,7 @@ func NATS(address string, o Options) (*Bus, error) {
 	}), nil
 }
 
-// natsPrefix is before all subjects of a database.
+// natsPrefix returns the prefix of all subjects of a database.
 func natsPrefix(epoch string) string {
 	sum := sha256.Sum256([]byte(epoch))
 	return "parley." + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:10])) + "."
@@ -53,12 +53,12 @@ type natsWire struct {
 	address string
 	prefix  string
 	pending chan *nats.Msg
-	changed chan struct{} // has the subscriber look at topics
+	changed chan struct{} // makes the subscriber look at topics
 	done    chan struct{}
 	wg      sync.WaitGroup
 	down    atomic.Bool // the log says that NATS cannot be reached
 	conn    atomic.Pointer[nats.Conn]
-	most    atomic.Int64 // bytes of a message; 0: not known yet
+	most    atomic.Int64 // limit of a message in bytes; 0: not known yet
 
 	mu     sync.Mutex // guards the following; leaf
 	topics map[string]bool
@@ -69,8 +69,9 @@ func (w *natsWire) start() {
 	w.wg.Go(w.hear)
 }
 
-// connect waits for the first attempt only; the library makes the others. It is nil
-// if the server can never be reached.
+// connect waits for the first attempt only; the library makes the others. It
+// returns nil if the options of the address are invalid, so that no attempt can
+// succeed.
 func (w *natsWire) connect() *nats.Conn {
 	again := func(conn *nats.Conn) {
 		w.most.Store(conn.MaxPayload())
@@ -114,7 +115,7 @@ func (w *natsWire) subscribe() {
 		}
 		w.mu.Unlock()
 		for _, topic := range added {
-			if sub, err := conn.ChanSubscribe(w.prefix+topic, w.pending); err == nil { // else it is closed
+			if sub, err := conn.ChanSubscribe(w.prefix+topic, w.pending); err == nil { // else the connection is closed
 				subs[topic] = sub
 			}
 		}
@@ -142,7 +143,7 @@ func (w *natsWire) lost(err error) {
 	}
 }
 
-// clean is an error without the credentials of the address.
+// clean returns the text of an error without the credentials of the address.
 func (w *natsWire) clean(err error) string {
 	if err == nil {
 		return "connection closed"
@@ -162,7 +163,8 @@ func (w *natsWire) clean(err error) string {
 	return text
 }
 
-// failed hears of messages that were dropped because the channel is full.
+// failed handles connection errors, and messages that the library has dropped
+// because the channel is full.
 func (w *natsWire) failed(_ *nats.Conn, sub *nats.Subscription, err error) {
 	if sub == nil {
 		w.lost(err)
@@ -176,8 +178,8 @@ func (w *natsWire) failed(_ *nats.Conn, sub *nats.Subscription, err error) {
 	}
 }
 
-// nobody is the beginning of the subjects to which a server says that a question
-// reached nobody.
+// nobody returns the prefix of the subjects on which a server says that a
+// question has no receiver.
 func (w *natsWire) nobody() string { return w.prefix + "x" + replyTopic(w.bus.self) + "." }
 
 func (w *natsWire) close() {

@@ -21,15 +21,15 @@ const (
 	notifyRoom    = 7999 / 4 * 3
 	notifyTimeout = 5 * time.Second
 	notifyRetry   = 500 * time.Millisecond
-	notifyAlive   = 10 * time.Second // a quiet connection is asked whether it lives
+	notifyAlive   = 10 * time.Second // how long a connection is quiet before it is pinged
 )
 
-// Postgres is a bus over LISTEN and NOTIFY of the nodes' database, with two
-// connections of its own. A message over about 5900 bytes is not carried.
+// Postgres returns a bus over LISTEN and NOTIFY of the nodes' database, with
+// two connections of its own. Messages over about 5900 bytes are not carried.
 //
 // A commit that notifies takes a lock that all other such commits of the server
-// wait for. So notifications are sent together, in a transaction of their own, and
-// never in one that appends events.
+// wait for. So notifications are sent together, in a transaction of their own,
+// and never in one that appends events.
 func Postgres(address string, o Options) (*Bus, error) {
 	config, err := pgx.ParseConfig(address)
 	if err != nil { // the cause may contain the password
@@ -57,7 +57,7 @@ type postgresWire struct {
 	wg     sync.WaitGroup
 
 	out   *pgx.Conn // of the sender
-	retry time.Time // no earlier is the sender to connect again
+	retry time.Time // the sender does not connect again before this time
 
 	mu        sync.Mutex // guards the following; leaf
 	down      bool       // the log says that the database cannot be reached
@@ -66,7 +66,8 @@ type postgresWire struct {
 	interrupt func() // ends the wait of the listener; nil: it does not wait
 }
 
-// channel is where a topic is heard. Names of channels are short.
+// channel returns the channel of a topic. It is a hash, because names of
+// channels are short.
 func (w *postgresWire) channel(topic string) string {
 	sum := sha256.Sum256([]byte(w.epoch + "\x00" + topic))
 	return "parley_" + hex.EncodeToString(sum[:16])
@@ -108,8 +109,8 @@ func (w *postgresWire) connect() (*pgx.Conn, error) {
 	return conn, err
 }
 
-// send notifies of a batch in one statement. While there is no connection,
-// messages are lost at once.
+// send sends a batch of notifications in one statement. While there is no
+// connection, messages are lost at once.
 func (w *postgresWire) send(batch []outgoing) (sent int) {
 	channels, payloads := make([]string, len(batch)), make([]string, len(batch))
 	for i, m := range batch {
@@ -161,7 +162,7 @@ func (w *postgresWire) change(do func()) {
 	}
 }
 
-// wanted are the topics to hear, by channel.
+// wanted returns the topics to hear, by channel, and resets changed.
 func (w *postgresWire) wanted() map[string]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -169,7 +170,8 @@ func (w *postgresWire) wanted() map[string]string {
 	return maps.Clone(w.topics)
 }
 
-// listen keeps a connection that hears.
+// listen keeps a connection that receives notifications, and replaces it when
+// it fails.
 func (w *postgresWire) listen() {
 	for w.ctx.Err() == nil {
 		if conn, err := w.connect(); err == nil {
@@ -183,8 +185,9 @@ func (w *postgresWire) listen() {
 	}
 }
 
-// hear hands out what a connection hears, until it fails. Topics that a connection
-// begins to hear may have had messages before.
+// hear delivers the notifications of a connection until it fails. First it
+// reports messages as missed on all topics, because some may have come before
+// the connection listened.
 func (w *postgresWire) hear(conn *pgx.Conn) {
 	heard := map[string]bool{} // channels
 	for first := true; ; first = false {
@@ -205,15 +208,15 @@ func (w *postgresWire) hear(conn *pgx.Conn) {
 			}
 			sealed, err := base64.StdEncoding.DecodeString(n.Payload)
 			if err != nil {
-				sealed = nil // it is of a foreign program and does not verify
+				sealed = nil // it is of a foreign program, and does not verify
 			}
 			w.bus.deliver(topics[n.Channel], sealed)
 		}
 	}
 }
 
-// next waits for a notification. again: topics have changed. After a long silence
-// it asks the server whether it is there.
+// next waits for a notification. again says that the topics have changed. After
+// a long silence it pings the server.
 func (w *postgresWire) next(conn *pgx.Conn) (n *pgconn.Notification, again, ok bool) {
 	ctx, cancel := context.WithTimeout(w.ctx, notifyAlive)
 	defer cancel()
@@ -240,7 +243,8 @@ func (w *postgresWire) next(conn *pgx.Conn) (n *pgconn.Notification, again, ok b
 	return nil, false, conn.Ping(ctx) == nil
 }
 
-// adjust has a connection hear what is wanted and nothing else.
+// adjust makes a connection listen to the channels of these topics and to no
+// others.
 func (w *postgresWire) adjust(conn *pgx.Conn, heard map[string]bool, topics map[string]string) bool {
 	var sql strings.Builder
 	for channel := range topics {

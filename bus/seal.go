@@ -30,7 +30,7 @@ func (s sealer) sum(to []byte, topic string, rest []byte) []byte {
 	defer s.hashes.Put(h)
 	h.Reset()
 	h.Write([]byte(topic))
-	h.Write([]byte{0}) // no topic has it
+	h.Write([]byte{0}) // no topic contains it
 	h.Write(rest)
 	var full [sha256.Size]byte
 	return append(to, h.Sum(full[:0])[:macBytes]...)
@@ -46,7 +46,8 @@ func (s sealer) seal(topic string, from nodeID, kind byte, body []byte) []byte {
 	return m
 }
 
-// open takes a message apart; false: it is not of a node with this key.
+// open verifies a message and takes it apart. ok is false if its sender does
+// not have this key.
 func (s sealer) open(topic string, m []byte) (from nodeID, kind byte, body []byte, ok bool) {
 	if len(m) < overhead {
 		return from, 0, nil, false
