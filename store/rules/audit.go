@@ -1,5 +1,6 @@
-// Package rules is what every store keeps to: the audit chain, the order of
-// webhooks, the size of pages.
+// Package rules holds the rules that every store follows: the audit chain,
+// migrations, the order of webhooks, search, the encryption of secrets and the
+// size of pages.
 package rules
 
 import (
@@ -13,9 +14,9 @@ import (
 	"time"
 )
 
-// An AuditKey keys the chains of the audit: without it nobody can change a row and
-// make the rows after it fit again. Rows of releases that had no key were written
-// with the empty one.
+// An AuditKey keys the chains of the audit. An attacker without it cannot
+// change a row and make the rows after it fit again. Releases that had no key
+// wrote their rows with the empty one.
 type AuditKey []byte
 
 // AuditKeyOf derives the key of the audit from that of the server.
@@ -25,9 +26,9 @@ func AuditKeyOf(server []byte) AuditKey {
 	return h.Sum(nil)
 }
 
-// Sum is the hash of a row that follows on one with the hash before. It covers
-// everything in the row, so that no row can be changed, moved or left out
-// without the chain showing where.
+// Sum returns the hash of a row that follows on one with the hash before. It
+// covers everything in the row, so that no row can be changed, moved or left
+// out without the chain showing where.
 func Sum(key AuditKey, r port.AuditRow, before string) string {
 	h := sha256.New()
 	if len(key) > 0 {
@@ -41,7 +42,7 @@ func Sum(key AuditKey, r port.AuditRow, before string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Chain makes rows of records that follow on a row.
+// Chain makes rows of records. They follow on the row with this number and hash.
 func Chain(key AuditKey, tenant parley.TenantID, no int64, hash string, records []parley.Audit) []port.AuditRow {
 	rows := make([]port.AuditRow, len(records))
 	for i, record := range records {
@@ -63,23 +64,23 @@ type ChainCheck struct {
 	Key AuditKey
 	Cut port.AuditCut // where the chain begins; zero: at its first row
 
-	proved bool // a verified row says Cut
+	proved bool // a verified row records Cut
 
 	No      int64  // of the last row
-	Hash    string // of that
+	Hash    string // of the last row
 	Rows    int64  // how many there were
 	Unkeyed int64  // of these, rows at the beginning without a key
 	Sealed  time.Time
 	Since   time.Time // of the first row under the key
 }
 
-// NewChainCheck makes a check of a chain that was cut where its latest AuditTrimmed says, or never. Add must get every
+// NewChainCheck returns a check of a chain that retention has cut at cut; zero: it was never cut. Add must get every
 // row of the table, also rows before the cut: an attacker could have added them.
 func NewChainCheck(key AuditKey, cut port.AuditCut) *ChainCheck {
 	return &ChainCheck{Key: key, Cut: cut, No: cut.No, Hash: cut.Hash}
 }
 
-// Add finds the first row that does not follow on those before it, and says what
+// Add returns the first row that does not follow on those before it, and what
 // is wrong with it; nil if all do.
 func (c *ChainCheck) Add(rows []port.AuditRow) (*port.AuditRow, string) {
 	for i := range rows {
@@ -119,7 +120,7 @@ func (c *ChainCheck) Add(rows []port.AuditRow) (*port.AuditRow, string) {
 }
 
 // CutProved reports whether the chain begins at its first row, or where a verified row says that retention has cut it.
-// It is for after the last row.
+// Call it after the last row.
 func (c *ChainCheck) CutProved() bool { return c.proved || c.Cut == (port.AuditCut{}) }
 
 // CutPage bounds how many rows of an audit are deleted in one transaction.
@@ -127,13 +128,13 @@ const CutPage = 5000
 
 // CutAudit finds the rows at the beginning of a chain that are older than a time; without any, the cut is zero. page
 // has the first rows of the chain. last is the latest port.AuditTrimmed, if any, and sealed the latest
-// port.AuditSealed, each followed by the row before it. Rows that are not as they were written are not deleted: what
-// was done to them could no longer be found. Nor does the server cut a chain whose beginning only a forged record
-// explains, or rows without a key that no seal vouches for: its own record of the cut would vouch for them.
+// port.AuditSealed, each followed by the row before it. CutAudit refuses to cut rows that were changed: the change
+// could no longer be found. It refuses if only a forged record explains the beginning of the chain, or if no seal
+// vouches for rows without a key: the server's own record of the cut would vouch for them.
 func CutAudit(key AuditKey, last, sealed, page []port.AuditRow, before time.Time) (port.AuditCut, error) {
 	n, records := 0, 0
 	for n < len(page) && page[n].At.Before(before) {
-		if page[n].Action != port.AuditTrimmed { // a cut for nothing but earlier cuts would never end
+		if page[n].Action != port.AuditTrimmed { // cutting only the records of earlier cuts would never end
 			records++
 		}
 		n++
@@ -174,7 +175,7 @@ func written(key AuditKey, rows []port.AuditRow) bool {
 	return Sum(key, rows[0], before) == rows[0].Hash
 }
 
-// LastCut is what the first of the latest records of cuts says; zero: there is none. Nothing of it is verified.
+// LastCut returns the cut that the first row records; zero: there is no row. It verifies nothing.
 func LastCut(rows []port.AuditRow) port.AuditCut {
 	if len(rows) == 0 {
 		return port.AuditCut{}
@@ -182,7 +183,7 @@ func LastCut(rows []port.AuditRow) port.AuditCut {
 	return rows[0].Cut()
 }
 
-// AuditHeld refuses to delete records of a tenant with a legal hold.
+// AuditHeld returns the refusal to delete records of a tenant with a legal hold.
 func AuditHeld() error {
 	return parley.Errorf(parley.CodeConflict, "There is a legal hold. The audit is kept.")
 }

@@ -15,8 +15,8 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// TestAnyTamperingIsFound: whichever row is changed, left out, doubled or moved,
-// verifying names the first that cannot be.
+// TestAnyTamperingIsFound checks that a row that is changed, left out, doubled
+// or moved does not verify.
 func TestAnyTamperingIsFound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var records []parley.Audit
@@ -52,7 +52,7 @@ func TestAnyTamperingIsFound(t *testing.T) {
 		case "action":
 			r.Action += "x"
 		case "id":
-			r.ID += "\xff" // also what is no text
+			r.ID += "\xff" // bytes that are not UTF-8, too
 		case "moved":
 			r.Action, r.Resource = r.Action+"x", ""
 		case "metadata":
@@ -73,7 +73,7 @@ func TestAnyTamperingIsFound(t *testing.T) {
 			rows[i], rows[i+1] = rows[i+1], rows[i]
 		case "double":
 			rows = append(rows[:i+1:i+1], rows[i:]...)
-		case "rehash": // and made to look right by itself
+		case "rehash": // with a hash that fits the changed row
 			if last {
 				t.Skip("who can write the last row can write another")
 			}
@@ -83,7 +83,7 @@ func TestAnyTamperingIsFound(t *testing.T) {
 				before = rows[i-1].Hash
 			}
 			r.Hash = Sum(nil, *r, before)
-		case "rehash all", "rehash from", "other key": // as somebody does who has not the key
+		case "rehash all", "rehash from", "other key": // as an attacker without the key does
 			r.By = "bob"
 			first, hash := i, ""
 			if harm == "rehash all" {
@@ -108,8 +108,9 @@ func TestAnyTamperingIsFound(t *testing.T) {
 	})
 }
 
-// TestOnlyASealVouches for rows without a key: an ordinary row under the key that
-// follows on them shows that a chain was replaced while its server ran.
+// TestOnlyASealVouches checks that only an AuditSealed row vouches for rows
+// without a key. Any other row under the key that follows on them shows that
+// the chain was replaced while its server ran.
 func TestOnlyASealVouches(t *testing.T) {
 	key := AuditKeyOf([]byte("of the server"))
 	records := []parley.Audit{{At: start, Action: "a", Metadata: []byte(`{}`)},
@@ -125,8 +126,8 @@ func TestOnlyASealVouches(t *testing.T) {
 	}
 }
 
-// TestACutIsUnderTheKey: the rest of a chain verifies from where it was cut, and from nowhere else. Rows that are not
-// as they were written, or not old enough, are not cut.
+// TestACutIsUnderTheKey checks that the rest of a chain verifies from where it was cut, and from nowhere else. Rows
+// that were changed, or are not old enough, are not cut.
 func TestACutIsUnderTheKey(t *testing.T) {
 	key := AuditKeyOf([]byte("of the server"))
 	var records []parley.Audit
@@ -181,13 +182,13 @@ func TestACutIsUnderTheKey(t *testing.T) {
 	if cut, err := CutAudit(key, trimmed, nil, trimmed, start.Add(9*time.Hour)); err != nil || cut.Rows != 0 {
 		t.Errorf("a cut for the sake of a cut: %+v, %v", cut, err)
 	}
-	chain[1].At = start.Add(-time.Hour) // to have it deleted
+	chain[1].At = start.Add(-time.Hour) // so that it would be deleted
 	if cut, err := CutAudit(key, last, nil, chain, start.Add(150*time.Minute)); parley.CodeOf(err) != parley.CodeCorrupt {
 		t.Errorf("a changed row was cut: %+v, %v", cut, err)
 	}
 }
 
-// TestAForgedCutIsNotBelieved: what an attacker without the key may claim about a cut, the check does not believe. Nor
+// TestAForgedCutIsNotBelieved checks that the claims of an attacker without the key about a cut are not believed. Nor
 // does the server cut such a chain, because its own record of the cut would hide the attack.
 func TestAForgedCutIsNotBelieved(t *testing.T) {
 	key := AuditKeyOf([]byte("of the server"))
@@ -198,7 +199,7 @@ func TestAForgedCutIsNotBelieved(t *testing.T) {
 	long := start.Add(1000 * time.Hour)
 	plain := Chain(nil, "acme", 0, "", records)
 	whole := Chain(key, "acme", 0, "", records)
-	// cutRow is a genuine record, after row 12, that rows 1 to 5 were deleted.
+	// cutRow returns a genuine record, after row 12, that rows 1 to 5 were deleted.
 	cutRow := func(tenant parley.TenantID) port.AuditRow {
 		rows := Chain(key, tenant, 0, "", records)
 		cut := port.AuditCut{No: 5, Hash: rows[4].Hash, Rows: 5}

@@ -26,7 +26,7 @@ type Migration struct {
 	Tables  []string `json:"tables,omitempty"`
 }
 
-// Migrations are those in a folder, in the order in which they are applied.
+// Migrations returns the migrations in a folder, in the order in which they are applied.
 func Migrations(files fs.FS, folder string) (list []Migration, err error) {
 	names, err := fs.Glob(files, folder+"/*.sql")
 	if err != nil {
@@ -59,7 +59,7 @@ func Migrations(files fs.FS, folder string) (list []Migration, err error) {
 	return list, nil
 }
 
-// Latest is the version to which a release migrates.
+// Latest returns the version to which a release migrates.
 func Latest(files fs.FS, folder string) (int64, error) {
 	list, err := Migrations(files, folder)
 	if err != nil || len(list) == 0 {
@@ -85,7 +85,7 @@ func (m Migration) Check() error {
 // An UpgradePlan is what a release would change in a database.
 type UpgradePlan struct {
 	Has       int64            `json:"version"` // of the database; 0: there is none yet
-	Knows     int64            `json:"to"`      // what this release makes of it
+	Knows     int64            `json:"to"`      // the version that this release migrates it to
 	Release   string           `json:"release,omitempty"`
 	Bytes     int64            `json:"bytes"`
 	Waiting   []Migration      `json:"migrations"`
@@ -94,13 +94,13 @@ type UpgradePlan struct {
 	Stale     int64            `json:"stale_snapshots"`  // of another fold version: they are made again
 }
 
-// A Table is how large a table is.
+// A Table is the size of a table.
 type Table struct {
-	Rows  int64 `json:"rows"`            // about
+	Rows  int64 `json:"rows"`            // estimated
 	Bytes int64 `json:"bytes,omitempty"` // 0: not known
 }
 
-// NewUpgradePlan is the plan for a database that has a version, without what only a look at its tables tells.
+// NewUpgradePlan returns the plan for a database that has a version, without facts that need a look at its tables.
 func NewUpgradePlan(has int64, files fs.FS, folder string) (p UpgradePlan, err error) {
 	list, err := Migrations(files, folder)
 	if err != nil {
@@ -118,10 +118,10 @@ func NewUpgradePlan(has int64, files fs.FS, folder string) (p UpgradePlan, err e
 	return p, nil
 }
 
-// rowsPerSecond is what a small machine migrates: see Takes.
+// rowsPerSecond is how many rows a small machine migrates in a second: see Takes.
 const rowsPerSecond = 50_000
 
-// Takes is roughly how long a migration takes on a small machine.
+// Takes estimates how long a migration takes on a small machine.
 func (p UpgradePlan) Takes(m Migration) time.Duration {
 	var rows int64
 	for _, table := range m.Tables {

@@ -8,11 +8,11 @@ import (
 	"parley/port"
 )
 
-// PageBytes bounds what is read from a log at once.
+// PageBytes bounds the bytes that are read from a log at once.
 const PageBytes = 1 << 20
 
-// Revocations are those of a principal, as a store keeps them: the latest time of
-// each kind, as far as it is after another.
+// Revocations returns the revocations of a principal as a store keeps them: the
+// latest time of each kind, if it is after another time.
 func Revocations(of port.Revocation, before, sparing, after time.Time) (list []port.Revocation) {
 	if before.After(after) {
 		list = append(list, port.Revocation{Tenant: of.Tenant, Principal: of.Principal, Before: before})
@@ -24,15 +24,17 @@ func Revocations(of port.Revocation, before, sparing, after time.Time) (list []p
 	return list
 }
 
-// HookAtOnce is the time of what was never tried. It is no event's: those keep to
-// the clock of their log, which may be ahead of the one that is looked at.
+// HookAtOnce is the due time of a delivery that was never tried. It is not the
+// time of an event: the clock of a log may be ahead of the dispatcher's.
 var HookAtOnce = time.Unix(0, 0).UTC()
 
-// HookFar is longer than anything is put off, with room for servers whose clocks
-// differ: what is to be tried later was written by a clock that was wrong.
+// HookFar is longer than any delivery is put off, with room for servers whose
+// clocks differ. A delivery that is due later was written by a clock that was
+// wrong.
 const HookFar = 90 * time.Minute
 
-// HooksDue is the answer of DueHooks, of those that were found, by their times.
+// HooksDue returns the answer of DueHooks from the deliveries that a store has
+// found: those that are due, up to limit, and the next due time.
 func HooksDue(found []port.HookDue, now time.Time, limit int) (due []port.HookDue, next time.Time) {
 	for _, d := range found {
 		at := d.Next
@@ -49,8 +51,8 @@ func HooksDue(found []port.HookDue, now time.Time, limit int) (due []port.HookDu
 	return due, next
 }
 
-// PromiseOf reads what the row of a webhook effect keeps of its event. What
-// cannot be read promises nothing to nobody.
+// PromiseOf reads the event's promise from the row of a webhook effect. If the
+// row cannot be read, the promise is empty.
 func PromiseOf(payload []byte) parley.HookPromise {
 	var e parley.EffectEnqueued
 	if err := json.Unmarshal(payload, &e); err != nil || e.Hook == nil {

@@ -9,13 +9,13 @@ import (
 	"parley/port"
 )
 
-// A Term of a query: words that must follow each other.
+// A Term is a part of a query: words that must follow each other.
 type Term struct {
 	Words  []string
-	Prefix bool // the last word may be the beginning of one
+	Prefix bool // the last word may be the beginning of a longer one
 }
 
-// maxTerms and maxTermWords bound a query. What is beyond them is not looked for.
+// maxTerms and maxTermWords bound a query. Terms and words beyond them are ignored.
 const (
 	maxTerms     = 16
 	maxTermWords = 32
@@ -58,13 +58,14 @@ func cutQuote(text string) (before, after string, found bool) {
 	return text[:i], text[i+size:], true
 }
 
-// passageRunes is how long a passage is, about; before is how much of it comes before the first match.
+// passageRunes is the approximate length of a passage. passageBefore is how much of it comes before the first match.
 const (
 	passageRunes  = 200
 	passageBefore = 60
 )
 
-// PassageOf is the part of a text around the first match of a query, and its marks; false: some term is not there.
+// PassageOf returns the part of a text around the first match of a query, and its marks; false: a term is not in the
+// text.
 func PassageOf(text string, terms []Term) (passage string, marks []port.Mark, ok bool) {
 	var words []Word
 	for w := range Words(text) {
@@ -111,7 +112,7 @@ func (t Term) matches(words []Word) bool {
 	return true
 }
 
-// backRunes is a place at most n characters before another, at the beginning of a word.
+// backRunes returns a place at most n characters before another, at the beginning of a word.
 func backRunes(text string, at, n int) int {
 	from := at
 	for ; n > 0 && from > 0; n-- {
@@ -126,7 +127,7 @@ func backRunes(text string, at, n int) int {
 	return from
 }
 
-// windowOf writes the passage: white space becomes one space, and an ellipsis stands for what is left out.
+// windowOf returns the passage: white space becomes one space, and an ellipsis stands for text that is left out.
 func windowOf(text string, from int, marked []bool) (string, []port.Mark, bool) {
 	var b strings.Builder
 	var marks []port.Mark
@@ -166,7 +167,7 @@ func windowOf(text string, from int, marked []bool) (string, []port.Mark, bool) 
 	return b.String(), marks, true
 }
 
-// IndexText is the text that SQLite indexes: the words of a message, with spaces between them.
+// IndexText returns the text that SQLite indexes: the words of a message, with spaces between them.
 func IndexText(text string) string {
 	var b strings.Builder
 	for w := range Words(text) {
@@ -181,9 +182,9 @@ func IndexText(text string) string {
 // vectorBytes bounds the vector of a message. PostgreSQL takes no more than a megabyte.
 const vectorBytes = 768 << 10
 
-// IndexVector is the tsvector that PostgreSQL keeps of a message, as text. It notes the places of the first 256
-// occurrences of a word, up to the 16,383rd word: phrases behind those are not found. Of a message with very many
-// different words, those that come first are found.
+// IndexVector returns the tsvector that PostgreSQL keeps of a message, as text. It notes the places of the first 256
+// occurrences of a word, up to the 16,383rd word: phrases behind those are not found. If a message has very many
+// different words, only the first ones are found.
 func IndexVector(text string) string {
 	const maxPlaces, maxPlace = 256, 16_383
 	places, order, size, n := map[string][]int{}, []string(nil), 0, 0
@@ -214,10 +215,10 @@ func IndexVector(text string) string {
 	return b.String()
 }
 
-// MatchQuery is a query as SQLite's FTS5 takes it. Words have no character that means something there.
+// MatchQuery returns a query in the syntax of SQLite's FTS5. Words have no characters with a meaning there.
 func MatchQuery(terms []Term) string { return joinTerms(terms, `"`, ` `, `"`, ` *`, ` AND `) }
 
-// VectorQuery is a query as a tsquery of PostgreSQL.
+// VectorQuery returns a query as a tsquery of PostgreSQL.
 func VectorQuery(terms []Term) string { return joinTerms(terms, `'`, `' <-> '`, `'`, `:*`, ` & `) }
 
 func joinTerms(terms []Term, open, next, end, prefix, and string) string {

@@ -16,9 +16,10 @@ import (
 	"parley/port"
 )
 
-// A Vault encrypts what a store must be able to read back and others must not read: the addresses and signing secrets
-// of webhooks, what was set up in the console, and the server's key. It has a ring of master keys. The first key encrypts; all of them decrypt, so that
-// a key can be replaced while values of both are stored. A zero Vault has no keys and stores values as they are.
+// A Vault encrypts values that a store must be able to read back and others must not read: the addresses and signing
+// secrets of webhooks, values that were set up in the console, and the server's key. It has a ring of master keys. The
+// first key encrypts; all of them decrypt, so that a key can be replaced while values of both are stored. A zero Vault
+// has no keys and stores values as they are.
 //
 // A value is stored as text that names its key: vault:KEY:BASE64. AES-256-GCM binds it to its place.
 type Vault struct{ ring []masterKey }
@@ -53,7 +54,7 @@ func NewVault(keys ...string) (v Vault, err error) {
 	return v, nil
 }
 
-// Keys are the ids of the keys in the ring. The first one encrypts.
+// Keys returns the ids of the keys in the ring. The first one encrypts.
 func (v Vault) Keys() (ids []string) {
 	for _, k := range v.ring {
 		ids = append(ids, k.id)
@@ -65,7 +66,7 @@ func (v Vault) has(id string) bool { return slices.Contains(v.Keys(), id) }
 
 const sealedMark = "vault:"
 
-// KeyOf is the id of the key that a stored value is encrypted with; empty: it is not encrypted.
+// KeyOf returns the id of the key that a stored value is encrypted with; empty: it is not encrypted.
 func KeyOf(stored []byte) string {
 	rest, ok := strings.CutPrefix(string(stored), sealedMark)
 	id, _, whole := strings.Cut(rest, ":")
@@ -116,7 +117,7 @@ func damagedSecret(id string, err error) error {
 		" does not open it.", Err: err, Hint: "restore it from a backup"}
 }
 
-// Missing is the error for stored secrets whose key is not in the ring.
+// Missing returns the error for stored secrets whose key is not in the ring.
 func (v Vault) Missing(id string) error {
 	given := "no master key is given"
 	if len(v.ring) > 0 {
@@ -127,19 +128,19 @@ func (v Vault) Missing(id string) error {
 		Hint: "give the key with PARLEY_MASTER_KEY or PARLEY_MASTER_KEY_FILE; parley keys list says which keys are needed"}
 }
 
-// hookPlace is where the values of a webhook stand.
+// hookPlace returns the place of a webhook's value.
 func hookPlace(tenant parley.TenantID, session parley.SessionID, column string) string {
 	return fmt.Sprintf("webhooks\n%s\n%s\n%s", tenant, session, column)
 }
 
-// SealHook is a webhook as a store keeps it.
+// SealHook returns a webhook as a store keeps it.
 func (v Vault) SealHook(tenant parley.TenantID, session parley.SessionID, h port.StoredWebhook) port.StoredWebhook {
 	h.URL = string(v.Seal(hookPlace(tenant, session, "url"), []byte(h.URL)))
 	h.Sealed = v.Seal(hookPlace(tenant, session, "secret"), h.Sealed)
 	return h
 }
 
-// OpenHook is the webhook that a store has kept.
+// OpenHook returns the webhook that a store has kept.
 func (v Vault) OpenHook(tenant parley.TenantID, session parley.SessionID, h port.StoredWebhook) (
 	port.StoredWebhook, error) {
 	url, err := v.Open(hookPlace(tenant, session, "url"), []byte(h.URL))
@@ -151,18 +152,18 @@ func (v Vault) OpenHook(tenant parley.TenantID, session parley.SessionID, h port
 	return h, err
 }
 
-// setupPlace is where the value of a setup stands.
+// setupPlace returns the place of a setup's value.
 func setupPlace(s port.Setup) string {
 	return fmt.Sprintf("setups\n%s\n%s\n%s", s.Tenant, s.Kind, s.Name)
 }
 
-// SealSetup is a setup as a store keeps it.
+// SealSetup returns a setup as a store keeps it.
 func (v Vault) SealSetup(s port.Setup) port.Setup {
 	s.Sealed = v.Seal(setupPlace(s), s.Sealed)
 	return s
 }
 
-// OpenSetup is the setup that a store has kept.
+// OpenSetup returns the setup that a store has kept.
 func (v Vault) OpenSetup(s port.Setup) (_ port.Setup, err error) {
 	s.Sealed, err = v.Open(setupPlace(s), s.Sealed)
 	return s, err
@@ -174,9 +175,9 @@ type SecretKey struct {
 	Whole bool // every secret in the database is encrypted with this key
 }
 
-// A SecretStore is what Reseal needs of a database.
+// A SecretStore is the part of a database that Reseal uses.
 type SecretStore interface {
-	// SecretKeys are the keys that were noted.
+	// SecretKeys returns the keys that were noted.
 	SecretKeys(context.Context) ([]SecretKey, error)
 	// NoteKey notes a key before anything is encrypted with it.
 	NoteKey(ctx context.Context, id string) error
@@ -187,7 +188,7 @@ type SecretStore interface {
 	SecretTenants(context.Context) ([]parley.TenantID, error)
 }
 
-// Reseal brings the secrets of a database under the first key of the ring: those that are not encrypted, and those of
+// Reseal encrypts the secrets of a database with the first key of the ring: those that are not encrypted, and those of
 // another key. It may be interrupted anywhere and be repeated. It refuses a database that needs a key which is not in
 // the ring. Without a key it changes nothing.
 func (v Vault) Reseal(ctx context.Context, db SecretStore) error {

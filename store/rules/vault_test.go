@@ -18,7 +18,8 @@ func vaultWith(t *testing.T, keys ...string) Vault {
 	return v
 }
 
-// TestASecretHasItsPlace: an encrypted value of one webhook is none of another one, and not that of another column.
+// TestASecretHasItsPlace checks that an encrypted value of one webhook does not open as a value of another webhook or
+// of another column.
 func TestASecretHasItsPlace(t *testing.T) {
 	v := vaultWith(t, strings.Repeat("ab", 32))
 	h := port.StoredWebhook{URL: "https://a.example", Sealed: []byte("secret")}
@@ -41,7 +42,8 @@ func TestASecretHasItsPlace(t *testing.T) {
 	}
 }
 
-// TestValuesThatAreNotEncrypted: what was stored without a key is read with one, and empty values stay empty.
+// TestValuesThatAreNotEncrypted checks that a value that was stored without a key can be read with one, and that empty
+// values stay empty.
 func TestValuesThatAreNotEncrypted(t *testing.T) {
 	v := vaultWith(t, strings.Repeat("ab", 32))
 	for _, plain := range []string{"", "https://a.example", "vault", "vault:", "vault:x"} {

@@ -10,16 +10,16 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Both stores index the words that are found here, so that a query finds the same messages in both.
+// Both stores index the words that Words finds, so that a query finds the same messages in both.
 //
 // A word is a run of letters and digits. Chinese, Japanese, Thai, Lao, Khmer and Burmese do not put spaces between
-// words: each character is a word, and several of them in a query are a phrase. Case, diacritics, and differences
-// such as the width of letters do not count.
+// words: each character is a word, and several of them in a query are a phrase. Case, diacritics, and differences such
+// as the width of letters do not count.
 
 // maxWord is the length of the longest word, in bytes; longer ones are cut, in texts and in queries alike.
 const maxWord = 64
 
-// A Word of a text, and where it is, in bytes.
+// A Word is a word of a text, and where it is, in bytes.
 type Word struct {
 	Text       string // as it is indexed
 	Start, End int
@@ -77,7 +77,7 @@ func asciiWord(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// spaceless are the characters of scripts without spaces between words.
+// spaceless has the characters of scripts without spaces between words.
 var spaceless = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x0e00, 0x0eff, 1}, // Thai, Lao
@@ -94,8 +94,8 @@ var spaceless = &unicode.RangeTable{
 	R32: []unicode.Range32{{0x1b000, 0x1b16f, 1}, {0x20000, 0x3ffff, 1}},
 }
 
-// foldWord is a word as it is indexed. plain: it has nothing but ASCII. The result has no ASCII characters but
-// letters and digits, so it has no meaning in a query language.
+// foldWord returns a word as it is indexed. plain says that it has only ASCII characters. The result has no ASCII
+// characters but letters and digits, so it has no meaning in a query language.
 func foldWord(word string, plain bool) string {
 	if plain {
 		return cutWord(strings.ToLower(word))
