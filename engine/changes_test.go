@@ -307,8 +307,8 @@ func TestAServerWithoutChanges(t *testing.T) {
 	r.check(id)
 }
 
-// TestOnlyTheHomeTenantIsToldOfFiles: the workspace belongs to one tenant. Runs
-// of other tenants neither look at its files nor report what changed in them.
+// TestOnlyTheHomeTenantIsToldOfFiles checks that runs of other tenants neither
+// look at the files of the workspace nor report changes of them.
 func TestOnlyTheHomeTenantIsToldOfFiles(t *testing.T) {
 	n := &notebook{}
 	r := newRig(t, func(c *Config) { c.Changes, c.Home = n, "somebody-else" })
@@ -339,9 +339,9 @@ func (s *seenAgents) Judge(agent parley.Agent, name, arguments string) parley.Ve
 	return s.Toolbox.Judge(agent, name, arguments)
 }
 
-// TestARunLosesTheWorkspaceWithItsTenant: the server is started again with
-// another default tenant while a run is open. The run goes on with the definition
-// it started with, but the workspace is no longer its tenant's.
+// TestARunLosesTheWorkspaceWithItsTenant restarts the server with another default
+// tenant while a run is open. The run goes on with the definition it started with,
+// but the workspace is no longer its tenant's.
 func TestARunLosesTheWorkspaceWithItsTenant(t *testing.T) {
 	n := &notebook{asked: make(chan struct{}, 9), answers: make(chan error, 9)}
 	tools := &seenAgents{Toolbox: &hands{}}

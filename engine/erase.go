@@ -148,7 +148,7 @@ func (l *erasures) rewrite(ctx context.Context, e *Engine) (bool, error) {
 	return done, err
 }
 
-// freeToErase refuses to erase a user if a legal hold is on the user or on one of their sessions. It lists the holds.
+// freeToErase refuses to erase a user if a legal hold is on the user or on one of their sessions. It returns all holds.
 func (e *Engine) freeToErase(ctx context.Context, tenant parley.TenantID, user parley.PrincipalID) (port.LegalHolds,
 	error) {
 	logs := e.Store.Tenant(tenant)

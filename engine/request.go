@@ -96,7 +96,7 @@ func (e *Engine) turnAt(ctx context.Context, tenant parley.TenantID, id parley.S
 	}
 }
 
-// found is an error unless the turn was found.
+// found returns errNoTurn unless the turn was found.
 func (t turnThen) found() error {
 	if t.step.Turn == 0 {
 		return errNoTurn
