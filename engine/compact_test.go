@@ -83,8 +83,8 @@ func TestACompactedContext(t *testing.T) {
 }
 
 // TestAFullContextIsCompacted checks that a nearly full context is compacted
-// before the next turn, even in the middle of a run, and that the run goes on
-// from the summary.
+// before the next turn, even in the middle of a run. The run goes on from the
+// summary.
 func TestAFullContextIsCompacted(t *testing.T) {
 	r := newRig(t, small(200))
 	asked := r.asks()

@@ -164,8 +164,8 @@ func TestIdleMeansThatNothingGoesOn(t *testing.T) {
 	})
 }
 
-// TestWhoIsNotPrompted checks that an agent is not prompted if it is stopped,
-// if it does not talk to the user who set the mission, or if its session is
+// TestWhoIsNotPrompted checks agents that are not prompted: a stopped one, one
+// that does not talk to the user who set the mission, and one whose session is
 // gone. Clearing the mission ends the prompts, and an open run ends by itself.
 func TestWhoIsNotPrompted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

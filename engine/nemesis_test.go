@@ -14,9 +14,9 @@ import (
 	"parley/checker"
 )
 
-// TestThreeNodesUnderANemesis lets clients talk to any of three nodes while nodes crash, drain, lose their lease for a
-// while and come back, and the bus loses, repeats and delays messages. Each accepted input is in the log once and comes
-// to an end, and every log is one that a single server could have written. PARLEY_NEMESIS=100 tries 100 seeds.
+// TestThreeNodesUnderANemesis lets clients talk to any of three nodes. Meanwhile nodes crash, drain, lose their lease
+// for a while and come back, and the bus loses, repeats and delays messages. Each accepted input is in the log once and
+// comes to an end, and every log is one that a single server could have written. PARLEY_NEMESIS=100 tries 100 seeds.
 func TestThreeNodesUnderANemesis(t *testing.T) {
 	seeds := 2
 	if s := os.Getenv("PARLEY_NEMESIS"); s != "" {

@@ -158,7 +158,7 @@ func TestARunWhoseProjectIsGone(t *testing.T) {
 }
 
 // TestARunWaitsForItsProject checks that a server without the project leaves the run alone, however often it loads the
-// session, and that the run goes on when the server has the project again.
+// session. The run goes on when the server has the project again.
 func TestARunWaitsForItsProject(t *testing.T) {
 	r := newRig(t, inProjects)
 	id := parley.SessionID("44444444-4444-4444-8444-000000000005")

@@ -10,9 +10,8 @@ import (
 	"parley/port"
 )
 
-// TestToolServersAreSwitchedOff checks that a server that is off is not offered from the next turn on, and that a call
-// of its tools is blocked, even one that a person allowed meanwhile. The choice outlives a restart, and sub-agents
-// share it.
+// TestToolServersAreSwitchedOff checks that a server that is off is not offered from the next turn on. A call of its
+// tools is blocked, even one that a person allowed meanwhile. The choice outlives a restart, and sub-agents share it.
 func TestToolServersAreSwitchedOff(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Tools = &lent{t: t} })
 	var mu sync.Mutex

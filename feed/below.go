@@ -14,7 +14,7 @@ import (
 //
 // While none is, Below follows the session's own window alone, at the cost of
 // Session. While one is, as the session's log tells, it follows the tree. Both
-// are in order of position, and every event has a seq and a position, so no
+// are in order of position, and every event has a seq and a position. So no
 // event is lost or seen twice when one takes over from the other.
 func (f *Feed) Below(tenant parley.TenantID, root parley.SessionID, after parley.Seq, quiet bool) port.Follower {
 	return &family{feed: f, tenant: tenant, root: root, seq: after, known: quiet}

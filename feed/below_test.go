@@ -87,7 +87,8 @@ func (b *bench) sawTree(root int, all []seenAfter) {
 }
 
 // TestBelow checks that a follower of a session and of those below it gets the
-// events of the tree in order of position, from any seq on and since any time.
+// events of the tree in order of position. It may begin at any seq and at any
+// time.
 func TestBelow(t *testing.T) {
 	const runs, root = 12, 1
 	b := newBench(t)

@@ -141,7 +141,7 @@ func TestAnIdleWindowIsEmpty(t *testing.T) {
 }
 
 // TestTake checks that Take does not wait. It returns the events there are, or
-// has the caller woken when there are new ones, when the store has to be read
+// else has the caller woken: by new events, when the store has to be read
 // again, and when the feed closes.
 func TestTake(t *testing.T) {
 	b := newBench(t)
