@@ -9,7 +9,7 @@ import (
 	"parley/checker"
 )
 
-func TestMadeAgentsAreFacts(t *testing.T) {
+func TestCustomAgentFacts(t *testing.T) {
 	a := newTenantTale(t)
 	agent := func(name, text string) parley.MakeAgent {
 		return parley.MakeAgent{Agent: parley.Agent{Name: name, Instructions: text}}

@@ -243,7 +243,7 @@ func TestClocksGoBackLogsDoNot(t *testing.T) {
 	}
 }
 
-func TestWhatIsDue(t *testing.T) {
+func TestDue(t *testing.T) {
 	a := newTale(t)
 	if _, ok := a.state.Due(); ok {
 		t.Error("an idle session is due")

@@ -110,9 +110,9 @@ func TestOnlyAnOpenApprovalIsExplained(t *testing.T) {
 	}
 }
 
-// TestANoteOfWhoAllowedIsTold checks that the model gets the note of an
+// TestModelGetsApprovalNote checks that the model gets the note of an
 // approval together with the result.
-func TestANoteOfWhoAllowedIsTold(t *testing.T) {
+func TestModelGetsApprovalNote(t *testing.T) {
 	for _, c := range []struct {
 		decision parley.Decision
 		note     string

@@ -31,7 +31,7 @@ func (a *tale) wants(step parley.Step) {
 
 var oneFile = []parley.FileChange{{Path: "x", Summary: "Modified"}}
 
-func TestARunEndsWithWhatItChanged(t *testing.T) {
+func TestRunReportsChangesAtItsEnd(t *testing.T) {
 	a := edited(t)
 	a.wants(parley.ReportChanges{Run: a.state.Run.ID, Turns: 2})
 	a.model(parley.ChangesFound{Turns: 2, Files: oneFile, Truncated: 3})
@@ -48,9 +48,9 @@ func TestARunEndsWithWhatItChanged(t *testing.T) {
 	}
 }
 
-// TestAReportOfAnEarlierEnd checks that an outdated report of changes does not
+// TestOutdatedChangesReportIsIgnored checks that an outdated report of changes does not
 // end a run that has continued.
-func TestAReportOfAnEarlierEnd(t *testing.T) {
+func TestOutdatedChangesReportIsIgnored(t *testing.T) {
 	a := edited(t)
 	a.do(parley.SubmitInput{Content: "more", Request: "more", Busy: parley.Steer,
 		Agent: parley.AgentRef{Name: "helper", Files: true}})

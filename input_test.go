@@ -52,9 +52,9 @@ func TestSteeringAtTheLastTurn(t *testing.T) {
 	}
 }
 
-// TestTakingBack checks that a waiting input can be withdrawn once. The trigger
+// TestWithdrawInput checks that a waiting input can be withdrawn once. The trigger
 // of a run cannot be withdrawn.
-func TestTakingBack(t *testing.T) {
+func TestWithdrawInput(t *testing.T) {
 	a := newTale(t)
 	a.say("one")
 	a.say("two")

@@ -10,10 +10,10 @@ import (
 	"parley"
 )
 
-// TestConversationCarriesWhatVendorsWantBack checks that a conversation contains
+// TestConversationKeepsMemosAndThinking checks that a conversation contains
 // images, and the memos and thinking of finished turns. It contains nothing of a
 // cut turn or of a blocked input.
-func TestConversationCarriesWhatVendorsWantBack(t *testing.T) {
+func TestConversationKeepsMemosAndThinking(t *testing.T) {
 	a := newTale(t)
 	image := parley.Image{Type: "image/png", Data: []byte("x")}
 	memo := &parley.Memo{Provider: "p", Model: "m", Data: json.RawMessage(`[1]`)}
@@ -52,9 +52,9 @@ func TestConversationCarriesWhatVendorsWantBack(t *testing.T) {
 	}
 }
 
-// TestFallingBackIsAFact checks that a fallback is recorded in the turn in
+// TestModelFallbackIsRecorded checks that a fallback is recorded in the turn in
 // which it happens, and in no other.
-func TestFallingBackIsAFact(t *testing.T) {
+func TestModelFallbackIsRecorded(t *testing.T) {
 	a := newTale(t)
 	a.say("hello")
 	fell := parley.FellBack{Preferred: "a", Actual: "b", Reason: "busy"}
@@ -114,9 +114,9 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestMessagesThatWereGivenAwayStay checks that later events do not change
+// TestReturnedMessagesDoNotChange checks that later events do not change
 // messages that Messages has returned.
-func TestMessagesThatWereGivenAwayStay(t *testing.T) {
+func TestReturnedMessagesDoNotChange(t *testing.T) {
 	a := newTale(t)
 	a.do(parley.SubmitInput{Content: "bad", Request: "1", Agent: parley.AgentRef{Name: "helper"}, Classify: true})
 	a.model(parley.ScreenEnded{Input: a.state.Run.Input, Finding: parley.Finding{Verdict: parley.ScreenBlock}})

@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPiecesAreReadLikeEverythingElse checks that plainPiece decodes a row
+// TestPlainPieceMatchesGeneralParser checks that plainPiece decodes a row
 // exactly as the general parser does, or rejects it.
-func TestPiecesAreReadLikeEverythingElse(t *testing.T) {
+func TestPlainPieceMatchesGeneralParser(t *testing.T) {
 	same := func(t interface{ Fatalf(string, ...any) }, raw []byte) bool {
 		quick, ok := plainPiece(raw)
 		if !ok {

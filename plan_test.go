@@ -66,7 +66,7 @@ func TestPlanUpdates(t *testing.T) {
 	}
 }
 
-func TestPlansAreTold(t *testing.T) {
+func TestPlanInstructions(t *testing.T) {
 	p := &Plan{Summary: "A tidy place", Items: []PlanItem{{"Sweep", "the floor\nall of it", ItemDone},
 		{"Dust", "", ItemPending}}, Status: PlanExecuting, Text: "Sweep only."}
 	const plan = "A tidy place\n1. [done] Sweep\n   the floor\n   all of it\n2. [pending] Dust\nA person has put it this way, and that counts:\nSweep only.\n"

@@ -102,9 +102,9 @@ func TestAPlanIsProposedDecidedAndCarriedOut(t *testing.T) {
 	a.lawful()
 }
 
-// TestAPlanIsNotChangedBehindAPersonsBack checks that the approved version of a
+// TestApprovedPlanCannotChange checks that the approved version of a
 // plan is carried out, even if the agent is still working on the plan.
-func TestAPlanIsNotChangedBehindAPersonsBack(t *testing.T) {
+func TestApprovedPlanCannotChange(t *testing.T) {
 	a := newTale(t)
 	a.do(parley.SubmitInput{Content: "tidy up", Mode: parley.ModePlan, Agent: helper})
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{plans("sweep")}})
@@ -131,9 +131,9 @@ func TestAPlanIsNotChangedBehindAPersonsBack(t *testing.T) {
 	a.lawful()
 }
 
-// TestWhatPlansAndWhatDoesAreApart checks that inputs for planning do not steer
+// TestPlanningInputsDoNotSteerActingRuns checks that inputs for planning do not steer
 // acting runs, nor the other way round.
-func TestWhatPlansAndWhatDoesAreApart(t *testing.T) {
+func TestPlanningInputsDoNotSteerActingRuns(t *testing.T) {
 	a := newTale(t)
 	a.say("do it")
 	a.do(parley.SubmitInput{Content: "plan it", Mode: parley.ModePlan, Busy: parley.Steer, Agent: helper})

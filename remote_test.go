@@ -206,9 +206,9 @@ func TestRemoteEndings(t *testing.T) {
 	}
 }
 
-// TestRemotesDoNotPlan checks that a remote agent cannot run in plan mode,
+// TestRemoteAgentsCannotPlan checks that a remote agent cannot run in plan mode,
 // because the server could not enforce it.
-func TestRemotesDoNotPlan(t *testing.T) {
+func TestRemoteAgentsCannotPlan(t *testing.T) {
 	s := elsewhere(t)
 	err := s.in(
 		parley.Command{By: "ann", At: s.now,

@@ -102,7 +102,7 @@ func permitted(from, to string) bool {
 	return false
 }
 
-func TestNoClockAtTheCentre(t *testing.T) {
+func TestNoClockInCore(t *testing.T) {
 	for _, file := range sources(t) {
 		if pkg := path.Dir(file.name); pkg != "." && pkg != "port" {
 			continue
@@ -199,7 +199,7 @@ func TestFilesAndFunctionsAreShort(t *testing.T) {
 	}
 }
 
-func TestPackagesSayWhatTheyAre(t *testing.T) {
+func TestPackagesHaveComments(t *testing.T) {
 	documented := map[string]bool{}
 	for _, file := range sources(t) {
 		dir := path.Dir(file.name)

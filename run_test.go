@@ -27,10 +27,10 @@ func TestTheThirdCutInterrupts(t *testing.T) {
 	}
 }
 
-// TestCancelIsTheLastWord checks that the batch of a cancel closes everything
+// TestCancelClosesEverything checks that the batch of a cancel closes everything
 // that is open. Of later reports, only tool results are recorded, as late
 // results.
-func TestCancelIsTheLastWord(t *testing.T) {
+func TestCancelClosesEverything(t *testing.T) {
 	a := newTale(t)
 	a.say("do it")
 	a.model(parley.ModelEnded{Calls: []parley.CallAsked{

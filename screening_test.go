@@ -7,9 +7,9 @@ import (
 	"parley"
 )
 
-// TestWhatFollowsOnSomethingFlaggedNeedsAPerson checks that calls with effects
+// TestCallsAfterFlaggedContentNeedApproval checks that calls with effects
 // need approval after flagged content, whatever the mode and even with a grant.
-func TestWhatFollowsOnSomethingFlaggedNeedsAPerson(t *testing.T) {
+func TestCallsAfterFlaggedContentNeedApproval(t *testing.T) {
 	read, write := ask("read", parley.VerdictRun, parley.Pure), ask("write", parley.VerdictRun, parley.Effectful)
 	for name, taint := range map[string]func(*tale){
 		"input": func(a *tale) { a.do(flagged("x")) },

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestASkillOnlyNarrows checks that a skill never adds a tool to an agent.
-func TestASkillOnlyNarrows(t *testing.T) {
+// TestSkillAddsNoTools checks that a skill never adds a tool to an agent.
+func TestSkillAddsNoTools(t *testing.T) {
 	for _, c := range []struct{ agent, skill, want []string }{
 		{nil, nil, nil},
 		{[]string{"*"}, nil, []string{"*"}},

@@ -154,8 +154,8 @@ func TestTheCap(t *testing.T) {
 	a.sound()
 }
 
-// TestNoPromiseAtTheCap checks that no follow-up is set at the cap.
-func TestNoPromiseAtTheCap(t *testing.T) {
+// TestNoFollowUpAtTheCap checks that no follow-up is set at the cap.
+func TestNoFollowUpAtTheCap(t *testing.T) {
 	a := newTale(t)
 	a.promises(comesBack(time.Minute, "one"))
 	a.now = start.Add(2 * time.Minute)
@@ -206,7 +206,7 @@ func TestAfterAnOutage(t *testing.T) {
 	a.sound()
 }
 
-func TestAMessageTakesBackWhatCameUnasked(t *testing.T) {
+func TestMessageCancelsAutonomousMessages(t *testing.T) {
 	a := newTale(t)
 	a.promises(comesBack(time.Minute, "one"), comesBack(time.Hour, "two"), comesBack(2*time.Hour, "three"))
 	a.clock(wanderer, start.Add(2*time.Minute))
@@ -229,10 +229,10 @@ func TestAMessageTakesBackWhatCameUnasked(t *testing.T) {
 	a.sound()
 }
 
-// TestAMessageMeetsAnotherUnasked checks that a person's message withdraws an
+// TestMessageWithdrawsQueuedFollowUp checks that a person's message withdraws an
 // autonomous message whose run has not started. A run that has started
 // continues.
-func TestAMessageMeetsAnotherUnasked(t *testing.T) {
+func TestMessageWithdrawsQueuedFollowUp(t *testing.T) {
 	a := newTale(t)
 	a.promises(comesBack(time.Minute, "one"))
 	a.now = start.Add(time.Hour)
@@ -351,9 +351,9 @@ func (a *tale) do2(do parley.CommandBody) {
 	}
 }
 
-// TestFiringIsTheClocks checks that a timer fires once, when it is due and
+// TestTimerFiresOnceWhenDue checks that a timer fires once, when it is due and
 // nothing else is under way.
-func TestFiringIsTheClocks(t *testing.T) {
+func TestTimerFiresOnceWhenDue(t *testing.T) {
 	a := newTale(t)
 	a.promises(comesBack(time.Hour, "one"))
 	fire := parley.FireTimer{Timer: a.state.Timers[0].ID, Agent: wanderer}

@@ -56,9 +56,9 @@ func (a *tale) asksFor(c parley.CallAsked) (card parley.ApprovalRequested, asked
 	return card, false
 }
 
-// TestUntrustedContentAsks checks for which sources and agents a call with
+// TestUntrustedContentNeedsApproval checks for which sources and agents a call with
 // effects needs approval under full-auto, and the text of its card.
-func TestUntrustedContentAsks(t *testing.T) {
+func TestUntrustedContentNeedsApproval(t *testing.T) {
 	helper := func(trust ...parley.Source) parley.AgentRef {
 		return parley.Agent{Name: "helper", Trust: trust}.Ref()
 	}
@@ -177,9 +177,9 @@ func TestUntrustedContentStays(t *testing.T) {
 	a.legal()
 }
 
-// TestRemoteWordsAreASource checks that the output of a remote agent is a source
+// TestRemoteAgentOutputIsASource checks that the output of a remote agent is a source
 // for other agents of the session, but not for the remote agent itself.
-func TestRemoteWordsAreASource(t *testing.T) {
+func TestRemoteAgentOutputIsASource(t *testing.T) {
 	far, wantsToSend := parley.AgentRef{Name: "far", Remote: true}, wantsToSend
 	wantsToSend.Expires = start.Add(time.Hour)
 	a := newTale(t)
@@ -212,9 +212,9 @@ func TestRemoteWordsAreASource(t *testing.T) {
 	a.legal()
 }
 
-// TestDelegatingElsewhere checks that after untrusted content a person must approve
+// TestDelegatingToRemoteAgent checks that after untrusted content a person must approve
 // a task for a remote agent. The server does not judge the calls of that agent.
-func TestDelegatingElsewhere(t *testing.T) {
+func TestDelegatingToRemoteAgent(t *testing.T) {
 	delegates := ask("delegate", parley.VerdictChild, parley.Effectful)
 	delegates.Verdict.Agent, delegates.Verdict.Task, delegates.Verdict.Remote = "far", "do it", true
 	runs := func(a *tale) (n int) {
@@ -350,10 +350,10 @@ func TestInjectedInstructions(t *testing.T) {
 	t.Logf("%d of %d calls with effects ask", asked, of)
 }
 
-// TestNothingUntrustedRunsUnasked lets random agents read, act, compact and recover in random order. No call with
+// TestNoEffectsAfterUntrustedContent lets random agents read, act, compact and recover in random order. No call with
 // effects may start without approval after content that its agent does not trust. The checker derives untrusted content
 // from the log alone.
-func TestNothingUntrustedRunsUnasked(t *testing.T) {
+func TestNoEffectsAfterUntrustedContent(t *testing.T) {
 	sources := []parley.Source{"", parley.SourceWorkspace, parley.SourceNetwork, "mcp:mail", "mcp:git", "remote:far"}
 	wantsToSend := wantsToSend
 	wantsToSend.Expires = start.Add(time.Hour)

@@ -9,9 +9,9 @@ import (
 	"parley/checker"
 )
 
-// TestEveryEndIsTold checks that each end of a run promises one delivery to each
+// TestWebhookForEveryRunEnd checks that each end of a run promises one delivery to each
 // webhook, in the same batch. The same holds for everything that needs a person.
-func TestEveryEndIsTold(t *testing.T) {
+func TestWebhookForEveryRunEnd(t *testing.T) {
 	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	const session = parley.SessionID("00000000-0000-4000-8000-000000000001")
 	agent := parley.AgentRef{Name: "coder", Digest: "d1",
@@ -109,10 +109,10 @@ func TestEveryEndIsTold(t *testing.T) {
 	}
 }
 
-// TestOfASubAgentOnlyThatAPersonIsNeeded checks that the webhooks of the
+// TestSubAgentWebhooksOnlyIfPersonNeeded checks that the webhooks of the
 // session above deliver that a sub-agent needs a person, and nothing else about
 // it.
-func TestOfASubAgentOnlyThatAPersonIsNeeded(t *testing.T) {
+func TestSubAgentWebhooksOnlyIfPersonNeeded(t *testing.T) {
 	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	above := []parley.HookRef{{Hook: parley.Hook{Target: "mine.example:443", Needed: true},
 		Session: "00000000-0000-4000-8000-000000000001"}}

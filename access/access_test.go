@@ -110,7 +110,7 @@ func expect(t *testing.T, what string, err error, want parley.Code) {
 	}
 }
 
-func TestNobodyMayDoNothing(t *testing.T) {
+func TestUnidentifiedPrincipalsAreRefused(t *testing.T) {
 	for _, who := range []port.Principal{
 		{}, {Roles: []parley.UserRole{parley.RoleOrgAdmin}}, {ID: "eve", Roles: []parley.UserRole{parley.RoleOrgAdmin}},
 		{Tenant: "acme", Roles: []parley.UserRole{parley.RoleOrgAdmin}},
@@ -123,11 +123,11 @@ func TestNobodyMayDoNothing(t *testing.T) {
 	}
 }
 
-// TestExistenceIsNotToBeKnown: without the permission, the answer is the same
+// TestErrorsDoNotRevealExistence: without the permission, the answer is the same
 // for a session that is the caller's, another user's or absent. With the
 // permission, the answers for another user's session and an absent one are
 // identical.
-func TestExistenceIsNotToBeKnown(t *testing.T) {
+func TestErrorsDoNotRevealExistence(t *testing.T) {
 	absent := port.Resource{Kind: port.OwnSessions, Tenant: "acme", Session: "s"}
 	others := port.Resource{Kind: port.OneSession, Tenant: "acme", Session: "s", Owner: "bob"}
 	reader := port.Principal{ID: "ann", Tenant: "acme", Roles: []parley.UserRole{parley.RoleReadOnly}}

@@ -366,7 +366,7 @@ func TestLocalModeIsForThisMachine(t *testing.T) {
 	}
 }
 
-func TestAnAuthenticatorNobodyMadeLetsNobodyIn(t *testing.T) {
+func TestZeroAuthenticatorRefusesAll(t *testing.T) {
 	r := httptest.NewRequest("GET", "http://localhost/?access_token="+token(t, "", nil), nil)
 	if id, err := (&Authenticator{}).Authenticate(r); reasonOf(err) != NoCredential || id.Principal.ID != "" {
 		t.Errorf("%+v, %v", id, err)

@@ -168,7 +168,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-func TestOff(t *testing.T) {
+func TestZeroRatesAreNoLimit(t *testing.T) {
 	g := newGate(&clock{at: start}, func(c *GateConfig) {
 		c.Connections, c.Reconnections, c.Messages = port.Rate{}, port.Rate{}, port.Rate{}
 	})

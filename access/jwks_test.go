@@ -127,7 +127,7 @@ func TestKeysAreFetchedCachedAndRotated(t *testing.T) {
 }
 
 // A05: keys inside a token and addresses that it names are ignored.
-func TestNobodyIsCalledBecauseATokenSaysSo(t *testing.T) {
+func TestTokensCannotNameTheirKeys(t *testing.T) {
 	s, evil := newKeyServer(t), newKeyServer(t)
 	ours, theirs := newPair(t, "a"), newPair(t, "a")
 	s.publishes(ours.public)

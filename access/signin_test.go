@@ -351,8 +351,8 @@ func TestBehindHTTPS(t *testing.T) {
 	}
 }
 
-// TestProofsThatAreNone: an invalid proof from the issuer signs no user in.
-func TestProofsThatAreNone(t *testing.T) {
+// TestInvalidIDTokensAreRefused: an invalid proof from the issuer signs no user in.
+func TestInvalidIDTokensAreRefused(t *testing.T) {
 	other := must(rsa.GenerateKey(rand.Reader, 2048))
 	set := func(name string, value any) func(*issuer) {
 		return func(i *issuer) { i.change = func(c map[string]any) { c[name] = value } }
@@ -448,8 +448,8 @@ func TestAnswersToOtherSignIns(t *testing.T) {
 	}
 }
 
-// TestTheWayBack: a sign-in always leads to a page of this server, whatever the request asked for.
-func TestTheWayBack(t *testing.T) {
+// TestRedirectAfterSignIn: a sign-in always leads to a page of this server, whatever the request asked for.
+func TestRedirectAfterSignIn(t *testing.T) {
 	for to, want := range map[string]string{
 		"/": "/", "/chat/1": "/chat/1", "": "/", "x": "/", "//evil.example.com": "/", "/\\evil.example.com": "/",
 		"https://evil.example.com": "/",
@@ -557,7 +557,7 @@ func TestWithoutSigningIn(t *testing.T) {
 	}
 }
 
-func TestWhatIsMadeOfClaims(t *testing.T) {
+func TestMappingOfClaims(t *testing.T) {
 	claims := func(text string) object { return must(strictObject([]byte(text))) }
 	groups := Mapping{User: "email", Tenant: "org", Roles: "groups",
 		Names: map[string]parley.UserRole{"admins": "org_admin", "staff": "standard_user"}}

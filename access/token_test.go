@@ -439,7 +439,7 @@ func TestMint(t *testing.T) {
 	}
 }
 
-func TestAVerifierNeedsOneWay(t *testing.T) {
+func TestVerifierConfiguration(t *testing.T) {
 	for name, c := range map[string]TokenConfig{
 		"none": {Issuer: "parley"}, "both": {Issuer: "parley", Secret: secret, JWKSURL: "https://keys.example"},
 		"short": {Issuer: "parley", Secret: secret[1:]}, "no issuer": {Secret: secret},

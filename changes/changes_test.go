@@ -163,7 +163,7 @@ func (p *project) footprint() map[string]string {
 	return all
 }
 
-func TestWhatARunChanged(t *testing.T) {
+func TestReportOfChangedFiles(t *testing.T) {
 	big := strings.Repeat("x", maxFile+1)
 	for _, c := range []struct {
 		name          string
@@ -524,7 +524,7 @@ func TestASubmodule(t *testing.T) {
 	}
 }
 
-func TestOtherPlaces(t *testing.T) {
+func TestUnusualFolders(t *testing.T) {
 	t.Run("a folder that the run makes a repository", func(t *testing.T) {
 		p := newFolder(t)
 		p.note()

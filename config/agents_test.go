@@ -152,8 +152,8 @@ runtime: loop
 	}
 }
 
-// TestAgentsElsewhere checks that a remote agent may have its own instructions.
-func TestAgentsElsewhere(t *testing.T) {
+// TestRemoteAgentFiles checks that a remote agent may have its own instructions.
+func TestRemoteAgentFiles(t *testing.T) {
 	dir := folder(t, map[string]string{"a.md": "runtime: frames\naddress: tcp://[::1]:9100\ntools: " +
 		"[search]\napproval: suggest\n|", "b.md": "runtime: frames\naddress: unix:///run/b.sock\n|Help."})
 	agents := load(t, dir)
@@ -290,7 +290,7 @@ func TestBrokenAgentFiles(t *testing.T) {
 	}
 }
 
-func TestAgentsAreNamedOnce(t *testing.T) {
+func TestAgentNamesAreUnique(t *testing.T) {
 	dir := folder(t, map[string]string{"a.md": "|A.", "b.md": "tools: []\nname: a\n|B.", "c.md": "name: C\n|C."})
 	_, err := LoadAgents(anywhere(t), dir, tenant, nil)
 	want := filepath.Join(dir, "b.md") + ":3: the name a is taken by a.md; every agent needs its own\n" +

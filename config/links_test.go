@@ -73,9 +73,9 @@ func TestLinksAreNotLoaded(t *testing.T) {
 	}
 }
 
-// TestFoldersOfLinksOutside checks that a folder outside the workspace may contain
+// TestLinksOutsideTheWorkspace checks that a folder outside the workspace may contain
 // links to files in itself, as Kubernetes delivers files.
-func TestFoldersOfLinksOutside(t *testing.T) {
+func TestLinksOutsideTheWorkspace(t *testing.T) {
 	root, files := inside(t)
 	dir := t.TempDir()
 	put(t, filepath.Join(dir, "..2026/good.md"), "---\nname: good\n---\nBe kind.\n")

@@ -106,10 +106,10 @@ func TestAgentChatSpeaksAsItsDocumentHasIt(t *testing.T) {
 	shut(t, other, c)
 }
 
-// TestAgentChatTellsMistakesToWhoMadeThem: an error goes only to its sender,
+// TestAgentChatReportsErrorsToTheSenderOnly: an error goes only to its sender,
 // and the socket stays open. The original sent it to every client, and closed
 // the socket after most of these.
-func TestAgentChatTellsMistakesToWhoMadeThem(t *testing.T) {
+func TestAgentChatReportsErrorsToTheSenderOnly(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
 	c, other := n.agentChat(s), n.agentChat(s)
@@ -273,7 +273,7 @@ func TestAgentChatTakesMessagesWhileItAnswers(t *testing.T) {
 // A client that connects in the middle of an answer gets the whole answer at
 // its end. A run whose socket has gone goes on, also if the server is killed in
 // between.
-func TestAgentChatShowsAWholeAnswerToWhoComesLate(t *testing.T) {
+func TestAgentChatShowsLateClientsWholeAnswers(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, paced(t, 5*usualPace)), startNode(t)
 	session := newThread()

@@ -38,9 +38,9 @@ func (v *visitor) audit(query string) []record {
 	return list.Events
 }
 
-// TestTheRecord: security decisions are audited, with principal, action and
+// TestAuditRecords: security decisions are audited, with principal, action and
 // way, and a later change of a record is found.
-func TestTheRecord(t *testing.T) {
+func TestAuditRecords(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, jwt()), startNode(t)
 	ann, bob, admin := s.user("ann"), s.user("bob"), s.visitor("root@acme", time.Hour, "org_admin")
@@ -147,9 +147,9 @@ func tamper(t *testing.T, data, statement string) {
 	}
 }
 
-// TestAFloodLeavesFewRecords: refused clients have no tenant. The server counts
+// TestRefusalFloodsLeaveFewAuditRecords: refused clients have no tenant. The server counts
 // their refusals, so that a flood cannot fill its disk.
-func TestAFloodLeavesFewRecords(t *testing.T) {
+func TestRefusalFloodsLeaveFewAuditRecords(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, jwt("PARLEY_LIMIT_CONNECTIONS=10/minute"))
 	const flood = 500

@@ -37,7 +37,7 @@ func TestAfterCancelledNothingOfTheRequestComes(t *testing.T) {
 	}
 }
 
-func TestCancellingWhatIsNotThereIsSilent(t *testing.T) {
+func TestCancellingNothingIsSilent(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
 	thread := newThread()

@@ -141,7 +141,7 @@ func TestAnApprovalWaitsThroughARestart(t *testing.T) {
 	}
 }
 
-func TestAQuestionIsAnsweredByWhoeverConnectsAlsoAfterARestart(t *testing.T) {
+func TestQuestionsOutliveClientsAndRestarts(t *testing.T) {
 	t.Parallel()
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {

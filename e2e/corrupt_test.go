@@ -47,9 +47,9 @@ func TestACorruptRowInTheMiddleOfARun(t *testing.T) {
 	}
 }
 
-// TestADamagedFileIsSaidToBe damages a page of the database file. Either the
+// TestADamagedFileIsReported damages a page of the database file. Either the
 // server does not start and says why, or it serves the rest.
-func TestADamagedFileIsSaidToBe(t *testing.T) {
+func TestADamagedFileIsReported(t *testing.T) {
 	t.Parallel()
 	prepare := func(t *testing.T) (*server, string) {
 		s := startServer(t, options{})

@@ -269,9 +269,9 @@ func TestDebugConsoleTakesMessagesWhileItAnswers(t *testing.T) {
 	slow.quiet()
 }
 
-// TestDebugConsoleIsNotWedged: in the original, both ended the answer for the
+// TestDebugConsoleContinuesAfterBlocksAndCards: in the original, both ended the answer for the
 // agent but not for its relay, which then waited for ever.
-func TestDebugConsoleIsNotWedged(t *testing.T) {
+func TestDebugConsoleContinuesAfterBlocksAndCards(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, withAgents(t, jwt())), startNode(t)
 	ann := s.user("ann")
@@ -382,7 +382,7 @@ func TestDebugConsoleHaltsALeak(t *testing.T) {
 
 // The original did not audit messages and tools that its socket blocked, and
 // its messages had no metadata.
-func TestDebugConsoleIsOnRecord(t *testing.T) {
+func TestDebugConsoleIsAudited(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, withAgents(t, jwt())), startNode(t)
 	ann, admin := s.user("ann"), s.visitor("root@acme", time.Hour, "org_admin")

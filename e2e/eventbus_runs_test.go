@@ -230,7 +230,7 @@ func TestEventBusDecidesPlans(t *testing.T) {
 
 // The report of a run is built from its events, not by the clock: another run
 // in the same second is not in it (docs/dialects/eventbus.md, bug 12).
-func TestEventBusTellsWhatARunWas(t *testing.T) {
+func TestEventBusReportsARunByItsEvents(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
 	b := n.tune(s, "")

@@ -167,10 +167,10 @@ func replace(name string) error {
 	return os.Rename(to.Name(), name)
 }
 
-// TestWhatWasRefusedDoesNotComeBack: a commit whose sync failed is complete in
+// TestRefusedInputStaysRefused: a commit whose sync failed is complete in
 // the file. The process dies before the next write. The next process must not
 // treat that commit as stored.
-func TestWhatWasRefusedDoesNotComeBack(t *testing.T) {
+func TestRefusedInputStaysRefused(t *testing.T) {
 	t.Parallel()
 	s, c := conversing(t)
 	before := len(s.events(c.thread))

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// TestTooMany: B22, rate limits, and their effect on other users. The rates are per hour: on a slow machine, a rate per
-// minute would allow one more request during the test.
-func TestTooMany(t *testing.T) {
+// TestRateLimits: B22, rate limits, and their effect on other users. The rates are per hour: on a slow machine, a rate
+// per minute would allow one more request during the test.
+func TestRateLimits(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, jwt("PARLEY_LIMIT_MESSAGES=5/hour", "PARLEY_LIMIT_CONNECTIONS=4/hour")), startNode(t)
 	t.Run("B22 messages", func(t *testing.T) {
@@ -69,8 +69,8 @@ func TestTooMany(t *testing.T) {
 	})
 }
 
-// TestNoFileLeft: B29, more connections than the system allows.
-func TestNoFileLeft(t *testing.T) {
+// TestFileDescriptorsRunOut: B29, more connections than the system allows.
+func TestFileDescriptorsRunOut(t *testing.T) {
 	t.Parallel()
 	prlimit, err := exec.LookPath("prlimit")
 	if err != nil {

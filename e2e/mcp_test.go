@@ -106,10 +106,10 @@ func (s *server) children() (pids []int) {
 	return pids
 }
 
-// TestAServerOfTools drives an independent MCP server: its tools are listed, a
+// TestMCPServerProcess drives an independent MCP server: its tools are listed, a
 // call asks, a cancel reaches it, a kill in the middle leaves a call of unknown
 // outcome, and no process of it is left at the end.
-func TestAServerOfTools(t *testing.T) {
+func TestMCPServerProcess(t *testing.T) {
 	t.Parallel()
 	modules := absolute(t, "node_modules")
 	s := servedWith(t,

@@ -15,7 +15,7 @@ import (
 // A model may ask for anything. Each of these mistakes is reported to it as the
 // result of the call. Nothing outside the project changes, and the run goes on
 // to its end. The agent needs no approvals, so no person could intervene.
-func TestWhatAModelGetsWrong(t *testing.T) {
+func TestModelMistakesAreToolResults(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
 	outside, workspace := filepath.Join(top, "outside"), filepath.Join(top, "project")

@@ -56,7 +56,7 @@ func TestALogIsServedAsLines(t *testing.T) {
 	}
 }
 
-func TestAStreamResumesWithExactlyWhatIsMissing(t *testing.T) {
+func TestAStreamResumesWithTheMissingEvents(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, options{})
 	thread, epoch, lines := talk(t, s)

@@ -22,8 +22,8 @@ import (
 // nowhere is an address without a model server.
 const nowhere = "http://127.0.0.1:1"
 
-// TestTheTerminalSaysWhereToGo: on a terminal the server prints the address to open.
-func TestTheTerminalSaysWhereToGo(t *testing.T) {
+// TestServePrintsItsAddressOnATerminal: on a terminal the server prints the address to open.
+func TestServePrintsItsAddressOnATerminal(t *testing.T) {
 	t.Parallel()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
@@ -116,8 +116,8 @@ func TestAModelsServerThatIsDown(t *testing.T) {
 	}
 }
 
-// TestAWholeAuditIsSaidToBe: parley audit verify reports a complete audit, for a person and for a script.
-func TestAWholeAuditIsSaidToBe(t *testing.T) {
+// TestACompleteAuditIsReported: parley audit verify reports a complete audit, for a person and for a script.
+func TestACompleteAuditIsReported(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, jwt())
 	s.tries("nonsense", http.StatusUnauthorized)

@@ -21,10 +21,10 @@ func (s *server) tell(path, body string) {
 	}
 }
 
-// TestASessionIsCarriedAway exports a session while the server runs, and again
+// TestSessionExportAndImport exports a session while the server runs, and again
 // from the data after kill -9. The copy goes on elsewhere, and the original in
 // its place.
-func TestASessionIsCarriedAway(t *testing.T) {
+func TestSessionExportAndImport(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, options{})
 	id := uuid.NewString()

@@ -184,7 +184,7 @@ func TestToolsOfPages(t *testing.T) {
 
 // The card of a sub-agent reaches the page of the root session. The page's
 // answer reaches the sub-agent, also after a crash.
-func TestSubAgentsAskPages(t *testing.T) {
+func TestSubAgentCardsOnPages(t *testing.T) {
 	t.Parallel()
 	workspace := t.TempDir()
 	agentFile(t, workspace, "boss", "delegates: [helper]")

@@ -24,7 +24,7 @@ const patienceOfServer = 10 * time.Second
 // The demo model writes a few bytes at a time, far too few to fill the buffers
 // between two processes. A card can fill them, because it repeats the whole
 // content to be written.
-func TestASocketThatStopsReadingHoldsUpNobody(t *testing.T) {
+func TestAStalledSocketDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
 	thread := newThread()

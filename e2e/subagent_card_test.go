@@ -196,7 +196,7 @@ func (n *node) everybody(s *server, session string) (list []*viewer) {
 
 // The card of a sub-agent is shown and answered in any dialect. All clients see
 // the same card, and its end.
-func TestACardOfASubAgentReachesEverybody(t *testing.T) {
+func TestSubAgentCardsReachEveryDialect(t *testing.T) {
 	t.Parallel()
 	for by := range viewers {
 		t.Run(by, func(t *testing.T) {

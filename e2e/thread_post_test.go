@@ -82,9 +82,9 @@ func TestAThreadIsAskedByHTTP(t *testing.T) {
 	}
 }
 
-// TestAnAnswerByHTTPThatNobodyTookIsOwed: the client leaves before the run ends, and the thread's next socket gets the
+// TestUndeliveredHTTPAnswersAreOwed: the client leaves before the run ends, and the thread's next socket gets the
 // run.
-func TestAnAnswerByHTTPThatNobodyTookIsOwed(t *testing.T) {
+func TestUndeliveredHTTPAnswersAreOwed(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
 	thread := newThread()

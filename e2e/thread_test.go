@@ -98,7 +98,7 @@ func TestAnAnswerThatWasShownIsNotShownAgain(t *testing.T) {
 }
 
 // A run that ended while no client was connected is shown to the next client.
-func TestAnAnswerNobodySawIsShownToWhoComes(t *testing.T) {
+func TestUnseenAnswersAreShownToTheNextClient(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
 	thread := newThread()

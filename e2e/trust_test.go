@@ -12,10 +12,10 @@ import (
 	"parley"
 )
 
-// TestAMailThatGivesOrders: an agent reads a mail by an MCP server and does what the mail says. The sentinel flags
+// TestPromptInjectionByMail: an agent reads a mail by an MCP server and does what the mail says. The sentinel flags
 // nothing in the mail. Under auto-edit and under full-auto the write asks, and the card names the server, also after a
 // restart. An agent whose file trusts the server writes without asking.
-func TestAMailThatGivesOrders(t *testing.T) {
+func TestPromptInjectionByMail(t *testing.T) {
 	t.Parallel()
 	workspace := t.TempDir()
 	agentFile(t, workspace, "auto", "approval: full-auto")

@@ -35,7 +35,7 @@ func (r *rig) as(who port.Principal, id parley.SessionID, do parley.CommandBody)
 	return parley.CodeOf(err)
 }
 
-func TestSessionsBelongToWhoOpenedThem(t *testing.T) {
+func TestSessionsBelongToTheirOpener(t *testing.T) {
 	r := newRig(t)
 	bob, eve, reader := member("bob", parley.RoleStandardUser), member("eve", parley.RoleStandardUser),
 		member("rita", parley.RoleReadOnly)
@@ -85,10 +85,10 @@ func TestSessionsBelongToWhoOpenedThem(t *testing.T) {
 	}
 }
 
-// TestFollowingWhatOneMayRead checks that a follower of all readable sessions
+// TestFollowersGetReadableEvents checks that a follower of all readable sessions
 // gets each of their events, once and in order. It gets no events of other
 // users or other tenants.
-func TestFollowingWhatOneMayRead(t *testing.T) {
+func TestFollowersGetReadableEvents(t *testing.T) {
 	r := newRig(t)
 	bob, eve := member("bob", parley.RoleStandardUser), member("eve", parley.RoleStandardUser)
 	stranger := port.Principal{ID: "bob", Tenant: "rival", Roles: []parley.UserRole{parley.RoleStandardUser}}

@@ -169,9 +169,9 @@ func TestACrashWhileReporting(t *testing.T) {
 	r.check(id)
 }
 
-// TestToldMoreWhileReporting checks a run that gets another input during its
+// TestInputWhileReporting checks a run that gets another input during its
 // report. It is reported again after its end, and the first report is dropped.
-func TestToldMoreWhileReporting(t *testing.T) {
+func TestInputWhileReporting(t *testing.T) {
 	n := &notebook{asked: make(chan struct{}, 9), answers: make(chan error, 9)}
 	r := noting(t, n)
 	id := r.open()
@@ -307,9 +307,9 @@ func TestAServerWithoutChanges(t *testing.T) {
 	r.check(id)
 }
 
-// TestOnlyTheHomeTenantIsToldOfFiles checks that runs of other tenants neither
+// TestFileChangesOnlyForTheHomeTenant checks that runs of other tenants neither
 // look at the files of the workspace nor report changes of them.
-func TestOnlyTheHomeTenantIsToldOfFiles(t *testing.T) {
+func TestFileChangesOnlyForTheHomeTenant(t *testing.T) {
 	n := &notebook{}
 	r := newRig(t, func(c *Config) { c.Changes, c.Home = n, "somebody-else" })
 	r.do(parley.TenantSession, parley.MakeAgent{Agent: parley.Agent{Name: "helper", Instructions: "obey"}})

@@ -139,9 +139,9 @@ func TestCancelWalksTheTree(t *testing.T) {
 	}
 }
 
-// TestWhatMayNotBeDelegated checks that a forbidden delegation is blocked with
+// TestForbiddenDelegations checks that a forbidden delegation is blocked with
 // a reason, and that the run goes on.
-func TestWhatMayNotBeDelegated(t *testing.T) {
+func TestForbiddenDelegations(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
 	r.tell(id, "call delegate nobody: say x; call delegate hasty: call delegate hasty: call delegate three: say too "+

@@ -73,9 +73,9 @@ func clientToolsOn(t *testing.T, open func() port.Store) {
 	r.check(id)
 }
 
-// TestClientToolsOfATakenName checks that a client tool with the name of one of the agent's tools is refused, with
+// TestClientToolNameConflict checks that a client tool with the name of one of the agent's tools is refused, with
 // nothing in the log.
-func TestClientToolsOfATakenName(t *testing.T) {
+func TestClientToolNameConflict(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
 	before := len(r.log(id))

@@ -102,9 +102,9 @@ func TestStreamsLeaveRoomInTheStore(t *testing.T) {
 	})
 }
 
-// TestStreamsThatNobodyTakesAreBounded checks that a worker blocks while its
+// TestUntakenStreamsAreBounded checks that a worker blocks while its
 // actor does not take its output, and that it ends when the actor leaves.
-func TestStreamsThatNobodyTakesAreBounded(t *testing.T) {
+func TestUntakenStreamsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCoalescer(make(chan struct{}, 1))
 		said := make(chan struct{})
@@ -125,10 +125,10 @@ func TestStreamsThatNobodyTakesAreBounded(t *testing.T) {
 	})
 }
 
-// TestWhatIsTakenIsWhatWasSaid checks that the chunks are valid UTF-8 and
+// TestChunksAddUpToTheText checks that the chunks are valid UTF-8 and
 // together equal the text, wherever the vendor cuts it and whenever the actor
 // takes it.
-func TestWhatIsTakenIsWhatWasSaid(t *testing.T) {
+func TestChunksAddUpToTheText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		step := parley.CallModel{Run: 1, Turn: 2}
 		c := newCoalescer(make(chan struct{}, 1))

@@ -165,10 +165,10 @@ func TestACompactionSurvives(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsOutlivesACompaction checks an input that was received within the
+// TestWaitingInputOutlivesACompaction checks an input that was received within the
 // compacted part of the log and adopted after it. The input is read from where
 // it was received.
-func TestWhatWaitsOutlivesACompaction(t *testing.T) {
+func TestWaitingInputOutlivesACompaction(t *testing.T) {
 	r := newRig(t, small(200))
 	r.puppet.uncounted = true
 	id := r.open()

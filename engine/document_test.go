@@ -74,9 +74,9 @@ func TestDocumentsAreScreened(t *testing.T) {
 	}
 }
 
-// TestDocumentsAreReadForThoseWhoMaySend checks that a document is not read if its session does not exist, or if the
+// TestDocumentsNeedWritePermission checks that a document is not read if its session does not exist, or if the
 // principal may not write there.
-func TestDocumentsAreReadForThoseWhoMaySend(t *testing.T) {
+func TestDocumentsNeedWritePermission(t *testing.T) {
 	read := 0
 	r := newRig(t, func(c *Config) {
 		c.ReadPDF = func(context.Context, port.Principal, []byte) (string, int, error) { read++; return "x", 1, nil }

@@ -265,10 +265,10 @@ func TestFollowersSeeTheLog(t *testing.T) {
 	}
 }
 
-// TestWhoHasNoCursorIsOwedAnAnswer checks that clients without a cursor are
+// TestClientsWithoutCursorGetTheAnswer checks that clients without a cursor are
 // shown a run from its start until one of them was shown its end. This holds
 // after a restart, too.
-func TestWhoHasNoCursorIsOwedAnAnswer(t *testing.T) {
+func TestClientsWithoutCursorGetTheAnswer(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
 	ctx := context.Background()

@@ -64,9 +64,9 @@ func TestAnApprovalIsExplained(t *testing.T) {
 	r.check(id)
 }
 
-// TestWhatCannotBeExplained checks that every failure of the model is explained
+// TestFailedExplanations checks that every failure of the model is explained
 // to the person, and that the card stays open.
-func TestWhatCannotBeExplained(t *testing.T) {
+func TestFailedExplanations(t *testing.T) {
 	const unable = "Unable to generate an explanation for this call. "
 	for do, want := range map[string]string{
 		"!fail":              unable + "The puppet was told to fail.",

@@ -140,9 +140,9 @@ func TestAFullDiskIsNotHammered(t *testing.T) {
 	})
 }
 
-// TestAPeacefulStopMakesNothingUnknown stops the server while the start of a
+// TestDrainLeavesNoCallUnknown stops the server while the start of a
 // call is being committed. The call is carried out and does not end as unknown.
-func TestAPeacefulStopMakesNothingUnknown(t *testing.T) {
+func TestDrainLeavesNoCallUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		committing, goOn := make(chan struct{}), make(chan struct{})
 		store := &rough{}
@@ -174,9 +174,9 @@ func TestAPeacefulStopMakesNothingUnknown(t *testing.T) {
 	})
 }
 
-// TestWhatWasCommittedIsShown checks that followers get committed events, even
+// TestCommittedEventsAreShown checks that followers get committed events, even
 // if the commit was reported as failed.
-func TestWhatWasCommittedIsShown(t *testing.T) {
+func TestCommittedEventsAreShown(t *testing.T) {
 	store := &rough{}
 	r := newRig(t, func(c *Config) { c.Store, c.Retry = store, 10*time.Millisecond })
 	id := r.open()

@@ -148,9 +148,9 @@ func TestIdlePromptsHaveAnIntervalAndACap(t *testing.T) {
 	w.want("0s:1 1m0s:2 2m0s:3")
 }
 
-// TestIdlePromptsWaitForWhatGoesOn checks that past activity of the agent
+// TestIdleScheduleWaitsForOpenRuns checks that past activity of the agent
 // starts the interval anew, and that an open run delays the prompt.
-func TestIdlePromptsWaitForWhatGoesOn(t *testing.T) {
+func TestIdleScheduleWaitsForOpenRuns(t *testing.T) {
 	w := newWatchedMission(t)
 	w.activity.Last = began.Add(-20 * time.Second)
 	w.until(30 * time.Second)

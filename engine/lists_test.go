@@ -8,9 +8,9 @@ import (
 	"parley/port"
 )
 
-// TestRunsAndCardsAreSeenByWhoMaySeeThem checks that lists of runs and cards
+// TestRunAndCardListPermissions checks that lists of runs and cards
 // follow the permissions of their sessions.
-func TestRunsAndCardsAreSeenByWhoMaySeeThem(t *testing.T) { onEveryStore(t, runsAndCards) }
+func TestRunAndCardListPermissions(t *testing.T) { onEveryStore(t, runsAndCards) }
 
 func runsAndCards(t *testing.T, open func() port.Store) {
 	r := newRig(t)

@@ -137,9 +137,9 @@ func agentsAreMade(t *testing.T, open func() port.Store) {
 	r.check(parley.TenantSession)
 }
 
-// TestAgentsElsewhereHaveNoWorkspace checks that custom agents of other tenants
+// TestOtherTenantsAgentsHaveNoWorkspace checks that custom agents of other tenants
 // cannot use the tools that work on the files of one tenant.
-func TestAgentsElsewhereHaveNoWorkspace(t *testing.T) {
+func TestOtherTenantsAgentsHaveNoWorkspace(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Agents, c.Home = fromFiles{}, acme })
 	boss := port.Principal{ID: "rex", Tenant: "rival", Roles: []parley.UserRole{parley.RoleOrgAdmin}}
 	for _, tools := range [][]string{nil, {"*"}, {"read", "write"}} {

@@ -12,9 +12,9 @@ import (
 	"parley/port"
 )
 
-// TestATurnIsToldWhatTheLogHolds checks that the cached conversation equals the
+// TestTurnsGetTheConversationOfTheLog checks that the cached conversation equals the
 // one in the log, whatever happens in a session, before and after a restart.
-func TestATurnIsToldWhatTheLogHolds(t *testing.T) {
+func TestTurnsGetTheConversationOfTheLog(t *testing.T) {
 	r := newRig(t, forward, small(4000), func(c *Config) { c.Changes = &notebook{} })
 	var turns atomic.Int64
 	watch := func() {
@@ -144,9 +144,9 @@ func TestMemoriesAreBounded(t *testing.T) {
 	}
 }
 
-// TestWhatIsCommittedDuringAReadIsKept checks that events that the actor commits while a worker reads the log are in
+// TestCommitsDuringAReadAreKept checks that events that the actor commits while a worker reads the log are in
 // the conversation.
-func TestWhatIsCommittedDuringAReadIsKept(t *testing.T) {
+func TestCommitsDuringAReadAreKept(t *testing.T) {
 	m := memory{all: new(atomic.Int64)}
 	if _, known := m.messages(); known {
 		t.Fatal("an empty memory knows the conversation")

@@ -139,9 +139,9 @@ func TestIdleAgentsArePrompted(t *testing.T) {
 	})
 }
 
-// TestIdleMeansThatNothingGoesOn checks that an agent's work for people delays
+// TestActivityDelaysIdlePrompts checks that an agent's work for people delays
 // its prompt, in any session, and also while it waits for a person.
-func TestIdleMeansThatNothingGoesOn(t *testing.T) {
+func TestActivityDelaysIdlePrompts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, onMission())
 		id := r.open()
@@ -164,10 +164,10 @@ func TestIdleMeansThatNothingGoesOn(t *testing.T) {
 	})
 }
 
-// TestWhoIsNotPrompted checks agents that are not prompted: a stopped one, one
+// TestAgentsThatAreNotPrompted checks agents that are not prompted: a stopped one, one
 // that does not talk to the user who set the mission, and one whose session is
 // gone. Clearing the mission ends the prompts, and an open run ends by itself.
-func TestWhoIsNotPrompted(t *testing.T) {
+func TestAgentsThatAreNotPrompted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t,
 			onMission(parley.Agent{Name: "aloof", Instructions: "obey", IdlePrompt: "x",
@@ -234,10 +234,10 @@ func (nobodyHome) Ask(context.Context, port.RemoteRequest) (port.RemoteAnswer, e
 }
 func (nobodyHome) Unreachable(parley.TenantID, parley.Agent) error { return errors.New("not there") }
 
-// TestMissionsOfAServerThatDoesNothingUnasked checks that without
+// TestMissionsWhileAutonomyIsOff checks that without
 // AUTONOMY_ENABLED no agent is prompted. Missions can be set all the same, and
 // take effect when it is switched on.
-func TestMissionsOfAServerThatDoesNothingUnasked(t *testing.T) {
+func TestMissionsWhileAutonomyIsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, onMission(), func(c *Config) { c.Autonomy = parley.Autonomy{} })
 		r.do(parley.TenantSession, parley.SetMission{Text: "tidy up"})

@@ -142,9 +142,9 @@ func refusesMissions(t *testing.T, r *rig, head, user, reader port.Principal, ch
 	}
 }
 
-// TestNobodyTakesTheSessionOfAMission opens the guessable sessions of idle
+// TestIdlePromptsAvoidForeignSessions opens the guessable sessions of idle
 // prompts as another user. That user is not shown the prompts of a mission.
-func TestNobodyTakesTheSessionOfAMission(t *testing.T) {
+func TestIdlePromptsAvoidForeignSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, onMission(parley.Agent{Name: "aloof", Instructions: "obey", IdlePrompt: "say inner orders",
 			Allow: &parley.AgentAllow{Roles: []parley.UserRole{parley.RoleOrgAdmin}}}))

@@ -10,8 +10,8 @@ import (
 	"parley/port"
 )
 
-// TestWhoChoosesTheModel checks that only people who may change the agent choose the model of a run.
-func TestWhoChoosesTheModel(t *testing.T) {
+// TestModelChoiceNeedsPermission checks that only people who may change the agent choose the model of a run.
+func TestModelChoiceNeedsPermission(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
 	in := parley.SubmitInput{Content: "say hello", Model: "other-model"}

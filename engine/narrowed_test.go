@@ -58,9 +58,9 @@ func event(session, seq int) *port.Item {
 		Body: parley.SessionReopened{}}}
 }
 
-// TestWhoseASessionIsIsWaitedFor checks that a follower of readable sessions
+// TestFollowerWaitsForTheOwnerLookup checks that a follower of readable sessions
 // waits while the store is unavailable for a moment, and misses no event.
-func TestWhoseASessionIsIsWaitedFor(t *testing.T) {
+func TestFollowerWaitsForTheOwnerLookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shaky{}
 		f := narrowedTo("bob", s, []*port.Item{event(1, 1), event(2, 1), event(1, 2)}, []*port.Item{event(3, 1)})
@@ -86,9 +86,9 @@ func TestWhoseASessionIsIsWaitedFor(t *testing.T) {
 	})
 }
 
-// TestNotEverySessionIsRemembered checks that the cache of a follower is
+// TestFollowerCacheIsBounded checks that the cache of a follower is
 // bounded, and that within this bound the store is asked once per session.
-func TestNotEverySessionIsRemembered(t *testing.T) {
+func TestFollowerCacheIsBounded(t *testing.T) {
 	s, page := &shaky{}, []*port.Item{}
 	for n := range maxAsked + 10 {
 		page = append(page, event(n, 1), event(n, 2))

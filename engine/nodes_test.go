@@ -125,9 +125,9 @@ func await(t testing.TB, what string, so func() bool) {
 	}
 }
 
-// TestNothingIsLeftToAProcessThatDoesNotServe checks that sessions are not handed over to a process that only uses the
+// TestNonServingProcessTakesNoSessions checks that sessions are not handed over to a process that only uses the
 // database: a command, or a server that is still starting.
-func TestNothingIsLeftToAProcessThatDoesNotServe(t *testing.T) {
+func TestNonServingProcessTakesNoSessions(t *testing.T) {
 	c := newCluster(t, nil)
 	a := c.node()
 	idle := a.reopen()
@@ -269,9 +269,9 @@ func TestALetterOutlivesItsNode(t *testing.T) {
 	}
 }
 
-// TestNobodyElseGivesCommands checks that a message that was not sealed with
+// TestUnsealedMessagesAreIgnored checks that a message that was not sealed with
 // the shared key is ignored, and so is an answer to another request.
-func TestNobodyElseGivesCommands(t *testing.T) {
+func TestUnsealedMessagesAreIgnored(t *testing.T) {
 	bus := newBus(1)
 	c := newCluster(t, bus)
 	a := c.node()
@@ -299,10 +299,10 @@ func TestNobodyElseGivesCommands(t *testing.T) {
 	}
 }
 
-// TestAStoppingNodeTakesWhatIsPassedOn checks that a stopping node keeps the session until its answer has come to a
+// TestAStoppingNodeTakesPassedInputs checks that a stopping node keeps the session until its answer has come to a
 // boundary, and accepts an input that another node passes on. The other node goes on with it, even if the stopping node
 // has not heard of it yet.
-func TestAStoppingNodeTakesWhatIsPassedOn(t *testing.T) {
+func TestAStoppingNodeTakesPassedInputs(t *testing.T) {
 	c := newCluster(t, nil)
 	a := c.node()
 	id := a.open()

@@ -53,10 +53,10 @@ func TestEffectsExpire(t *testing.T) {
 	})
 }
 
-// TestAMessageWithdrawsWhatNobodyWaitsFor checks that a person's next message
+// TestMessageWithdrawsUnseenFollowUps checks that a person's next message
 // withdraws an autonomous message that no client was shown. It never withdraws
 // an answer, however many messages follow.
-func TestAMessageWithdrawsWhatNobodyWaitsFor(t *testing.T) {
+func TestMessageWithdrawsUnseenFollowUps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, forward)
 		id := r.open()

@@ -106,10 +106,10 @@ func plansOn(t *testing.T, open func() port.Store) {
 	}
 }
 
-// TestAPlanIsCarriedOutByWhoMadeIt checks that a plan is carried out by the
+// TestPlansAreCarriedOutByTheirAgent checks that a plan is carried out by the
 // agent that made it, unless a person names another one. A stopped agent
 // carries out none.
-func TestAPlanIsCarriedOutByWhoMadeIt(t *testing.T) {
+func TestPlansAreCarriedOutByTheirAgent(t *testing.T) {
 	r := newRig(t)
 	for n, test := range []struct{ asked, want string }{{"", "hasty"}, {"other", "other"}} {
 		id := r.open()

@@ -95,9 +95,9 @@ func sessionQuotaHolds(t *testing.T, open func() port.Store) {
 	}
 }
 
-// TestWorkOfPeopleOutlivesAQuota checks that over a quota a card can still be answered, and an accepted input stays in
-// the conversation.
-func TestWorkOfPeopleOutlivesAQuota(t *testing.T) {
+// TestAnswersAreAcceptedOverAQuota checks that over a quota a card can still be answered, and an accepted input stays
+// in the conversation.
+func TestAnswersAreAcceptedOverAQuota(t *testing.T) {
 	r, late := quotaRig(t, nil, port.Quotas{User: port.Quota{Tokens: 2 * perCall}})
 	id, other := r.open(), r.open()
 	r.say(id, "call write a | say done")

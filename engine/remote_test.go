@@ -228,9 +228,9 @@ func TestRemoteApprovals(t *testing.T) {
 	r.check(id)
 }
 
-// TestWhatRemotesMayNotAsk checks that no person is asked about a call that
+// TestRefusedRemoteApprovals checks that no person is asked about a call that
 // cannot be allowed, and that the agent gets an answer.
-func TestWhatRemotesMayNotAsk(t *testing.T) {
+func TestRefusedRemoteApprovals(t *testing.T) {
 	r, f := farRig(t)
 	id := r.open()
 	r.say(id, "go")
@@ -444,10 +444,10 @@ func TestRemoteLimits(t *testing.T) {
 	}
 }
 
-// TestAnAddressIsTheOperators checks that a custom agent cannot have an
+// TestCustomAgentsHaveNoAddress checks that a custom agent cannot have an
 // address. Otherwise its author could have the server connect to anything, and
 // send people's messages there.
-func TestAnAddressIsTheOperators(t *testing.T) {
+func TestCustomAgentsHaveNoAddress(t *testing.T) {
 	r, _ := farRig(t)
 	_, err := r.try(parley.TenantSession, parley.MakeAgent{Agent: parley.Agent{Name: "mine", Instructions: "x", Address: "tcp://10.0.0.1:22"}})
 	if parley.CodeOf(err) != parley.CodeInvalid || !strings.Contains(parley.MessageOf(err), "runs elsewhere") {

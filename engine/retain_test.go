@@ -55,10 +55,10 @@ func chunksFor(d time.Duration) func(parley.TenantID) port.Retention {
 	return func(parley.TenantID) port.Retention { return port.Retention{Chunks: d} }
 }
 
-// TestRetentionPassesOverWhatIsNeeded checks that a dry run deletes nothing and reports what retention would delete.
+// TestRetentionSkipsNeededSessions checks that a dry run deletes nothing and reports what retention would delete.
 // Then old sessions are deleted, except those with an open run, a timer or a legal hold. A legal hold also prevents
 // erasure.
-func TestRetentionPassesOverWhatIsNeeded(t *testing.T) { onEveryStore(t, retentionPasses) }
+func TestRetentionSkipsNeededSessions(t *testing.T) { onEveryStore(t, retentionPasses) }
 
 func retentionPasses(t *testing.T, open func() port.Store) {
 	var late atomic.Int64

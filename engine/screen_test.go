@@ -145,8 +145,8 @@ func TestALeakIsNeverShown(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoLeakPasses checks that text without the canary passes byte for byte.
-func TestWhatIsNoLeakPasses(t *testing.T) {
+// TestTextWithoutTheCanaryPasses checks that text without the canary passes byte for byte.
+func TestTextWithoutTheCanaryPasses(t *testing.T) {
 	r := newRig(t, screened)
 	id := r.open()
 	word := r.Screen.Canary(acme, id).Word()
@@ -157,11 +157,11 @@ func TestWhatIsNoLeakPasses(t *testing.T) {
 	}
 }
 
-// TestWhatIsHeldBackKeepsItsPlace checks that text that looks like the
+// TestHeldBackTextKeepsItsPlace checks that text that looks like the
 // beginning of the canary is held back only until the model switches to the
 // other kind of output. So thinking stays before the text that follows it. The
 // canary does not pass in two parts either.
-func TestWhatIsHeldBackKeepsItsPlace(t *testing.T) {
+func TestHeldBackTextKeepsItsPlace(t *testing.T) {
 	var said []string
 	a := &actor{key: key{acme, "11111111-1111-4111-8111-111111111111"},
 		engine: &Engine{Config: Config{Screen: screen.New(testKey, "block")}}}

@@ -9,9 +9,9 @@ import (
 	"parley/port"
 )
 
-// TestSearchFindsWhatOneMayRead checks that a search follows the same permissions as lists. Passages of other users'
+// TestSearchFindsReadableSessions checks that a search follows the same permissions as lists. Passages of other users'
 // sessions are recorded in the audit.
-func TestSearchFindsWhatOneMayRead(t *testing.T) {
+func TestSearchFindsReadableSessions(t *testing.T) {
 	r := newRig(t)
 	ctx := context.Background()
 	bob, eve := member("bob", parley.RoleStandardUser), member("eve", parley.RoleStandardUser)

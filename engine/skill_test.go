@@ -91,7 +91,7 @@ func TestARunKeepsItsSkill(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoSkill(t *testing.T) {
+func TestInputsThatCallNoSkill(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Skills = newManual() })
 	id := r.open()
 	for i, content := range []string{"/unknown x", "/secret", "/usr/bin/env", "say /greet"} {

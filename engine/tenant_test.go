@@ -192,10 +192,10 @@ func refusesTenantCommands(t *testing.T, r *rig, head port.Principal, conversati
 	}
 }
 
-// TestWhatIsKnownOfTenants checks that the cache of tenants' states is bounded,
+// TestTenantStateCache checks that the cache of tenants' states is bounded,
 // and that an older state never replaces a newer one, even if the cache was
 // cleared in between.
-func TestWhatIsKnownOfTenants(t *testing.T) {
+func TestTenantStateCache(t *testing.T) {
 	state := func(tenant string, head int) parley.State {
 		s := parley.NewState(parley.TenantID(tenant), parley.TenantSession)
 		s.Head = parley.Seq(head)
@@ -221,10 +221,10 @@ func TestWhatIsKnownOfTenants(t *testing.T) {
 	}
 }
 
-// TestAStopThatWasStoredAllTheSame checks that a stop takes effect once the
+// TestStopIsStoredDespiteAnError checks that a stop takes effect once the
 // session was read again, even though the store reported an error after it had
 // stored it.
-func TestAStopThatWasStoredAllTheSame(t *testing.T) {
+func TestStopIsStoredDespiteAnError(t *testing.T) {
 	var failed atomic.Bool
 	store := &rough{after: func(b port.Batch) error {
 		if b.Session == parley.TenantSession && len(b.Events) > 0 && !failed.Swap(true) {

@@ -84,10 +84,10 @@ func TestAFollowUpSurvivesRestarts(t *testing.T) {
 	})
 }
 
-// TestFollowUpsOfAgentsThatMayNot checks that a follow-up does not come if
+// TestFollowUpsOfUnavailableAgents checks that a follow-up does not come if
 // autonomy was switched off, or the agent was stopped or removed, since it was
 // set.
-func TestFollowUpsOfAgentsThatMayNot(t *testing.T) {
+func TestFollowUpsOfUnavailableAgents(t *testing.T) {
 	for want, change := range map[parley.TimerEnd]func(*rig){
 		"disabled":          func(r *rig) { r.config.Autonomy = parley.Autonomy{} },
 		parley.TimerNoAgent: func(r *rig) { r.config.Agents = noAgents{} },
@@ -119,10 +119,10 @@ func (noAgents) Agent(parley.TenantID, string) (parley.Agent, error) {
 }
 func (noAgents) List(parley.TenantID) []parley.Agent { return nil }
 
-// TestAnAgentThatDoesNotStop checks an agent that sets another follow-up every
+// TestFollowUpsStopAtTheCap checks an agent that sets another follow-up every
 // time. It sends three messages, at least fifteen seconds apart, and then waits
 // for an answer: "agent sent a gazillion messages".
-func TestAnAgentThatDoesNotStop(t *testing.T) {
+func TestFollowUpsStopAtTheCap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, forward)
 		id := r.open()
@@ -178,9 +178,9 @@ func TestAFollowUpAndAClockThatJumps(t *testing.T) {
 	})
 }
 
-// TestTimersFromOutside checks that a client cannot fire a timer, and that only
+// TestTimerCommandPermissions checks that a client cannot fire a timer, and that only
 // principals that may talk to the session can cancel it.
-func TestTimersFromOutside(t *testing.T) {
+func TestTimerCommandPermissions(t *testing.T) {
 	r := newRig(t, forward)
 	id := r.open()
 	r.say(id, "call schedule_follow_up 600 say here | say later")

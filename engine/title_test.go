@@ -46,9 +46,9 @@ func TestTitles(t *testing.T) {
 	}
 }
 
-// TestATitleIsThePersons checks that a person's title is never replaced, not even by a model that is writing one, and
-// that a title delays no run.
-func TestATitleIsThePersons(t *testing.T) {
+// TestTitlesOfPeopleAreKept checks that a person's title is never replaced, not even by a model that is writing one,
+// and that a title delays no run.
+func TestTitlesOfPeopleAreKept(t *testing.T) {
 	r := newRig(t, titling)
 	asked := make(chan bool, 10)
 	r.puppet.seen = func(q port.ModelRequest) {

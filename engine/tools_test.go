@@ -11,9 +11,9 @@ import (
 	"parley/port"
 )
 
-// TestACallWhoseFateNobodyKnows checks that a call with an unknown outcome ends
+// TestCallsWithUnknownOutcome checks that a call with an unknown outcome ends
 // as after a crash: a person decides.
-func TestACallWhoseFateNobodyKnows(t *testing.T) {
+func TestCallsWithUnknownOutcome(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
 	r.say(id, "call lost x | say done")

@@ -153,10 +153,10 @@ func TestFollowUpsOfUntrustedContent(t *testing.T) {
 	r.check(id)
 }
 
-// TestATaskForElsewhereAsks checks that a person has to approve a task for a
+// TestRemoteTasksNeedApproval checks that a person has to approve a task for a
 // remote agent that follows untrusted content, because a remote agent acts
 // without asking here. Its answer is content of its own source.
-func TestATaskForElsewhereAsks(t *testing.T) {
+func TestRemoteTasksNeedApproval(t *testing.T) {
 	r, f := farRig(t)
 	id := r.open()
 	one := parley.AgentRef{Name: "one"}

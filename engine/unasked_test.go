@@ -112,10 +112,10 @@ func TestAnOutageOfDays(t *testing.T) {
 	})
 }
 
-// TestAMessageAtAnyTime checks that a message of a person cancels waiting
+// TestMessageCancelsFollowUpsAtAnyTime checks that a message of a person cancels waiting
 // follow-ups at any time: before they are due, in the cooldown, and between
 // firing and delivery.
-func TestAMessageAtAnyTime(t *testing.T) {
+func TestMessageCancelsFollowUpsAtAnyTime(t *testing.T) {
 	for after, want := range map[time.Duration]string{
 		5 * time.Second:  "[say b cancelled user_message say a cancelled user_message] 0",
 		15 * time.Second: "[say b cancelled user_message say a promoted ] 1",

@@ -180,7 +180,7 @@ func (b *bench) poke(s int) {
 	b.Publish(acme, last)
 }
 
-func TestAFollowerSharesWhatIsMade(t *testing.T) {
+func TestFollowersShareFrames(t *testing.T) {
 	b := newBench(t)
 	f, g := b.Session(acme, id(1), 0), b.Session(acme, id(1), 0)
 	defer f.Close()
@@ -369,9 +369,9 @@ func TestQuietTreesCostNothing(t *testing.T) {
 	})
 }
 
-// TestOneSessionsTroubleIsItsOwn checks that a row that cannot be decoded does
+// TestUnreadableRowStopsNoOtherSession checks that a row that cannot be decoded does
 // not keep the rest of the tenant from being followed.
-func TestOneSessionsTroubleIsItsOwn(t *testing.T) {
+func TestUnreadableRowStopsNoOtherSession(t *testing.T) {
 	dir := t.TempDir()
 	store, err := sqlite.Open(context.Background(), dir, "a test")
 	if err != nil {
@@ -424,9 +424,9 @@ func (t failingTenant) Events(ctx context.Context, id parley.SessionID, after pa
 	return t.TenantStore.Events(ctx, id, after, limit)
 }
 
-// TestAStoreThatCannotBeReadIsWaitedFor checks that followers wait for the
+// TestFollowersWaitForTheStore checks that followers wait for the
 // store, and miss no event.
-func TestAStoreThatCannotBeReadIsWaitedFor(t *testing.T) {
+func TestFollowersWaitForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.write(1, 1, 3, "x", false)

@@ -36,7 +36,7 @@ func TestALockIsHeldOnce(t *testing.T) {
 	}
 }
 
-func TestRoomIsTaken(t *testing.T) {
+func TestFreeAndAllocate(t *testing.T) {
 	dir := t.TempDir()
 	if free, err := Free(dir); err != nil || free == 0 {
 		t.Errorf("free room: %d, %v", free, err)

@@ -215,9 +215,9 @@ func TestToolsAreTimed(t *testing.T) {
 	})
 }
 
-// TestWhatWaits uses a store that answers, fails, or hangs. The scrape returns
+// TestBacklogMetrics uses a store that answers, fails, or hangs. The scrape returns
 // all other metrics in any case, within askWithin.
-func TestWhatWaits(t *testing.T) {
+func TestBacklogMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New("1", func() time.Time { return t0 })
 		ask := func(context.Context) (port.Backlog, error) {
@@ -250,9 +250,9 @@ func TestWhatWaits(t *testing.T) {
 	})
 }
 
-// TestPiecesAreCountedForNothing checks that counting chunks does not allocate,
+// TestCountingChunksDoesNotAllocate checks that counting chunks does not allocate,
 // because there are thousands of them.
-func TestPiecesAreCountedForNothing(t *testing.T) {
+func TestCountingChunksDoesNotAllocate(t *testing.T) {
 	m := New("1", time.Now)
 	events := []parley.Event{{Body: parley.OutputAppended{Text: "some"}}, {Body: parley.OutputAppended{Text: "more"}}}
 	if n := testing.AllocsPerRun(1000, func() { m.Published(events) }); n != 0 {

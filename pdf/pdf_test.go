@@ -132,9 +132,9 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestAReaderThatIsLeft: if the caller's context has ended, Text returns its
+// TestCancelledContextIsReported: if the caller's context has ended, Text returns its
 // error.
-func TestAReaderThatIsLeft(t *testing.T) {
+func TestCancelledContextIsReported(t *testing.T) {
 	r := NewReader()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -59,7 +59,7 @@ func ways(c listed) [][]string {
 	return all
 }
 
-func TestWhatMustNotRunUnasked(t *testing.T) {
+func TestUnsafeCommandsAsk(t *testing.T) {
 	list := commands(t, "asks.txt")
 	if len(list) < 500 {
 		t.Fatalf("only %d commands", len(list))
@@ -126,9 +126,9 @@ func TestOrdinaryReading(t *testing.T) {
 	}
 }
 
-// TestWhatStaysUnasked covers patterns and history that cannot show a protected
+// TestHarmlessPatternsAndHistoryDoNotAsk covers patterns and history that cannot show a protected
 // file.
-func TestWhatStaysUnasked(t *testing.T) {
+func TestHarmlessPatternsAndHistoryDoNotAsk(t *testing.T) {
 	for _, c := range commands(t, "unasked.txt") {
 		if j := Judge(c.argv, Place{}); !j.Safe {
 			t.Errorf("asks: %s (%s)", c.script, j.Why)
@@ -175,7 +175,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-func TestWhatAPersonIsTold(t *testing.T) {
+func TestJudgementExplainsCommands(t *testing.T) {
 	for _, c := range []struct {
 		script, why string
 		commands    [][]string

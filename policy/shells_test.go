@@ -22,10 +22,10 @@ var fragments = []string{
 	"\r", "é", "\u00a0", "if", "then", "fi", "time ", "\v", "\f", "[", "]", "-",
 }
 
-// TestShellsRunWhatWasJudged runs safe scripts in real shells. Every program is
+// TestShellsRunOnlyJudgedCommands runs safe scripts in real shells. Every program is
 // replaced by one that records its call. The shells must not call a program
 // that was not judged, and must not write anything.
-func TestShellsRunWhatWasJudged(t *testing.T) {
+func TestShellsRunOnlyJudgedCommands(t *testing.T) {
 	programs, noted := t.TempDir(), filepath.Join(t.TempDir(), "noted")
 	note := "#!/bin/sh\nprintf '%s\x1e' \"${0##*/}\" \"$@\" '\x1f' >> " + noted + "\n"
 	for _, name := range []string{"ls", "cat", "head", "wc", "sort", "rm", "tee", "git", "find"} {

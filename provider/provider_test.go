@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestWhoSpeaks(t *testing.T) {
+func TestVendorOfModel(t *testing.T) {
 	for model, want := range map[string]string{
 		"claude-sonnet-4-5": Anthropic, "Claude-3-Opus": Anthropic, "us.anthropic.something": Anthropic,
 		"gemini-2.5-pro": Google, "google/gemma": Google,
@@ -147,9 +147,9 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestAnAddressIsShown checks that users who may know the address get it,
+// TestAddressInErrors checks that users who may know the address get it,
 // without its password.
-func TestAnAddressIsShown(t *testing.T) {
+func TestAddressInErrors(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

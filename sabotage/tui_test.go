@@ -4,9 +4,9 @@ package sabotage
 var tuiBugs = []bug{
 	{"an answer can set terminal styles by a character reference", "tui/visible.go",
 		"meant := html.UnescapeString(reference); strings.IndexFunc(meant, hidden) >= 0",
-		"meant := html.UnescapeString(reference); meant == \"\"", "./tui", "TestForeignTextIsNotObeyed"},
+		"meant := html.UnescapeString(reference); meant == \"\"", "./tui", "TestUntrustedTextCannotControlTerminal"},
 	{"a link of an answer reaches the terminal as a control sequence", "tui/visible.go",
-		"text = link.ReplaceAllString(text, \"\")\n", "_ = link\n return text\n", "./tui", "TestForeignTextIsNotObeyed"},
+		"text = link.ReplaceAllString(text, \"\")\n", "_ = link\n return text\n", "./tui", "TestUntrustedTextCannotControlTerminal"},
 	{"a key that was typed before a card appeared answers it", "tui/cardkeys.go",
 		"case !m.armed():", "case false:", "./tui", "TestKeysBeforeACardDoNotAnswerIt"},
 	{"text that a user keeps typing answers a card", "tui/cardkeys.go",

@@ -380,9 +380,9 @@ func TestAWorkspaceInASharedFolder(t *testing.T) {
 	})
 }
 
-// TestDeepFoldersGo checks that the temporary folder of a command is removed,
+// TestDeepFoldersAreRemoved checks that the temporary folder of a command is removed,
 // whatever the depth and the permissions of its contents.
-func TestDeepFoldersGo(t *testing.T) {
+func TestDeepFoldersAreRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "private")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)

@@ -4,9 +4,9 @@ package sandbox
 
 import "testing"
 
-// TestWhatIsKept: a command can read and run files in a kept place, and cannot
+// TestKeptPlacesAreReadOnly: a command can read and run files in a kept place, and cannot
 // change them.
-func TestWhatIsKept(t *testing.T) {
+func TestKeptPlacesAreReadOnly(t *testing.T) {
 	each(t, func(b *bench) {
 		b.box.protected = append(b.box.protected, Protected{"lib", false}, Protected{"absent", false})
 		b.fail([]string{"write", b.workspace + "/lib/file"}, []string{"write", b.workspace + "/lib/new"},

@@ -172,9 +172,9 @@ func TestWakingUpGainsNothing(t *testing.T) {
 	}
 }
 
-// TestACancelledStartHarmsNobody: cancelling a command while it waits for
+// TestACancelledStartHarmsNoOtherCommand: cancelling a command while it waits for
 // others to be paused does not harm those others.
-func TestACancelledStartHarmsNobody(t *testing.T) {
+func TestACancelledStartHarmsNoOtherCommand(t *testing.T) {
 	each(t, func(b *bench) {
 		begun := make(chan struct{})
 		done := make(chan Ended)

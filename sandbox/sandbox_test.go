@@ -369,9 +369,9 @@ func TestNoPrivileges(t *testing.T) {
 	})
 }
 
-// TestWhatIsToBeHiddenCannotBeMade: if a hidden folder does not exist yet, a
+// TestMissingHiddenPlacesCannotBeMade: if a hidden folder does not exist yet, a
 // command cannot make it.
-func TestWhatIsToBeHiddenCannotBeMade(t *testing.T) {
+func TestMissingHiddenPlacesCannotBeMade(t *testing.T) {
 	each(t, func(b *bench) {
 		later := b.workspace + "/later/agents"
 		file := b.workspace + "/src/sub/.env"
@@ -393,9 +393,9 @@ func TestWhatIsToBeHiddenCannotBeMade(t *testing.T) {
 	})
 }
 
-// TestWhatIsHiddenStaysSoForEverybody: when a command ends, its covers stay for
+// TestCoversStayForRunningCommands: when a command ends, its covers stay for
 // commands that are still running.
-func TestWhatIsHiddenStaysSoForEverybody(t *testing.T) {
+func TestCoversStayForRunningCommands(t *testing.T) {
 	each(t, func(b *bench) {
 		file := b.workspace + "/lib/.env"
 		b.box.protected = append(b.box.protected, Protected{"lib/.env", true})
@@ -468,9 +468,9 @@ func mark() string {
 	return fmt.Sprintf("parley-mark-%d-%d", os.Getpid(), marks)
 }
 
-// TestNobodyIsLeftBehind is T08: every process that a command leaves running
+// TestNoProcessIsLeftBehind is T08: every process that a command leaves running
 // ends with it.
-func TestNobodyIsLeftBehind(t *testing.T) {
+func TestNoProcessIsLeftBehind(t *testing.T) {
 	each(t, func(b *bench) {
 		for _, how := range []string{"background", "daemon"} {
 			m := mark()
@@ -544,7 +544,7 @@ func TestLimitsHold(t *testing.T) {
 // that all of them are ended.
 func TestAForkBombIsEnded(t *testing.T) {
 	if os.Getuid() == 0 {
-		t.Skip("the limit on processes does not bind root; TestAsNobody runs this")
+		t.Skip("the limit on processes does not bind root; TestAsUnprivilegedUser runs this")
 	}
 	if testMemory != maxMemory {
 		t.Skip("hundreds of programs with the race detector are too much for any machine")
@@ -662,8 +662,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestAsNobody runs all tests of this package again as a user that is not root.
-func TestAsNobody(t *testing.T) {
+// TestAsUnprivilegedUser runs all tests of this package again as a user that is not root.
+func TestAsUnprivilegedUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("this is somebody")
 	}

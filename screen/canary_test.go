@@ -103,9 +103,9 @@ var writings = func() map[string]func(string) string {
 	return w
 }()
 
-// TestNoWritingOfATokenLeaves cuts every encoding in two at every place: the halves
+// TestNoEncodingOfATokenLeaves cuts every encoding in two at every place: the halves
 // never let the token out.
-func TestNoWritingOfATokenLeaves(t *testing.T) {
+func TestNoEncodingOfATokenLeaves(t *testing.T) {
 	for name, write := range writings {
 		form := write(token)
 		for _, text := range []string{form, "It is: " + form + " and more."} {
@@ -210,9 +210,9 @@ func TestAMillionPiecesWithoutTheToken(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatMayBecomeATokenIsHeldBack: held text is released as soon as it can no
+// TestFilterHoldsBackOnlyPossibleTokens: held text is released as soon as it can no
 // longer become the token.
-func TestOnlyWhatMayBecomeATokenIsHeldBack(t *testing.T) {
+func TestFilterHoldsBackOnlyPossibleTokens(t *testing.T) {
 	for _, c := range []struct{ name, piece, next, held string }{
 		{"nothing", "!?", "", ""},
 		{"a beginning", "x " + token[:10], "", token[:10]},
@@ -248,7 +248,7 @@ func TestTheFilterKeepsRunesWhole(t *testing.T) {
 	}
 }
 
-func TestNoTokenIsInNoText(t *testing.T) {
+func TestContainsWithoutAToken(t *testing.T) {
 	if Contains("", "text") || Contains("", "") || Contains(token, token[:31]) {
 		t.Error("a text contains a token that is not there")
 	}

@@ -111,7 +111,7 @@ func TestTheServersOwnSecrets(t *testing.T) {
 	}
 }
 
-func TestFoundSaysWhere(t *testing.T) {
+func TestFoundHasThePosition(t *testing.T) {
 	text := "a DB_PASSWORD=correct-horse b\nc api_key = 'q7Yk2mNq9RtVwZ'\n"
 	_, found := NewRedactor().Redact(text)
 	if len(found) != 2 || text[found[0].At:][:13] != "correct-horse" || text[found[1].At:][:14] != "q7Yk2mNq9RtVwZ" {

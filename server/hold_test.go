@@ -197,8 +197,8 @@ func TestSlowUploads(t *testing.T) {
 	}
 }
 
-// TestStreamsLast checks that the time limit for a body does not end the stream that answers it.
-func TestStreamsLast(t *testing.T) {
+// TestStreamsOutliveBodyTimeout checks that the time limit for a body does not end the stream that answers it.
+func TestStreamsOutliveBodyTimeout(t *testing.T) {
 	for name, request := range map[string]string{
 		"no body":          "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n",
 		"body":             "POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}",

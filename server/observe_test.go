@@ -89,9 +89,9 @@ func TestEveryRequestIsCountedOnce(t *testing.T) {
 	}
 }
 
-// TestNumbersAreForWhoRunsTheServer checks that metrics need the token, or, without
+// TestMetricsAccess checks that metrics need the token, or, without
 // one, a host name that a web page of another site cannot have.
-func TestNumbersAreForWhoRunsTheServer(t *testing.T) {
+func TestMetricsAccess(t *testing.T) {
 	numbers := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "numbers") })
 	for _, test := range []struct {
 		token, host, auth string

@@ -114,7 +114,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-func TestWhatEveryRequestPasses(t *testing.T) {
+func TestHeadersAndAdmission(t *testing.T) {
 	_, url := start(t)
 	if status, _, _ := get(t, url+"/thing", map[string]string{"X-Bad": "1"}); status != http.StatusForbidden {
 		t.Errorf("what is not admitted is answered %d", status)
@@ -162,9 +162,9 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 	}
 }
 
-// TestProfilesAreServedElsewhere checks that profiles are served on their own listener only, to clients on this
+// TestProfilesAreServedOnAdminListener checks that profiles are served on their own listener only, to clients on this
 // machine.
-func TestProfilesAreServedElsewhere(t *testing.T) {
+func TestProfilesAreServedOnAdminListener(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -42,8 +42,8 @@ func TestRepeatedKey(t *testing.T) {
 	}
 }
 
-// TestJSONChecksTakeAnything checks that the checks return for any input.
-func TestJSONChecksTakeAnything(t *testing.T) {
+// TestJSONChecksAlwaysReturn checks that the checks return for any input.
+func TestJSONChecksAlwaysReturn(t *testing.T) {
 	pieces := []string{"{", "}", "[", "]", `"a"`, `"b"`, ":", ",", "1", "null", " ", `"\`, "\xff"}
 	rapid.Check(t, func(t *rapid.T) {
 		raw := []byte(strings.Join(rapid.SliceOf(rapid.SampledFrom(pieces)).Draw(t, "raw"), ""))
@@ -82,9 +82,9 @@ func TestDecodeKnown(t *testing.T) {
 	}
 }
 
-// TestWrongTypesAreToldWithoutGoNames checks that errors about types contain no Go types, which the sender does not
+// TestTypeErrorsNameNoGoTypes checks that errors about types contain no Go types, which the sender does not
 // know.
-func TestWrongTypesAreToldWithoutGoNames(t *testing.T) {
+func TestTypeErrorsNameNoGoTypes(t *testing.T) {
 	var a parley.Agent
 	for raw, want := range map[string]string{`{"approval":5}`: "approval cannot be of type number",
 		`{"allow":{"roles":"x"}}`: "allow.roles cannot be of type string", `[]`: "the value cannot be of type array"} {

@@ -138,7 +138,7 @@ func TestApplyPatch(t *testing.T) {
 	b.untouched(filepath.Join(b.workspace, "old"))
 }
 
-func TestAMoveToWhereItIsIsAChange(t *testing.T) {
+func TestAMoveToTheSamePathIsAnUpdate(t *testing.T) {
 	b := newBench(t)
 	b.put("a", "x\n")
 	if got := b.result("apply_patch", patchOf("*** Update File: a", "*** Move to: ./a", "@@", "-x",

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestOldArtifactsGo checks that old artifacts are removed, and that new ones,
+// TestOldArtifactsAreRemoved checks that old artifacts are removed, and that new ones,
 // needed ones and other files are not.
-func TestOldArtifactsGo(t *testing.T) {
+func TestOldArtifactsAreRemoved(t *testing.T) {
 	folder, old := t.TempDir(), time.Now().Add(-time.Hour)
 	const a, b, c = "AAAAAAAAAAAAAAAAAAAAAAAAAA.txt", "BBBBBBBBBBBBBBBBBBBBBBBBBB.txt", "CCCCCCCCCCCCCCCCCCCCCCCCCC.txt"
 	for _, name := range []string{"acme/" + a, "acme/" + b, "acme/" + c, "acme/note.txt", "rival/" + a} {

@@ -269,7 +269,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-func TestAnApprovalShowsAllOfIt(t *testing.T) {
+func TestApprovalsShowTheWholeCall(t *testing.T) {
 	b := newBench(t)
 	content := strings.Repeat("line\n", 30000) + "the end\x1b[2K"
 	v := b.box.Judge(parley.Agent{}, "write_file", args{"path": "./a\n\u202etxt", "content": content}.String())

@@ -9,7 +9,7 @@ import (
 	"parley"
 )
 
-func TestFollowUpsAreSaidNotPerformed(t *testing.T) {
+func TestFollowUpsAreNotPerformed(t *testing.T) {
 	b := newBench(t)
 	free := parley.Agent{Autonomy: parley.Autonomy{Enabled: true}}
 	v := b.box.Judge(free, "schedule_follow_up",
@@ -55,9 +55,9 @@ func TestFollowUpsAreSaidNotPerformed(t *testing.T) {
 	}
 }
 
-// TestWhoMayComeBack: the tools are offered only to agents with autonomy
+// TestFollowUpToolsNeedAutonomy: the tools are offered only to agents with autonomy
 // enabled, whatever tools an agent lists.
-func TestWhoMayComeBack(t *testing.T) {
+func TestFollowUpToolsNeedAutonomy(t *testing.T) {
 	b := newBench(t)
 	for _, c := range []struct {
 		agent parley.Agent

@@ -69,7 +69,7 @@ func TestOutputIsBoundedInMemory(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotTextIsVisible(t *testing.T) {
+func TestOutputEscapesControlCharacters(t *testing.T) {
 	for in, want := range map[string]string{
 		"a\xffb":                 "a\\xffb",
 		"\xe2\x82":               "\\xe2\\x82",

@@ -13,9 +13,9 @@ import (
 	"parley/workspace/workspacetest"
 )
 
-// TestTheServersOwnDataIsNotForTools: by default the data folder is inside the
+// TestToolsCannotReachServerData: by default the data folder is inside the
 // workspace, and so is the .env file with the keys.
-func TestTheServersOwnDataIsNotForTools(t *testing.T) {
+func TestToolsCannotReachServerData(t *testing.T) {
 	workspace := t.TempDir()
 	for _, dir := range []string{"var/deep", "variety", "sub"} {
 		if err := os.MkdirAll(filepath.Join(workspace, dir), 0o755); err != nil {

@@ -82,9 +82,9 @@ func TestReadFileStaysInside(t *testing.T) {
 	b.fails("read_file", args{"path": "absent"}, `There is no "absent" in the workspace.`)
 }
 
-// TestWhatIsLeftOutCanBeRead: the note about omitted lines describes how to
+// TestNotesTellHowToReadOmittedLines: the note about omitted lines describes how to
 // read them.
-func TestWhatIsLeftOutCanBeRead(t *testing.T) {
+func TestNotesTellHowToReadOmittedLines(t *testing.T) {
 	b := newBench(t)
 	var whole strings.Builder
 	for i := range 20000 {

@@ -94,9 +94,9 @@ func TestShell(t *testing.T) {
 	b.fails("shell", args{"command": []string{"ls"}, "workdir": "absent"}, "Running it failed: the folder")
 }
 
-// TestShellOnlyReadsWhatItIsSaidToRead: even if policy were wrong about a
+// TestReadOnlyCommandsCannotWrite: even if policy were wrong about a
 // command, the sandbox would keep it from writing.
-func TestShellOnlyReadsWhatItIsSaidToRead(t *testing.T) {
+func TestReadOnlyCommandsCannotWrite(t *testing.T) {
 	b := sandboxed(t)
 	b.exit(0, "git", "init", "-q", ".")
 	b.exit(0, "bash", "-c", `echo 'file diff=evil' > .gitattributes && git add file && echo three >> file &&
@@ -134,7 +134,7 @@ func TestShellArguments(t *testing.T) {
 	}
 }
 
-func TestWhatShellAsks(t *testing.T) {
+func TestShellVerdictsByApprovalMode(t *testing.T) {
 	read, write := `{"command":["ls","-la"]}`, `{"command":["bash","-lc","ls && rm -rf x\u202e"]}`
 	in, out := sandboxed(t), bared(t)
 	for _, c := range []struct {

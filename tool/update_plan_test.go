@@ -9,7 +9,7 @@ import (
 	"parley"
 )
 
-func TestAPlanIsSaidNotPerformed(t *testing.T) {
+func TestPlansAreNotPerformed(t *testing.T) {
 	b := newBench(t)
 	arguments := `{"summary":"Tidy\u0000","items":[{"title":"Sweep","description":"all of it","status":"done"},{"title":"Dust","status":"pending"}]}`
 	v := b.box.Judge(parley.Agent{Approval: "suggest"}, "update_plan", arguments)
@@ -36,9 +36,9 @@ func TestAPlanIsSaidNotPerformed(t *testing.T) {
 	}
 }
 
-// TestWhatReadsIsSaid checks the read-only tools, which are the only ones
+// TestReadOnlyTools checks the read-only tools, which are the only ones
 // offered to a run that plans.
-func TestWhatReadsIsSaid(t *testing.T) {
+func TestReadOnlyTools(t *testing.T) {
 	var reading []string
 	for _, s := range newBench(t).box.Specs(parley.Agent{}) {
 		if s.ReadOnly {

@@ -174,9 +174,9 @@ func TestWriteFileAgainstASwappedDirectory(t *testing.T) {
 	}
 }
 
-// TestAgentsAreNotForAgentsToWrite: an agent that could write agents could give
+// TestAgentsCannotWriteAgents: an agent that could write agents could give
 // itself every right at the next start.
-func TestAgentsAreNotForAgentsToWrite(t *testing.T) {
+func TestAgentsCannotWriteAgents(t *testing.T) {
 	dir := t.TempDir()
 	b := newBox(t, dir, "agents") // the folder does not exist yet
 	if err := os.Symlink(filepath.Join(dir, "agents"), filepath.Join(dir, "link")); err != nil {

@@ -537,9 +537,9 @@ func TestRatio(t *testing.T) {
 	}
 }
 
-// TestTracingCostsNothing checks that there are no allocations if tracing is off,
+// TestTracingDoesNotAllocate checks that there are no allocations if tracing is off,
 // or for events that do not end a run.
-func TestTracingCostsNothing(t *testing.T) {
+func TestTracingDoesNotAllocate(t *testing.T) {
 	events := crashed()["root"]
 	var off *Exporter
 	on := newExporter(newCollector(), nil, &bytes.Buffer{})

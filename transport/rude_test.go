@@ -143,9 +143,9 @@ func TestSilentPeerIsClosed(t *testing.T) {
 	}
 }
 
-// TestPeerIsNotBlamedForOurDeafness: without a Read, the server cannot know whether the peer answered, so it does not
+// TestNoPongTimeoutWithoutARead: without a Read, the server cannot know whether the peer answered, so it does not
 // close the socket.
-func TestPeerIsNotBlamedForOurDeafness(t *testing.T) {
+func TestNoPongTimeoutWithoutARead(t *testing.T) {
 	p, s := meet(t, Options{PingEvery: time.Millisecond, PongWithin: 50 * time.Millisecond})
 	for range 3 {
 		if first, _ := p.receive(); first != final|opPing {

@@ -282,9 +282,9 @@ func TestProjectOfTheStatus(t *testing.T) {
 	mustShow(t, m, "shop · coder")
 }
 
-// TestOneSentenceForAModelThatIsDown checks that the reason for the end of the run replaces the problem before it. A
+// TestModelFailureIsShownOnce checks that the reason for the end of the run replaces the problem before it. A
 // problem that another model solves stays.
-func TestOneSentenceForAModelThatIsDown(t *testing.T) {
+func TestModelFailureIsShownOnce(t *testing.T) {
 	t.Parallel()
 	gaveUp := parley.ProblemReported{Message: "Network error.", Retry: &parley.Retry{Turn: 1, Problem: "network",
 		Attempt: 3, Of: 3, GaveUp: true}}

@@ -59,8 +59,8 @@ func obeyed(drawn string) string {
 	return ""
 }
 
-// TestForeignTextIsNotObeyed draws nasty texts in every place of the screen that shows untrusted text.
-func TestForeignTextIsNotObeyed(t *testing.T) {
+// TestUntrustedTextCannotControlTerminal draws nasty texts in every place of the screen that shows untrusted text.
+func TestUntrustedTextCannotControlTerminal(t *testing.T) {
 	t.Parallel()
 	for _, text := range nasty {
 		for name, drawn := range everywhere(text) {

@@ -184,10 +184,10 @@ func FuzzURLs(f *testing.F) {
 	})
 }
 
-// TestWhatIsDialledIsLookedAt covers a name that was harmless when the webhook
+// TestResolvedAddressesAreChecked covers a name that was harmless when the webhook
 // was set and resolves to a local address at the delivery. The local server
 // must get no request.
-func TestWhatIsDialledIsLookedAt(t *testing.T) {
+func TestResolvedAddressesAreChecked(t *testing.T) {
 	var heard atomic.Int32
 	addr := receiver(t, func(http.ResponseWriter, *http.Request) { heard.Add(1) })
 	_, port, _ := net.SplitHostPort(addr)

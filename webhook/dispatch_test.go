@@ -79,9 +79,9 @@ func TestAWebhookIsTold(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotTakenIsTriedAgain checks that a refused delivery is repeated with growing pauses, with the same id and
+// TestRefusedDeliveriesAreRetried checks that a refused delivery is repeated with growing pauses, with the same id and
 // body, and given up after a day.
-func TestWhatIsNotTakenIsTriedAgain(t *testing.T) {
+func TestRefusedDeliveriesAreRetried(t *testing.T) {
 	b := newBench(t)
 	came := make(chan string, 100)
 	addr := receiver(t, func(w http.ResponseWriter, r *http.Request) {
@@ -134,9 +134,9 @@ func TestWhatIsNotTakenIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestASlowReceiverHoldsUpNobody checks that a slow receiver does not delay others, and that it gets few concurrent
+// TestSlowReceiverDelaysNoOther checks that a slow receiver does not delay others, and that it gets few concurrent
 // deliveries.
-func TestASlowReceiverHoldsUpNobody(t *testing.T) {
+func TestSlowReceiverDelaysNoOther(t *testing.T) {
 	b := newBench(t)
 	var mu sync.Mutex
 	under, most := 0, 0
@@ -183,8 +183,8 @@ func TestASlowReceiverHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// TestATenantHoldsUpNoOther covers a tenant with many slow receivers.
-func TestATenantHoldsUpNoOther(t *testing.T) {
+// TestBusyTenantDelaysNoOther covers a tenant with many slow receivers.
+func TestBusyTenantDelaysNoOther(t *testing.T) {
 	b := newBench(t)
 	var mu sync.Mutex
 	under, most := 0, 0
@@ -218,10 +218,10 @@ func TestATenantHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// TestGoneIsGone checks that 410 turns a webhook off until it is set again. For
+// TestGoneTurnsWebhookOff checks that 410 turns a webhook off until it is set again. For
 // an agent's webhook, it does so for a day, or until its file names another
 // URL.
-func TestGoneIsGone(t *testing.T) {
+func TestGoneTurnsWebhookOff(t *testing.T) {
 	b := newBench(t)
 	asked := make(chan string, 10)
 	addr := receiver(t, func(w http.ResponseWriter, r *http.Request) {
@@ -256,9 +256,9 @@ func TestGoneIsGone(t *testing.T) {
 	}
 }
 
-// TestNobodyToTell checks that a delivery is given up at once, with a reason,
+// TestDeliveriesWithoutReceiver checks that a delivery is given up at once, with a reason,
 // if no attempt can succeed.
-func TestNobodyToTell(t *testing.T) {
+func TestDeliveriesWithoutReceiver(t *testing.T) {
 	b := newBench(t)
 	addr := receiver(t, func(http.ResponseWriter, *http.Request) { t.Error("somebody was told") })
 	url := "http://" + addr + "/"
@@ -292,9 +292,9 @@ func TestNobodyToTell(t *testing.T) {
 	}
 }
 
-// TestDeadBetweenTellingAndWritingItDown covers a server that dies after a delivery, before it stores the outcome. Its
+// TestCrashBeforeOutcomeIsStored covers a server that dies after a delivery, before it stores the outcome. Its
 // claim runs out, or is known to be void, and the same message is sent again with the same id.
-func TestDeadBetweenTellingAndWritingItDown(t *testing.T) {
+func TestCrashBeforeOutcomeIsStored(t *testing.T) {
 	b := newBench(t)
 	ids := make(chan string, 10)
 	addr := receiver(t, func(_ http.ResponseWriter, r *http.Request) { ids <- r.Header.Get("Webhook-Id") })
@@ -327,10 +327,10 @@ func TestDeadBetweenTellingAndWritingItDown(t *testing.T) {
 	}
 }
 
-// TestAClockThatIsSetBackSilencesNobody checks that a clock that is set back
+// TestClockSetBackDelaysNoDelivery checks that a clock that is set back
 // delays no delivery: neither a retry that was scheduled by the old time, nor a
 // delivery of a session whose events have the old time.
-func TestAClockThatIsSetBackSilencesNobody(t *testing.T) {
+func TestClockSetBackDelaysNoDelivery(t *testing.T) {
 	if maxPause*5/4 >= rules.HookFar {
 		t.Error("what is put off for long is due at once")
 	}
@@ -441,9 +441,9 @@ func TestAnswersAreNotTrusted(t *testing.T) {
 	}
 }
 
-// TestAServerThatWakesTellsNothing covers a server that is suspended after it has claimed a delivery and wakes up after
-// the end of its lease. Another server may have made the delivery.
-func TestAServerThatWakesTellsNothing(t *testing.T) {
+// TestSuspendedServerDeliversNothing covers a server that is suspended after it has claimed a delivery and wakes up
+// after the end of its lease. Another server may have made the delivery.
+func TestSuspendedServerDeliversNothing(t *testing.T) {
 	b := newBench(t)
 	var came, term atomic.Int64
 	addr := receiver(t, func(http.ResponseWriter, *http.Request) { came.Add(1) })

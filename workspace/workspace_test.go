@@ -203,9 +203,9 @@ func TestPipesAreNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsGoneIsJudgedByItsName covers a file that was deleted after it
+// TestDeletedFilesAreJudgedByName covers a file that was deleted after it
 // was opened, and one whose real name ends in " (deleted)".
-func TestAFileThatIsGoneIsJudgedByItsName(t *testing.T) {
+func TestDeletedFilesAreJudgedByName(t *testing.T) {
 	s := newSite(t)
 	v := s.view(AgentReads)
 	for name, want := range map[string]bool{"var/parley.key": false, ".env": false, "main.go": true} {
@@ -240,9 +240,9 @@ func TestAFileThatIsGoneIsJudgedByItsName(t *testing.T) {
 	}
 }
 
-// TestAPathTooLongToTellIsRefused: if the system cannot report the path of a
+// TestFilesWithUnknownPathsAreRefused: if the system cannot report the path of a
 // file, the file is not shown.
-func TestAPathTooLongToTellIsRefused(t *testing.T) {
+func TestFilesWithUnknownPathsAreRefused(t *testing.T) {
 	s := newSite(t)
 	v := s.view(AgentReads)
 	if v.at == "" {

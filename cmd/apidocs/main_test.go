@@ -20,8 +20,8 @@ import (
 	"parley/dialect/openai"
 )
 
-// TestDocumentsAreWhatTheTypesSay checks that the served documents match the current types.
-func TestDocumentsAreWhatTheTypesSay(t *testing.T) {
+// TestDocumentsMatchTypes checks that the served documents match the current types.
+func TestDocumentsMatchTypes(t *testing.T) {
 	for name, want := range files() {
 		got, err := os.ReadFile(filepath.Join("..", "..", "dialect", "apidoc", name))
 		if err != nil {

@@ -31,9 +31,9 @@ func TestAStreamThatRepeats(t *testing.T) {
 	}
 }
 
-// TestAHistoryIsCompared checks that differences between a client's records and the
+// TestHistoryMismatchIsFound checks that differences between a client's records and the
 // log are found.
-func TestAHistoryIsCompared(t *testing.T) {
+func TestHistoryMismatchIsFound(t *testing.T) {
 	log := []parley.Event{
 		{Seq: 1, Body: parley.InputReceived{Request: "a", Content: "count to 3"}},
 		{Seq: 2, Run: 2, Body: parley.RunStarted{Input: 1}},

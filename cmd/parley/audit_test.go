@@ -109,9 +109,9 @@ func TestAForgedAuditIsFound(t *testing.T) {
 	}
 }
 
-// TestAWholeAuditIsSaidToBe checks the last line of the output for intact chains:
+// TestACompleteAuditIsReported checks the last line of the output for intact chains:
 // the number of rows, and since when they are under the key.
-func TestAWholeAuditIsSaidToBe(t *testing.T) {
+func TestACompleteAuditIsReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	audited(t, []string{"--data", dir}, true, 0)
@@ -196,9 +196,9 @@ func TestAnAuditWithoutAKeyIsSealed(t *testing.T) {
 	})
 }
 
-// TestTheAuditIsKeptByARule checks that retention deletes old records, unless there is a legal hold. The remaining
+// TestAuditRetention checks that retention deletes old records, unless there is a legal hold. The remaining
 // chain verifies, and a record states what was deleted.
-func TestTheAuditIsKeptByARule(t *testing.T) {
+func TestAuditRetention(t *testing.T) {
 	t.Parallel()
 	for kind, fresh := range kinds {
 		t.Run(kind, func(t *testing.T) {

@@ -70,10 +70,10 @@ func inProcess(t *testing.T, stdin string, args ...string) string {
 	return out.String()
 }
 
-// TestAConversationIsCarried: a person begins in the console, continues with the full screen, parley run and the line
-// mode of parley chat, and returns to the console. Every client shows the whole conversation, and the console has
-// received all of it.
-func TestAConversationIsCarried(t *testing.T) {
+// TestConversationMovesBetweenClients: a person begins in the console, continues with the full screen, parley run and
+// the line mode of parley chat, and returns to the console. Every client shows the whole conversation, and the console
+// has received all of it.
+func TestConversationMovesBetweenClients(t *testing.T) {
 	t.Parallel()
 	served(t, kinds["sqlite"](t), func(addr, _ string) {
 		c := open(t, addr)

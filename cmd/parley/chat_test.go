@@ -118,9 +118,9 @@ func (f *fakeLog) begin(session, posted string) {
 
 const thread = "3f0c1a52-0a1e-4c6e-9f5e-2b7d7a3c9e10"
 
-// TestChatAsksAgain checks that the chat sends an input again, under the same id,
+// TestChatResendsInput checks that the chat sends an input again, under the same id,
 // if the server dies before it has answered.
-func TestChatAsksAgain(t *testing.T) {
+func TestChatResendsInput(t *testing.T) {
 	t.Parallel()
 	f := newFakeLog(t, thread)
 	f.deaf = 1
@@ -359,9 +359,9 @@ func TestChatWithAStoppedAgent(t *testing.T) {
 	}
 }
 
-// TestChatGoesOnWithAThread checks that a chat that joins a running session
+// TestChatJoinsARunningThread checks that a chat that joins a running session
 // shows the current run from its start, with its card, and no earlier runs.
-func TestChatGoesOnWithAThread(t *testing.T) {
+func TestChatJoinsARunningThread(t *testing.T) {
 	t.Parallel()
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir())
 	defer stop()

@@ -297,9 +297,9 @@ func carryOn(t *testing.T, addr string, u *screenUser) {
 // coloured matches a control sequence that sets a colour.
 var coloured = regexp.MustCompile("\x1b\\[(?:[0-9]+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]")
 
-// TestScreenComesBack: the server is killed in the middle of an answer and started again. The same screen continues,
-// and no line is lost or duplicated.
-func TestScreenComesBack(t *testing.T) {
+// TestScreenSurvivesServerRestart: the server is killed in the middle of an answer and started again. The same screen
+// continues, and no line is lost or duplicated.
+func TestScreenSurvivesServerRestart(t *testing.T) {
 	t.Parallel()
 	project, data := screenProject(t), t.TempDir()
 	bin := programLink(t)

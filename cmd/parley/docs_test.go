@@ -271,8 +271,9 @@ func (l *untilSaid) Write(p []byte) (int, error) {
 
 func (l *untilSaid) String() string { return l.all.String() }
 
-// TestSymptomsAreReal checks that the program contains each message that a heading of the troubleshooting page quotes.
-func TestSymptomsAreReal(t *testing.T) {
+// TestTroubleshootingMessagesExist checks that the program contains each message that a heading of the troubleshooting
+// page quotes.
+func TestTroubleshootingMessagesExist(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/troubleshooting.md")
 	if err != nil {

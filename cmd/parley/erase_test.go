@@ -160,9 +160,9 @@ func (e *erasureTest) checkpoint() {
 	}
 }
 
-// TestAnErasureThatHasNotEnded checks that the server's start and the doctor report an unfinished erasure until it is
-// repeated.
-func TestAnErasureThatHasNotEnded(t *testing.T) {
+// TestUnfinishedErasureIsReported checks that the server's start and the doctor report an unfinished erasure until it
+// is repeated.
+func TestUnfinishedErasureIsReported(t *testing.T) {
 	t.Parallel()
 	for kind, fresh := range kinds {
 		t.Run(kind, func(t *testing.T) {

@@ -82,10 +82,10 @@ func (w *world) say(t *testing.T, tenant parley.TenantID, user parley.PrincipalI
 	return a
 }
 
-// TestTheEventBusShowsWhatOneMayRead checks that users see their own sessions, and
+// TestEventBusVisibility checks that users see their own sessions, and
 // admins also those of other users of the tenant. No user sees sessions of another
 // tenant. Users cannot answer cards or cancel runs of other users.
-func TestTheEventBusShowsWhatOneMayRead(t *testing.T) {
+func TestEventBusVisibility(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []string{"--data", t.TempDir()})
 	defer w.stop()
@@ -161,9 +161,9 @@ func TestTheEventBusShowsWhatOneMayRead(t *testing.T) {
 	}
 }
 
-// TestSettingsAreShownAsTheyHold checks that the event bus shows the effective
+// TestEventBusShowsEffectiveSettings checks that the event bus shows the effective
 // settings without secrets.
-func TestSettingsAreShownAsTheyHold(t *testing.T) {
+func TestEventBusShowsEffectiveSettings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []string{"--data", t.TempDir()})
 	defer w.stop()

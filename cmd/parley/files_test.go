@@ -63,10 +63,10 @@ func put(t *testing.T, name, text string) {
 	}
 }
 
-// TestPeopleAreNotShownWhatTheServerKeeps checks that no answer contains
+// TestServerFilesAreHidden checks that no answer contains
 // secrets, the data folder, agents or the settings file, neither their contents
 // nor their names.
-func TestPeopleAreNotShownWhatTheServerKeeps(t *testing.T) {
+func TestServerFilesAreHidden(t *testing.T) {
 	t.Parallel()
 	workspace, get := newProject(t)
 	for _, path := range []string{

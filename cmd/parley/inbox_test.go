@@ -12,9 +12,9 @@ import (
 	"parley/port"
 )
 
-// TestCommandsAreOnRecord checks that exporting a session and minting a token are
+// TestCommandsAreAudited checks that exporting a session and minting a token are
 // audited, with and without a running server.
-func TestCommandsAreOnRecord(t *testing.T) {
+func TestCommandsAreAudited(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, store []string) {
 		env := func(name string) (string, bool) { return testSecret, name == "PARLEY_JWT_SECRET" }
@@ -64,9 +64,9 @@ func TestCommandsAreOnRecord(t *testing.T) {
 	})
 }
 
-// TestWhatCannotBePutOnRecordIsNotDone: if the record cannot be written, no
+// TestCommandFailsWithoutAuditRecord: if the record cannot be written, no
 // token is printed and no session is exported.
-func TestWhatCannotBePutOnRecordIsNotDone(t *testing.T) {
+func TestCommandFailsWithoutAuditRecord(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var session string

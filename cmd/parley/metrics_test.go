@@ -249,9 +249,9 @@ func TestEverySocketHasADialect(t *testing.T) {
 	}
 }
 
-// TestARouteOfNoDialect checks that sockets of a route without a dialect are
+// TestRouteWithoutDialect checks that sockets of a route without a dialect are
 // counted under its pattern.
-func TestARouteOfNoDialect(t *testing.T) {
+func TestRouteWithoutDialect(t *testing.T) {
 	r := routes{dialects: map[string]string{"GET /a": "a"}}
 	got := r.sockets(map[string]int{"GET /a": 1, "GET /b": 2})
 	if !maps.Equal(got, map[string]int{"a": 1, "GET /b": 2}) {

@@ -93,9 +93,9 @@ func TestGrant(t *testing.T) {
 	}
 }
 
-// TestRestored checks that a cursor from before a restore is invalid, and that
+// TestCursorAfterRestore checks that a cursor from before a restore is invalid, and that
 // the client is told so.
-func TestRestored(t *testing.T) {
+func TestCursorAfterRestore(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, store []string) {
 		var id, cursor string

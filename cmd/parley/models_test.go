@@ -41,9 +41,9 @@ func TestDialectsShowTheModelOfTheTenant(t *testing.T) {
 	}
 }
 
-// TestUsersAreNotToldAddresses checks that an error names the address of a model
+// TestModelAddressIsHiddenFromUsers checks that an error names the address of a model
 // server only in local mode, where the user is the operator.
-func TestUsersAreNotToldAddresses(t *testing.T) {
+func TestModelAddressIsHiddenFromUsers(t *testing.T) {
 	t.Parallel()
 	for auth, want := range map[string]string{
 		"local": "The model's server cannot be reached at http://127.0.0.1:1. Start it, or correct OPENAI_BASE_URL.",

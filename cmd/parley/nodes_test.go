@@ -82,9 +82,9 @@ func eventually(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// TestAProcessThatStartsDoesNotDiffer: a starting process has not announced its
+// TestStartingNodeDoesNotDiffer: a starting process has not announced its
 // version yet, so it counts as equal.
-func TestAProcessThatStartsDoesNotDiffer(t *testing.T) {
+func TestStartingNodeDoesNotDiffer(t *testing.T) {
 	n := &nodes{Nodes: known{list: []port.Node{{ID: "starts", Draining: true}, {ID: "same", Version: "1"},
 		{ID: "old", Version: "0",
 			Address: "old.example:80"}}}, mine: func() port.Node { return port.Node{ID: "me", Version: "1"} }}

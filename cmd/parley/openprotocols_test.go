@@ -194,9 +194,9 @@ func (v visitor) mcp(client, tool, arguments string) (status int, body, id strin
 	return status, body, header.Get("Mcp-Session-Id")
 }
 
-// TestMCPSessionsAreOnesOwn checks that only the principal that has initialized an MCP session can use it, with the
-// same roles. Requests in sessions of others get an error of the protocol.
-func TestMCPSessionsAreOnesOwn(t *testing.T) {
+// TestMCPSessionsBelongToOnePrincipal checks that only the principal that has initialized an MCP session can use it,
+// with the same roles. Requests in sessions of others get an error of the protocol.
+func TestMCPSessionsBelongToOnePrincipal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, kinds["sqlite"](t))
 	defer w.stop()

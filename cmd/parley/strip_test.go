@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// TestAStrippedBinaryTellsWhereItPanicked: make build strips symbols. The stack
+// TestStrippedBinaryHasStackTrace: make build strips symbols. The stack
 // trace of a binary that is linked in the same way must still contain names and
 // lines.
-func TestAStrippedBinaryTellsWhereItPanicked(t *testing.T) {
+func TestStrippedBinaryHasStackTrace(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile("../../Makefile")
 	if err != nil {

@@ -304,9 +304,9 @@ func (w *tenancy) changeWhileHeld() {
 	wg.Wait()
 }
 
-// TestEveryToolHasTenants fails if the tenants of TestTwoTenantsAtOnce do not call
+// TestEveryToolIsCalledByTenants fails if the tenants of TestTwoTenantsAtOnce do not call
 // a new tool.
-func TestEveryToolHasTenants(t *testing.T) {
+func TestEveryToolIsCalledByTenants(t *testing.T) {
 	t.Parallel()
 	files, err := workspace.Open(t.TempDir(), workspace.Rules{})
 	if err != nil {

@@ -90,10 +90,10 @@ func TestACancelDoesNotOvertakeItsRequest(t *testing.T) {
 	_ = l.conn.Close(websocket.StatusNormalClosure, "")
 }
 
-// TestWhatWasShownIsNotShownAgain: a client reads the end of its answer and
+// TestDeliveredAnswerIsNotRepeated: a client reads the end of its answer and
 // disconnects at once. The next client of the thread must not get that answer
 // again.
-func TestWhatWasShownIsNotShownAgain(t *testing.T) {
+func TestDeliveredAnswerIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir())
 	defer stop()

@@ -45,10 +45,10 @@ func waiting(t *testing.T, store []string) (id, export string) {
 	return id, export
 }
 
-// TestASessionGoesElsewhere moves a session from each kind of store to the other.
+// TestSessionMovesBetweenStores moves a session from each kind of store to the other.
 // It must be the same to the byte, still wait for its approval, and continue after
 // the approval.
-func TestASessionGoesElsewhere(t *testing.T) {
+func TestSessionMovesBetweenStores(t *testing.T) {
 	t.Parallel()
 	for from, other := range map[string]string{"sqlite": "postgres", "postgres": "sqlite"} {
 		t.Run("from "+from, func(t *testing.T) {
@@ -152,9 +152,9 @@ func TestExportDoesNotDisturb(t *testing.T) {
 	})
 }
 
-// TestImportBelievesNothing checks that a file that is not a complete exported
+// TestImportRejectsInvalidFiles checks that a file that is not a complete exported
 // session is refused and leaves nothing behind.
-func TestImportBelievesNothing(t *testing.T) {
+func TestImportRejectsInvalidFiles(t *testing.T) {
 	t.Parallel()
 	_, export := waiting(t, kinds["sqlite"](t))
 	lines := strings.SplitAfter(strings.TrimSuffix(export, "\n"), "\n")
@@ -203,10 +203,10 @@ func TestImportBelievesNothing(t *testing.T) {
 	}
 }
 
-// TestImportAcceptsWhatRetentionLeaves: all chunks of a finished output may be
+// TestImportWithoutChunks: all chunks of a finished output may be
 // missing together, and no other line. A session without chunks can be
 // imported, used and exported again.
-func TestImportAcceptsWhatRetentionLeaves(t *testing.T) {
+func TestImportWithoutChunks(t *testing.T) {
 	t.Parallel()
 	id, export := waiting(t, kinds["sqlite"](t))
 	lines := strings.SplitAfter(strings.TrimSuffix(export, "\n"), "\n")
@@ -251,9 +251,9 @@ func TestImportAcceptsWhatRetentionLeaves(t *testing.T) {
 	})
 }
 
-// TestImportTakesNobodysPlace checks that an existing session id is refused, and
+// TestImportRefusesExistingID checks that an existing session id is refused, and
 // that --as gives another id.
-func TestImportTakesNobodysPlace(t *testing.T) {
+func TestImportRefusesExistingID(t *testing.T) {
 	t.Parallel()
 	id, export := waiting(t, kinds["sqlite"](t))
 	onBoth(t, func(t *testing.T, store []string) {

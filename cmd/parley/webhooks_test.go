@@ -13,9 +13,9 @@ import (
 	"parley/port"
 )
 
-// TestAnImportedSessionTellsNobody checks that the importing server cancels the
+// TestImportCancelsPendingWebhooks checks that the importing server cancels the
 // pending webhooks of a session, and that the exporting one still delivers them.
-func TestAnImportedSessionTellsNobody(t *testing.T) {
+func TestImportCancelsPendingWebhooks(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -61,9 +61,9 @@ func TestAnImportedSessionTellsNobody(t *testing.T) {
 	}
 }
 
-// TestAgentsWhoseWebhookCannotBeTold checks that an agent whose webhook cannot be
+// TestAgentWebhooksAreChecked checks that an agent whose webhook cannot be
 // delivered is rejected, with advice for the operator.
-func TestAgentsWhoseWebhookCannotBeTold(t *testing.T) {
+func TestAgentWebhooksAreChecked(t *testing.T) {
 	t.Parallel()
 	secret := "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	for _, test := range []struct{ url, secret, want string }{

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestTheConsoleKnowsTheWire checks that the console's generated types match the
+// TestConsoleTypesMatchWire checks that the console's generated types match the
 // types that the server sends.
-func TestTheConsoleKnowsTheWire(t *testing.T) {
+func TestConsoleTypesMatchWire(t *testing.T) {
 	for name, want := range files() {
 		got, err := os.ReadFile(filepath.Join("..", "..", "web", "src", "wire", name))
 		if err != nil {

@@ -205,9 +205,9 @@ func sameWords(a, b string) bool {
 	return strings.Join(strings.Fields(a), "") == strings.Join(strings.Fields(b), "")
 }
 
-// TestOfSubAgentsTheCardsAreShown: of sub-agents, all clients see the cards, with the name of the sub-agent, and
+// TestCardsOfSubAgents: of sub-agents, all clients see the cards, with the name of the sub-agent, and
 // nothing else. Every card is closed, however it ended.
-func TestOfSubAgentsTheCardsAreShown(t *testing.T) {
+func TestCardsOfSubAgents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := dialecttest.AnyTree(t)
 		views, agents, open := map[parley.SessionID]View{}, map[parley.SessionID]string{}, map[string]bool{}

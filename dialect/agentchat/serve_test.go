@@ -86,10 +86,10 @@ func connects(t fataler, log []parley.Event, head, more int, listed bool) (waiti
 	return waiting, rest
 }
 
-// TestWhoConnectsAnywhereIsShownWhatOthersAre: a client that connects at any
+// TestAllClientsSeeTheSameFrames: a client that connects at any
 // time first gets the open cards. Then it gets the same frames as the other
 // clients, whole answers included, and nothing twice.
-func TestWhoConnectsAnywhereIsShownWhatOthersAre(t *testing.T) {
+func TestAllClientsSeeTheSameFrames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := dialecttest.AnyLog(t)
 		head := rapid.IntRange(0, len(log)).Draw(t, "head")
@@ -161,10 +161,10 @@ func openCard(t *testing.T) []parley.Event {
 	return nil
 }
 
-// TestWhoComesBackIsNotToldAgain: a client that reconnects gets no second
+// TestNoticesAreNotRepeated: a client that reconnects gets no second
 // notice about a card. It gets one if its principal had none yet, and never if
 // the client shows cards.
-func TestWhoComesBackIsNotToldAgain(t *testing.T) {
+func TestNoticesAreNotRepeated(t *testing.T) {
 	log := openCard(t)
 	head := len(log) - 1
 	shared, bob := &told{}, port.Principal{ID: "bob", Tenant: ann.Tenant}

@@ -369,9 +369,9 @@ func runEnds(log []parley.Event, seq parley.Seq) bool {
 	return true // the log ends before the end of the batch
 }
 
-// TestMessagesAreWhatWasSaid: a client that joins the chunks of a message by its id, as the document requires, gets the
+// TestChunksAddUpToTheText: a client that joins the chunks of a message by its id, as the document requires, gets the
 // text of the model. That is also true for a log without chunks.
-func TestMessagesAreWhatWasSaid(t *testing.T) {
+func TestChunksAddUpToTheText(t *testing.T) {
 	everyLog(t, func(t fataler, v View, log []parley.Event) {
 		want := map[string]string{}
 		for _, e := range log {

@@ -57,8 +57,9 @@ func TestTheContextIsLookedUpOnce(t *testing.T) {
 	}
 }
 
-// TestWhatWasDecidedIsNotAskedAgain: a client that resumes after one approval was decided gets only the other one.
-func TestWhatWasDecidedIsNotAskedAgain(t *testing.T) {
+// TestDecidedApprovalsAreNotRequestedAgain: a client that resumes after one approval was decided gets only the other
+// one.
+func TestDecidedApprovalsAreNotRequestedAgain(t *testing.T) {
 	decided := parley.Event{Session: dialecttest.Session, Root: dialecttest.Session, Seq: 11, Run: 3, Body: firstGiven}
 	r := newRig(t, guard{}, append(asksTwice(), decided)...)
 	r.connect(resume)
@@ -67,10 +68,10 @@ func TestWhatWasDecidedIsNotAskedAgain(t *testing.T) {
 	r.submits(allowSecond)
 }
 
-// TestWhoResumesAnywhereIsShownWhatOthersAre: a client that resumes a session at any time gets the same frames of the
+// TestResumingShowsTheOpenRun: a client that resumes a session at any time gets the same frames of the
 // open run as other clients. It gets requests only for the open cards, once, after the past of the run. Then it gets
 // all further frames. This holds with and without sub-agents.
-func TestWhoResumesAnywhereIsShownWhatOthersAre(t *testing.T) {
+func TestResumingShowsTheOpenRun(t *testing.T) {
 	for name, logs := range map[string]func(*rapid.T) []parley.Event{"session": dialecttest.AnyLog,
 		"tree": dialecttest.AnyTree} {
 		t.Run(name, func(t *testing.T) {
@@ -135,9 +136,9 @@ func resumesAnywhere(t *rapid.T, log []parley.Event) {
 
 const another = "44444444-4444-5444-8444-000000000001"
 
-// TestWhoComesBackIsShownWhatItMissed: a client that resumes after any message gets every later message once, also if
+// TestResumingAfterAMessage: a client that resumes after any message gets every later message once, also if
 // its run has ended and other runs followed. It gets requests only for the open cards.
-func TestWhoComesBackIsShownWhatItMissed(t *testing.T) {
+func TestResumingAfterAMessage(t *testing.T) {
 	for name, logs := range map[string]func(*rapid.T) []parley.Event{"session": dialecttest.AnyLog,
 		"tree": dialecttest.AnyTree} {
 		t.Run(name, func(t *testing.T) { comesBack(t, logs) })

@@ -387,7 +387,7 @@ func TestAnAnswerThatNamesItsRequest(t *testing.T) {
 	r.submits(allowSecond)
 }
 
-func TestWhatWasSettledElsewhere(t *testing.T) {
+func TestApprovalsSettledElsewhere(t *testing.T) {
 	r := waits(t)
 	r.happens(firstGiven, secondGiven)
 	r.shows("approval_closed", "response_item:call_a", "approval_request:rm", "approval_closed", "response_item:call_b")

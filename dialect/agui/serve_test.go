@@ -116,9 +116,9 @@ func input(log []parley.Event, more string) string {
 	return fmt.Sprintf(`{"threadId":%q,"runId":"r1",%s}`, log[0].Session, more)
 }
 
-// TestAnswersReadOn: wherever a run waits, the answer gets the rest, from the next RUN_STARTED on, and a message is
-// refused.
-func TestAnswersReadOn(t *testing.T) {
+// TestAnswersContinueTheStream: wherever a run waits, the answer gets the rest, from the next RUN_STARTED on, and a
+// message is refused.
+func TestAnswersContinueTheStream(t *testing.T) {
 	answered := 0
 	for n, log := range logs(t) {
 		for head := 1; head < len(log); head++ {

@@ -79,8 +79,9 @@ func body(log []parley.Event, message string) string {
 
 const hello = `{"id":"u","role":"user","parts":[{"type":"text","text":"Hello?"}]}`
 
-// TestAnswersReadOn: wherever a run waits, an answer continues the stream from there, and a message is refused.
-func TestAnswersReadOn(t *testing.T) {
+// TestAnswersContinueTheStream: wherever a run waits, an answer continues the stream from there, and a message is
+// refused.
+func TestAnswersContinueTheStream(t *testing.T) {
 	answered := 0
 	for n, log := range logs(t) {
 		for head := 2; head < len(log); head++ {
@@ -126,9 +127,9 @@ func TestAnswersReadOn(t *testing.T) {
 	}
 }
 
-// TestAnAnswerShowsWhatOthersAnswered: a client that answers the last card also
+// TestAnswersOfOtherClientsAreShown: a client that answers the last card also
 // sees the answers that other clients gave meanwhile.
-func TestAnAnswerShowsWhatOthersAnswered(t *testing.T) {
+func TestAnswersOfOtherClientsAreShown(t *testing.T) {
 	log := logs(t)[0] // cards.txtar: two approvals and a question
 	d := &dialecttest.LogDoor{Log: log, Happened: 20}
 	a := request(d, "POST", "/api/aisdk/scout", body(log, fmt.Sprintf(`{"id":"a","role":"assistant","parts":[

@@ -84,8 +84,9 @@ func TestARunWithoutItsSocketIsCancelled(t *testing.T) {
 	}
 }
 
-// TestASocketThatIsGoneLeavesItsSession: after a socket has closed, its session is watched, and its visit has ended.
-func TestASocketThatIsGoneLeavesItsSession(t *testing.T) {
+// TestASessionIsWatchedAfterItsSocketCloses: after a socket has closed, its session is watched, and its visit has
+// ended.
+func TestASessionIsWatchedAfterItsSocketCloses(t *testing.T) {
 	s := newServer(t)
 	s.h.Left = time.Millisecond
 	s.door.head = 2
@@ -109,9 +110,9 @@ func TestASocketThatIsGoneLeavesItsSession(t *testing.T) {
 	}
 }
 
-// TestASessionThatWasLeftEndsWithTheServer: a server that stops does not wait
+// TestTheServerStopsWhileARunWaits: a server that stops does not wait
 // for a person.
-func TestASessionThatWasLeftEndsWithTheServer(t *testing.T) {
+func TestTheServerStopsWhileARunWaits(t *testing.T) {
 	d := newDoor()
 	d.run, d.head = 2, 2
 	d.items <- items(dialecttest.Session, 3, parley.ApprovalRequested{Call: 3})

@@ -197,9 +197,9 @@ func TestChunksAreTheText(t *testing.T) {
 	})
 }
 
-// TestWhoFollowsFromAMessageIsShownAllOfIt: a client that follows from a message, as the HTTP routes do, gets the same
+// TestFollowingFromAMessage: a client that follows from a message, as the HTTP routes do, gets the same
 // frames about it as a client that follows from the beginning.
-func TestWhoFollowsFromAMessageIsShownAllOfIt(t *testing.T) {
+func TestFollowingFromAMessage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := dialecttest.AnyLog(t)
 		if i := slices.IndexFunc(log,

@@ -338,7 +338,7 @@ func (s *server) ask(route string, then func()) *http.Response {
 	return <-got
 }
 
-func TestWhatAMessageIsAnswered(t *testing.T) {
+func TestMessageAnswers(t *testing.T) {
 	text := func(s string) []parley.EventBody {
 		return []parley.EventBody{parley.OutputStarted{Kind: parley.Text},
 			parley.OutputAppended{Kind: parley.Text, Text: s}, parley.OutputFinished{Kind: parley.Text, Text: s}}
@@ -393,9 +393,9 @@ func TestWhatAMessageIsAnswered(t *testing.T) {
 	}
 }
 
-// TestAMessageIsNotWaitedForWithoutEnd: POST …/message returns after a timeout, with the address of the log. The run
+// TestMessageTimeout: POST …/message returns after a timeout, with the address of the log. The run
 // continues.
-func TestAMessageIsNotWaitedForWithoutEnd(t *testing.T) {
+func TestMessageTimeout(t *testing.T) {
 	s := newServer(t)
 	s.h.Within = 10 * time.Millisecond
 	res := s.post("message", hello)

@@ -283,7 +283,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-func TestWhatLogLinesLeaveOut(t *testing.T) {
+func TestDefaultsOfLogLines(t *testing.T) {
 	short, err := readLog(`
 		# The run is that of the line above, unless an event is of none.
 		{"seq":7,"type":"TurnStarted","run":5,"body":{"number":1}}

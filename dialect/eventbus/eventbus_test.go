@@ -25,7 +25,7 @@ func TestTranscripts(t *testing.T) {
 		// The agent that delegated to a sub-agent is in another log.
 		Views: map[string]View{"": {root: "/p", parent: parent{agent: "coder"}}},
 		// Earlier events are read but not shown.
-		// TestWhoComesAnywhereSeesWhatOthersSee tests other starts.
+		// TestResumingAnywhereGetsTheSameMessages tests other starts.
 		Starts:  func([]parley.Event) []int { return []int{0} },
 		Ignored: Ignored,
 		Decode: func(message []byte) dialecttest.Decoded {

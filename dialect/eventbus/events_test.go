@@ -121,8 +121,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestNarrowed: session_id stands for a session and those below it.
-func TestNarrowed(t *testing.T) {
+// TestFollowingOneSession: session_id stands for a session and those below it.
+func TestFollowingOneSession(t *testing.T) {
 	d := golden(t)
 	child := d.events[:21]
 	for i := range child { // make the exchange a sub-agent's session
@@ -276,8 +276,8 @@ func TestAnUnreadableSessionIsNotShared(t *testing.T) {
 	}
 }
 
-// TestWhatIsSharedIsMadeOnce: a message is encoded once for all followers.
-func TestWhatIsSharedIsMadeOnce(t *testing.T) {
+// TestMessagesAreEncodedOnce: a message is encoded once for all followers.
+func TestMessagesAreEncodedOnce(t *testing.T) {
 	d := golden(t)
 	item := &port.Item{Event: d.events[16]}
 	one := begin(t, d, "", "0", lookBack).show(t.Context(), item)
@@ -287,7 +287,7 @@ func TestWhatIsSharedIsMadeOnce(t *testing.T) {
 	}
 }
 
-func TestNotLetIn(t *testing.T) {
+func TestRefusedClients(t *testing.T) {
 	h := handler(golden(t))
 	for _, c := range []struct {
 		header, query string

@@ -225,7 +225,7 @@ func (p *projection) show(m message) {
 		m.SessionID, m.SessionName = p.e.Session, p.v.name
 	}
 	if len(p.frames) == perEvent {
-		// a mistake in this package; see TestNoEventIsTooManyMessages
+		// a mistake in this package; see TestEventsHaveAtMostEightMessages
 		panic(fmt.Sprintf("%T is more than %d messages", p.e.Body, perEvent))
 	}
 	p.frames = append(p.frames, dialect.Frame{Body: m, Own: p.v.partial})

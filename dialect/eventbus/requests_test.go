@@ -467,8 +467,8 @@ func TestContextIsOfTheRun(t *testing.T) {
 	}
 }
 
-// TestAProjectIsItsTenants: other tenants are not told the path of a project and cannot find it out.
-func TestAProjectIsItsTenants(t *testing.T) {
+// TestProjectsAreHiddenFromOtherTenants: other tenants are not told the path of a project and cannot find it out.
+func TestProjectsAreHiddenFromOtherTenants(t *testing.T) {
 	d := golden(t)
 	d.runs = runsOfATree()
 	h := handler(d)
@@ -502,9 +502,9 @@ func TestAProjectIsItsTenants(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoFaultIsNotLogged: messages to a stopped agent are not logged as
+// TestStoppedAgentsAreNotLoggedAsErrors: messages to a stopped agent are not logged as
 // errors.
-func TestWhatIsNoFaultIsNotLogged(t *testing.T) {
+func TestStoppedAgentsAreNotLoggedAsErrors(t *testing.T) {
 	for code, want := range map[parley.Code]bool{parley.CodeStopped: false, parley.CodeUnavailable: true} {
 		d := golden(t)
 		h := handler(d)

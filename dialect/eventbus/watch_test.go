@@ -91,8 +91,8 @@ func anyLogs(t *rapid.T) (events []parley.Event) {
 	return events
 }
 
-// TestSubagentsNameWhoAskedForThem: messages of sub-agents name the parent's agent and run, wherever a client resumes.
-func TestSubagentsNameWhoAskedForThem(t *testing.T) {
+// TestSubAgentsNameTheirParent: messages of sub-agents name the parent's agent and run, wherever a client resumes.
+func TestSubAgentsNameTheirParent(t *testing.T) {
 	top, below := dialecttest.Session, childSession
 	events := []parley.Event{
 		{Session: below, Body: parley.SessionOpened{Owner: "ann", Agent: "explorer",
@@ -144,8 +144,8 @@ func TestSeqsGrow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { grow(t, anyLogs(t)) })
 }
 
-// TestNoEventIsTooManyMessages: even large events do not have too many messages.
-func TestNoEventIsTooManyMessages(t *testing.T) {
+// TestEventsHaveAtMostEightMessages: even large events do not have too many messages.
+func TestEventsHaveAtMostEightMessages(t *testing.T) {
 	v := View{root: "/p", run: 3, status: status{name: working, id: "status-1"},
 		calls: []call{{id: 6, name: "shell", out: "x", err: "y"}}}
 	for n := range 70 {
@@ -164,10 +164,10 @@ func TestNoEventIsTooManyMessages(t *testing.T) {
 	}
 }
 
-// TestWhoComesAnywhereSeesWhatOthersSee: a client that resumes after any message gets all later messages once, byte for
-// byte the same as other clients. It may resume between two messages of one event, and at any distance from the start
-// of the run.
-func TestWhoComesAnywhereSeesWhatOthersSee(t *testing.T) {
+// TestResumingAnywhereGetsTheSameMessages: a client that resumes after any message gets all later messages once, byte
+// for byte the same as other clients. It may resume between two messages of one event, and at any distance from the
+// start of the run.
+func TestResumingAnywhereGetsTheSameMessages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := anyLogs(t)
 		messages := all(t, events)
@@ -185,10 +185,10 @@ func TestWhoComesAnywhereSeesWhatOthersSee(t *testing.T) {
 	})
 }
 
-// TestWhoComesNowSeesWhatIsOpen: a client without a cursor gets the open cards,
+// TestNewClientsSeeOpenCards: a client without a cursor gets the open cards,
 // oldest first, and then all new messages. Events that happen while the cards
 // are read do not matter.
-func TestWhoComesNowSeesWhatIsOpen(t *testing.T) {
+func TestNewClientsSeeOpenCards(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := anyLogs(t)
 		now := rapid.IntRange(0, len(events)).Draw(t, "now")

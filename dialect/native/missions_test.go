@@ -12,8 +12,8 @@ import (
 	"parley/port"
 )
 
-// TestMissionsSayThatNobodyIsPrompted: answers about missions say why agents are not prompted.
-func TestMissionsSayThatNobodyIsPrompted(t *testing.T) {
+// TestMissionsExplainMissingPrompts: answers about missions say why agents are not prompted.
+func TestMissionsExplainMissingPrompts(t *testing.T) {
 	h := handler(&door{})
 	for _, note := range []string{"", "switched off"} {
 		h.NoPrompts = note

@@ -60,14 +60,14 @@ func TestStatusOfEveryCode(t *testing.T) {
 	}
 }
 
-func TestErrorsNotMadeForShowingSayNothing(t *testing.T) {
+func TestInternalErrorsAreNotShown(t *testing.T) {
 	w := ask(&door{refusal: errors.New("disk /dev/sda1 is on fire")}, "POST", inputs, hello)
 	if c, m := failure(t, w.Body); w.Code != 500 || c != parley.CodeInternal || m != "Internal error." {
 		t.Errorf("%d %s %q", w.Code, c, m)
 	}
 }
 
-func TestNobody(t *testing.T) {
+func TestUnauthenticatedRequests(t *testing.T) {
 	d := &door{}
 	for pattern := range handler(d).Routes() {
 		method, path, _ := strings.Cut(pattern, " ")

@@ -228,8 +228,8 @@ func TestOneLimitForMessages(t *testing.T) {
 	}
 }
 
-// TestAResponseThatNeverBegan: an input that was withdrawn before its run started is a cancelled response.
-func TestAResponseThatNeverBegan(t *testing.T) {
+// TestWithdrawnInputsAreCancelledResponses: an input that was withdrawn before its run started is a cancelled response.
+func TestWithdrawnInputsAreCancelledResponses(t *testing.T) {
 	for _, log := range dialecttest.Sessions(t) {
 		for _, e := range log {
 			b, ok := e.Body.(parley.InputWithdrawn)

@@ -103,9 +103,9 @@ func TestEveryResponseIsWhole(t *testing.T) {
 	})
 }
 
-// TestNumbersDoNotDependOnPieces: a client may leave after any event and resume when the chunks were deleted. It then
-// gets the rest: no character is lost or doubled, and all other events have the same numbers as before.
-func TestNumbersDoNotDependOnPieces(t *testing.T) {
+// TestEventNumbersDoNotDependOnChunks: a client may leave after any event and resume when the chunks were deleted. It
+// then gets the rest: no character is lost or doubled, and all other events have the same numbers as before.
+func TestEventNumbersDoNotDependOnChunks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		log := dialecttest.AnyLog(t)
 		live, later := eventsOf(log), eventsOf(dialecttest.Trimmed(log))

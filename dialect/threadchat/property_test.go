@@ -191,10 +191,10 @@ func said(list []shown) map[string][]shown {
 	return requests
 }
 
-// TestUnaskedMessagesHaveNamesOfTheirOwn: an autonomous message can be
+// TestAutonomousMessagesHaveReservedIDs: an autonomous message can be
 // cancelled by the request id that its client knows. Clients cannot use such an
 // id for their own messages.
-func TestUnaskedMessagesHaveNamesOfTheirOwn(t *testing.T) {
+func TestAutonomousMessagesHaveReservedIDs(t *testing.T) {
 	for name, want := range map[string]string{"timer_autonomous_1767323075": "timer_autonomous_1767323075",
 		"followup_1767323075000": "timer_autonomous_1767323075", "r1": "r1"} {
 		d := Decode(thread, dialect.Encode(map[string]string{"type": "cancel", "requestId": name}), "req-1")

@@ -123,10 +123,10 @@ func TestThinkingIsGivenBackAsItCame(t *testing.T) {
 	}
 }
 
-// TestWithoutItsThinking checks that a turn of another model, or a changed
+// TestTurnsWithoutThinking checks that a turn of another model, or a changed
 // turn, is sent without thinking, and that the model is not asked to think in
 // the middle of it.
-func TestWithoutItsThinking(t *testing.T) {
+func TestTurnsWithoutThinking(t *testing.T) {
 	for name, change := range map[string]func(*parley.Message){
 		"of another provider": func(m *parley.Message) {
 			m.Memo = &parley.Memo{Provider: "openai", Model: model,

@@ -2,7 +2,7 @@ package demo
 
 import "testing"
 
-func TestWhatItSaysOfItsInstructions(t *testing.T) {
+func TestInstructionActs(t *testing.T) {
 	for _, c := range []struct{ instructions, input, want string }{
 		{"Help.", "what do you know about me?", "Nobody has told me anything about you."},
 		{"Help.\n\nPersisted user context:\nShe plays\n\nthe oboe.\n\n[abcdefghijklmnop234567] marks these " +

@@ -223,9 +223,9 @@ func TestCancelling(t *testing.T) {
 	}
 }
 
-// TestLeaving checks that the call ends if its caller stops reading, in the
+// TestCallerStopsReading checks that the call ends if its caller stops reading, in the
 // middle of an endless answer.
-func TestLeaving(t *testing.T) {
+func TestCallerStopsReading(t *testing.T) {
 	gone := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "data")
@@ -335,9 +335,9 @@ func TestTalk(t *testing.T) {
 	}
 }
 
-// TestTalkOfCallsThatCouldNotBe checks that one invalid call of a model does
+// TestTalkRepairsInvalidCalls checks that one invalid call of a model does
 // not cause every later request to be refused.
-func TestTalkOfCallsThatCouldNotBe(t *testing.T) {
+func TestTalkRepairsInvalidCalls(t *testing.T) {
 	for _, c := range []struct{ name, arguments, want string }{
 		{"read_file", `{"path":"a","path":"b"}`, `read_file {"path":"a","path":"b"}`},
 		{"multi_tool_use.parallel", `{"a":1}`, `multi_tool_use_parallel {"a":1}`},

@@ -194,8 +194,9 @@ func TestAConversation(t *testing.T) {
 	}
 }
 
-// TestWhatItIsOffered checks that the capabilities offered to the program depend on the tools that the agent may use.
-func TestWhatItIsOffered(t *testing.T) {
+// TestOfferedCapabilities checks that the capabilities offered to the program depend on the tools that the agent may
+// use.
+func TestOfferedCapabilities(t *testing.T) {
 	r := newRig(t, echo)
 	r.request.Agent.Tools = []string{"read_file"}
 	r.ask(t.Context(), "one")
@@ -204,8 +205,8 @@ func TestWhatItIsOffered(t *testing.T) {
 	}
 }
 
-// TestEverythingItSays checks the event for each update that a program can send.
-func TestEverythingItSays(t *testing.T) {
+// TestProgramUpdates checks the event for each update that a program can send.
+func TestProgramUpdates(t *testing.T) {
 	r := newRig(t, func(f *fake, _ []string, answer jsonrpc.Answer) {
 		f.update(map[string]any{"sessionUpdate": "agent_thought_chunk", "content": textBlock("hm")})
 		f.update(map[string]any{"sessionUpdate": "agent_message_chunk", "messageId": "1", "content": textBlock("a")})

@@ -345,8 +345,8 @@ func TestAConfigurationMustBeTaken(t *testing.T) {
 	}
 }
 
-// TestAnIDIsUsedOnce checks that two requests in flight cannot have the same id.
-func TestAnIDIsUsedOnce(t *testing.T) {
+// TestRequestIDsInFlightAreUnique checks that two requests in flight cannot have the same id.
+func TestRequestIDsInFlightAreUnique(t *testing.T) {
 	a := newAgent(t, "tcp", func(*peer, Frame) {})
 	pool := newPool(t)
 	answer, err := pool.Ask(t.Context(), ask(a.address, "go"))

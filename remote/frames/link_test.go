@@ -133,9 +133,9 @@ func TestADeadConnectionIsReplaced(t *testing.T) {
 	})
 }
 
-// TestASlowReaderHoldsUpNobody checks that an unread answer does not block the
+// TestSlowReaderBlocksNoOtherAnswer checks that an unread answer does not block the
 // others. In the original, sixteen unread frames blocked the reader of all.
-func TestASlowReaderHoldsUpNobody(t *testing.T) {
+func TestSlowReaderBlocksNoOtherAnswer(t *testing.T) {
 	onBoth(t, func(t *testing.T, network string) {
 		flooded := make(chan struct{})
 		a := newAgent(t, network, func(p *peer, f Frame) {
@@ -188,9 +188,9 @@ func TestABurstWithinTheLimitIsTaken(t *testing.T) {
 	want(t, newPool(t), a.address, "go", text+strings.Repeat("x", 20_000))
 }
 
-// TestAnAgentThatTakesNothing checks that the connection to such an agent ends,
+// TestAgentThatReadsNothingIsDropped checks that the connection to such an agent ends,
 // and that other agents are not affected.
-func TestAnAgentThatTakesNothing(t *testing.T) {
+func TestAgentThatReadsNothingIsDropped(t *testing.T) {
 	deaf := make(chan struct{})
 	a := newAgent(t, "tcp", func(*peer, Frame) { <-deaf })
 	b := newAgent(t, "tcp", echo)
@@ -270,9 +270,9 @@ func TestConfigurationDuringAChat(t *testing.T) {
 	})
 }
 
-// TestAgentsThatAreNamedNoMore checks that links to removed agents are closed
+// TestRemovedAgentsAreDisconnected checks that links to removed agents are closed
 // after their last answer.
-func TestAgentsThatAreNamedNoMore(t *testing.T) {
+func TestRemovedAgentsAreDisconnected(t *testing.T) {
 	asked := make(chan Frame, 1)
 	a := newAgent(t, "tcp", func(_ *peer, f Frame) { asked <- f })
 	pool := newPool(t)

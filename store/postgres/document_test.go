@@ -10,9 +10,9 @@ import (
 	"parley/store/storetest"
 )
 
-// TestTheDocumentsQueries checks the SQL queries of document 002, with a role
+// TestDocumentedQueries checks the SQL queries of document 002, with a role
 // that may see all rows.
-func TestTheDocumentsQueries(t *testing.T) {
+func TestDocumentedQueries(t *testing.T) {
 	url := pgtest.Database(t)
 	conn := connect(t, url)
 	storetest.Documented(t, open(t, url), func(statement string) []map[string]any {

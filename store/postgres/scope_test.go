@@ -164,8 +164,8 @@ func in(t testing.TB, conn *pgx.Conn, s scope, do func()) {
 	exec(t, conn, `rollback`)
 }
 
-// TestRowsOfOthersAreNotThere checks that even SQL without a tenant condition returns no rows of other tenants.
-func TestRowsOfOthersAreNotThere(t *testing.T) {
+// TestOtherTenantsRowsAreInvisible checks that even SQL without a tenant condition returns no rows of other tenants.
+func TestOtherTenantsRowsAreInvisible(t *testing.T) {
 	owner, server := serving(t)
 	twoTenants(t, open(t, server))
 	eraseBoth(t, owner)
@@ -215,9 +215,9 @@ func TestRowsOfOthersAreNotThere(t *testing.T) {
 	})
 }
 
-// TestRowsOfOthersCannotBeWritten checks that a tenant cannot insert or delete rows of another, or give its own rows
-// away.
-func TestRowsOfOthersCannotBeWritten(t *testing.T) {
+// TestOtherTenantsRowsCannotBeWritten checks that a tenant cannot insert or delete rows of another, or give its own
+// rows away.
+func TestOtherTenantsRowsCannotBeWritten(t *testing.T) {
 	owner, server := serving(t)
 	twoTenants(t, open(t, server))
 	eraseBoth(t, owner)
@@ -257,9 +257,9 @@ func TestRowsOfOthersCannotBeWritten(t *testing.T) {
 	})
 }
 
-// TestRowsCannotPointAtOthers checks that a row cannot refer to a session of
+// TestRowsCannotReferToOtherTenants checks that a row cannot refer to a session of
 // another tenant: to the writer, that session does not exist.
-func TestRowsCannotPointAtOthers(t *testing.T) {
+func TestRowsCannotReferToOtherTenants(t *testing.T) {
 	_, server := serving(t)
 	s := open(t, server)
 	b := batch(storetest.ID(7), 0)
@@ -324,8 +324,8 @@ func TestAConnectionForgetsItsTenant(t *testing.T) {
 	}
 }
 
-// TestAServingRoleMayNoMore checks that a serving role has no privileges beyond serving.
-func TestAServingRoleMayNoMore(t *testing.T) {
+// TestServingRolePrivileges checks that a serving role has no privileges beyond serving.
+func TestServingRolePrivileges(t *testing.T) {
 	ctx := context.Background()
 	owner, server := serving(t)
 	conn := connect(t, server)
@@ -388,8 +388,9 @@ func TestAServingRoleDoesNotMigrate(t *testing.T) {
 	}
 }
 
-// TestTheOwnerIsBoundToo checks row-level security for a single role that migrates and serves, which is as common.
-func TestTheOwnerIsBoundToo(t *testing.T) {
+// TestRowLevelSecurityBindsOwner checks row-level security for a single role that migrates and serves, which is as
+// common.
+func TestRowLevelSecurityBindsOwner(t *testing.T) {
 	admin := pgtest.Database(t)
 	role, url := pgtest.Role(t, admin, "")
 	exec(t, connect(t, admin), `GRANT ALL ON SCHEMA public TO `+role)

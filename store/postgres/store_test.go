@@ -127,7 +127,7 @@ func TestAddressesAreNotShown(t *testing.T) {
 	}
 }
 
-func TestDatabasesThatWillNotDo(t *testing.T) {
+func TestUnusableDatabasesAreRefused(t *testing.T) {
 	url := pgtest.Database(t)
 	exec(t, connect(t, url), `CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`)
 	defer exec(t, connect(t, url), `DROP DATABASE latin WITH (FORCE)`)
@@ -158,9 +158,9 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestCloseAnswersEverybody checks that each accepted batch is stored and each
+// TestCloseAnswersAllAppends checks that each accepted batch is stored and each
 // refused batch is not.
-func TestCloseAnswersEverybody(t *testing.T) {
+func TestCloseAnswersAllAppends(t *testing.T) {
 	url := pgtest.Database(t)
 	s := open(t, url)
 	const sessions = 16

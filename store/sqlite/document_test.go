@@ -8,9 +8,9 @@ import (
 	"parley/store/storetest"
 )
 
-// TestTheDocumentsQueries checks that the SQL queries of document 002 work
+// TestDocumentedQueries checks that the SQL queries of document 002 work
 // while a server has the database open.
-func TestTheDocumentsQueries(t *testing.T) {
+func TestDocumentedQueries(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	s, err := Open(ctx, dir, "a test")
 	if err != nil {

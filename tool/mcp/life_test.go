@@ -217,9 +217,9 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// TestItsSurroundings: a server gets only the configured variables, and writes
+// TestServerEnvironment: a server gets only the configured variables, and writes
 // only where it may.
-func TestItsSurroundings(t *testing.T) {
+func TestServerEnvironment(t *testing.T) {
 	t.Setenv("PARLEY_TEST_SECRET", "very secret")
 	r := newRig(t)
 	r.meet()
@@ -241,7 +241,7 @@ func TestItsSurroundings(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissing(t *testing.T) {
+func TestMissingVariables(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Servers[0].Missing = []string{"GITHUB_TOKEN"} })
 	if names := r.names(parley.Agent{}); len(names) > 0 {
 		t.Errorf("on offer are %q", names)
@@ -346,9 +346,9 @@ func TestHTTPThatBreaks(t *testing.T) {
 	}
 }
 
-// TestHeadersStay: a redirection is not followed, because the headers are for
+// TestHeadersDoNotFollowRedirections: a redirection is not followed, because the headers are for
 // the configured server.
-func TestHeadersStay(t *testing.T) {
+func TestHeadersDoNotFollowRedirections(t *testing.T) {
 	leaked := make(chan string, 10)
 	thief := httptest.NewServer(
 		http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { leaked <- q.Header.Get("Authorization") }))

@@ -252,7 +252,7 @@ func TestToolsAreOfferedAndCalled(t *testing.T) {
 	}
 }
 
-func TestWhatAServerAnswers(t *testing.T) {
+func TestServerAnswersBecomeResults(t *testing.T) {
 	r := newRig(t)
 	r.meet()
 	got, err := r.call(t.Context(), "rich", "")
@@ -364,9 +364,9 @@ func TestARugPull(t *testing.T) {
 	}
 }
 
-// TestNothingIsOfferedOffTheRecord: if the acceptance cannot be written, the
+// TestToolsAreNotOfferedUnlessRecorded: if the acceptance cannot be written, the
 // tools are not offered.
-func TestNothingIsOfferedOffTheRecord(t *testing.T) {
+func TestToolsAreNotOfferedUnlessRecorded(t *testing.T) {
 	r := newRig(t)
 	r.meet()
 	r.book.mu.Lock()
@@ -401,9 +401,9 @@ func (secrets) Write(piece string) string {
 }
 func (secrets) Close() string { return "" }
 
-// TestWhatToolsSayIsScreened: a description that looks like instructions is
+// TestToolDescriptionsAreScreened: a description that looks like instructions is
 // accepted only by a person, even at first.
-func TestWhatToolsSayIsScreened(t *testing.T) {
+func TestToolDescriptionsAreScreened(t *testing.T) {
 	r := newRig(t, func(o *Options) { o.Screen = suspicious{} })
 	r.meet()
 	if names := r.names(parley.Agent{}); slices.Contains(names, "test__echo") || !slices.Contains(names, "test__fail") {

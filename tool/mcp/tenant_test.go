@@ -58,9 +58,9 @@ func TestOtherTenantsHaveNoWorkspace(t *testing.T) {
 	}
 }
 
-// TestNobodyElseByDefault: without Tenants, only the tenant of the workspace
+// TestServersAreForHomeTenantByDefault: without Tenants, only the tenant of the workspace
 // may use a server.
-func TestNobodyElseByDefault(t *testing.T) {
+func TestServersAreForHomeTenantByDefault(t *testing.T) {
 	r := newRig(t)
 	rival := &book{tenant: "rival", all: map[string]map[string]string{}}
 	if specs := r.Of(t.Context(), rival).Specs(parley.Agent{}); len(specs) != 0 {

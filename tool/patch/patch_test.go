@@ -178,9 +178,9 @@ func TestAPatchIsGivenUpInTime(t *testing.T) {
 	}
 }
 
-// TestAnyChangeCanBeSaid: one hunk that spans the whole text can replace any
+// TestOneHunkCanMakeAnyChange: one hunk that spans the whole text can replace any
 // range of its lines by any others, with LF and with CRLF endings.
-func TestAnyChangeCanBeSaid(t *testing.T) {
+func TestOneHunkCanMakeAnyChange(t *testing.T) {
 	line := rapid.SampledFrom([]string{"", "a", "b", " a", "a ", "\ta", "–", "-", "+", "@@", "*** End Patch",
 		"*** End of File", "žluť"})
 	rapid.Check(t, func(t *rapid.T) {

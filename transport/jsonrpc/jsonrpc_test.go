@@ -124,8 +124,8 @@ func TestBrokenLines(t *testing.T) {
 	out.Close()
 }
 
-// TestWhoDoesNotRead: a connection ends when too many bytes wait for a side that does not read.
-func TestWhoDoesNotRead(t *testing.T) {
+// TestSlowReaderEndsConnection: a connection ends when too many bytes wait for a side that does not read.
+func TestSlowReaderEndsConnection(t *testing.T) {
 	in, _ := io.Pipe()
 	answers, out := io.Pipe()
 	e := newEnd(t, in, out, Options{MaxLine: 100, MaxUnsent: 200})
