@@ -36,12 +36,15 @@ func (r *requests) Asked() []Request {
 	return slices.Clone(r.asked)
 }
 
-// Last returns the last request.
-func (r *requests) Last() (last Request) {
-	if asked := r.Asked(); len(asked) > 0 {
-		last = asked[len(asked)-1]
+// Last returns the last request that a model had to answer. A server that starts may ask for the list of models at any
+// time; such a request has no body.
+func (r *requests) Last() Request {
+	for _, asked := range slices.Backward(r.Asked()) {
+		if asked.Body != "" {
+			return asked
+		}
 	}
-	return last
+	return Request{}
 }
 
 // A Reply is an answer of a vendor's server, written from its documentation.
