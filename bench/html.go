@@ -122,11 +122,13 @@ func draw(lines map[string][]Point) template.HTML {
 			(plotHeight-plotMargin)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" xmlns="http://www.w3.org/2000/svg">`, plotWidth, plotHeight)
+	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" xmlns="http://www.w3.org/2000/svg" font-family="sans-serif">`+
+		`<style>text{font-size:11px}.axis{fill:#555}.grid{stroke:#e4e4e4}</style>`+
+		`<rect width="100%%" height="100%%" fill="#fff"/>`, plotWidth, plotHeight)
 	for e := math.Floor(math.Log10(lowX)); e <= math.Log10(highX); e++ {
 		if v := math.Pow(10, e); v >= lowX {
 			fmt.Fprintf(&b, `<line x1="%.1f" y1="20" x2="%.1f" y2="%.1f" class="grid"/>`+
-				`<text x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, x(v), x(v), plotHeight-plotMargin+20, x(v),
+				`<text x="%.1f" y="%.1f" text-anchor="middle" class="axis">%s</text>`, x(v), x(v), plotHeight-plotMargin+20, x(v),
 				plotHeight-20, number(v))
 		}
 	}
@@ -134,7 +136,7 @@ func draw(lines map[string][]Point) template.HTML {
 		for _, m := range []float64{1, 2, 5} {
 			if v := m * math.Pow(10, e); v >= lowY && v <= highY {
 				fmt.Fprintf(&b, `<line x1="%g" y1="%.1f" x2="%g" y2="%.1f" class="grid"/>`+
-					`<text x="%g" y="%.1f" text-anchor="end">%s</text>`, plotMargin, y(v), plotWidth-plotMargin/2, y(v),
+					`<text x="%g" y="%.1f" text-anchor="end" class="axis">%s</text>`, plotMargin, y(v), plotWidth-plotMargin/2, y(v),
 					plotMargin-6, y(v)+4, number(v))
 			}
 		}
@@ -167,7 +169,7 @@ th, td { text-align: left; padding: 0.2rem 0.9rem 0.2rem 0; border-bottom: 1px s
 td + td { font-variant-numeric: tabular-nums; }
 .plots { display: grid; grid-template-columns: repeat(auto-fill, minmax(26rem, 1fr)); gap: 1.5rem; }
 figure { margin: 0; } figcaption { font-weight: 600; }
-svg { width: 100%; height: auto; } svg text { font-size: 11px; fill: #555; } .grid { stroke: #e4e4e4; }
+svg { width: 100%; height: auto; }
 .bad { color: #b00020; } .good { color: #15703d; }
 </style></head><body>
 <h1>parley bench</h1>

@@ -126,7 +126,8 @@ func (c *benchPeersCommand) Run(p *program) error {
 }
 
 type benchCheckCommand struct {
-	File string `arg:"" type:"path" help:"Report that parley bench run --json wrote."`
+	File     string `arg:"" type:"path" help:"Report that parley bench run --json wrote."`
+	Markdown string `type:"path" placeholder:"FILE" help:"Also write a page with all tables to this file, and its plots into the folder images/bench beside it."`
 }
 
 // Run fails if events were lost, duplicated or out of order. A missed goal is no
@@ -138,6 +139,11 @@ func (c *benchCheckCommand) Run(p *program) error {
 	}
 	if err := report.WriteCheck(p.stdout); err != nil {
 		return err
+	}
+	if c.Markdown != "" {
+		if err := report.WriteMarkdown(c.Markdown, "images/bench"); err != nil {
+			return err
+		}
 	}
 	if failed := report.Problems(); len(failed) > 0 {
 		return fmt.Errorf("%d of %d results failed:\n  %s", len(failed), len(report.Results),

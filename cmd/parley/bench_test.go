@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -62,9 +63,23 @@ func smoke(t *testing.T, scenario, transport string) {
 	}
 	out.Reset()
 	p = &program{ctx: context.Background(), stdout: &out, stderr: &progress}
-	if err := p.run([]string{"bench", "check", report}, noEnv); err != nil ||
+	markdown := filepath.Join(dir, "report.md")
+	if err := p.run([]string{"bench", "check", report, "--markdown", markdown}, noEnv); err != nil ||
 		!strings.Contains(out.String(), "moonshot") {
 		t.Errorf("check: %v\n%s", err, &out)
+	}
+	raw, err := os.ReadFile(markdown)
+	if err != nil || !bytes.Contains(raw, []byte("\n### "+scenario+"\n")) {
+		t.Errorf("the Markdown page: %v", err)
+	}
+	plots := regexp.MustCompile(`\]\((images/bench/.*)\)`).FindAllSubmatch(raw, -1)
+	if len(plots) != len(read.Results[0].Curves) {
+		t.Errorf("the Markdown page has %d plots of %d", len(plots), len(read.Results[0].Curves))
+	}
+	for _, m := range plots {
+		if plot, err := os.ReadFile(filepath.Join(dir, string(m[1]))); err != nil || !bytes.HasPrefix(plot, []byte("<svg ")) {
+			t.Errorf("the plot %s: %v", m[1], err)
+		}
 	}
 }
 
