@@ -178,6 +178,7 @@ test('a whole conversation without a mouse', async (t) => {
   await chat.card.waitFor()
   const allow = chat.card.getByRole('button', { name: 'Allow once' })
   await tabTo(page, allow)
+  await until('the card can be answered', () => allow.isEnabled()) // not while it has just appeared
   await page.keyboard.press('Enter')
   await chat.ended('It is there.')
   await tabTo(page, chat.field)
