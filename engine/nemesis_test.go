@@ -18,7 +18,7 @@ import (
 // for a while and come back, and the bus loses, repeats and delays messages. Each accepted input is in the log once and
 // comes to an end, and every log is one that a single server could have written. PARLEY_NEMESIS=100 tries 100 seeds.
 func TestThreeNodesUnderANemesis(t *testing.T) {
-	seeds := 2
+	seeds := 5
 	if s := os.Getenv("PARLEY_NEMESIS"); s != "" {
 		var err error
 		if seeds, err = strconv.Atoi(s); err != nil || seeds < 1 {
