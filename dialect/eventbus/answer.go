@@ -65,11 +65,15 @@ func (h *Handler) answer(r request) (any, error) {
 	return map[string]string{"status": "ok"}, nil
 }
 
-// eventAt returns the event that the id of a card names.
+// eventAt returns the event that the id of a card names. It refuses a card of another project than the one the request
+// names.
 func (h *Handler) eventAt(r request, session parley.SessionID, seq parley.Seq) (e parley.Event, err error) {
 	m, err := h.Door.Session(r.Context(), r.who, session)
 	if parley.CodeOf(err) == parley.CodeNotFound && err != nil || err == nil && seq > m.Head {
 		return e, unknownQuestion
+	}
+	if err == nil {
+		err = r.belongs(m.Project)
 	}
 	if err == nil {
 		err = dialect.ReadLog(r.Context(), h.Door, r.who, session, seq, seq, func(found parley.Event) { e = found })

@@ -210,9 +210,9 @@ func (h *Handler) find(ctx context.Context, who port.Principal, ids []parley.Ses
 }
 
 // belongs refuses a session of another project than the one the request names.
-func (r request) belongs(m port.Summary) error {
-	if keys := r.only.Keys(); keys != nil && !slices.Contains(keys, m.Project) {
-		return dialect.Invalid("session_id: this session belongs to another project")
+func (r request) belongs(project string) error {
+	if keys := r.only.Keys(); keys != nil && !slices.Contains(keys, project) {
+		return dialect.Invalid("project_root: the session belongs to another project")
 	}
 	return nil
 }
@@ -223,18 +223,30 @@ func (h *Handler) submit(r request, ids []parley.SessionID, do parley.CommandBod
 	return dialect.SubmitFirst(r.Context(), h.Door, r.who, ids, c)
 }
 
-// named returns the sessions that a request may mean.
-func (r request) named() ([]parley.SessionID, error) {
+// named returns the sessions that a request may mean. It refuses a session of another project than the one the request
+// names.
+func (h *Handler) named(r request) ([]parley.SessionID, error) {
 	name, err := r.need("session_id")
 	if err != nil {
 		return nil, err
 	}
-	return sessionsOf(r.who, name)
+	ids, err := sessionsOf(r.who, name)
+	if err != nil || r.only.Root == "" {
+		return ids, err
+	}
+	m, err := h.find(r.Context(), r.who, ids)
+	switch {
+	case err == nil:
+		return ids, r.belongs(m.Project)
+	case parley.CodeOf(err) == parley.CodeNotFound: // for the caller to report
+		return ids, nil
+	}
+	return nil, err
 }
 
 // clear deletes a conversation.
 func (h *Handler) clear(r request) (any, error) {
-	ids, err := r.named()
+	ids, err := h.named(r)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +257,7 @@ func (h *Handler) clear(r request) (any, error) {
 // plan returns a handler that submits a decision about the proposed plan.
 func (h *Handler) plan(decision parley.PlanDecision, answer map[string]any) func(request) (any, error) {
 	return func(r request) (any, error) {
-		ids, err := r.named()
+		ids, err := h.named(r)
 		if err != nil {
 			return nil, err
 		}

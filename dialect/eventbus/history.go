@@ -34,7 +34,7 @@ type page struct {
 // messages of the bus, but of a finished output only the end. Pages start where
 // no run is open, so that each can be read by itself.
 func (h *Handler) history(r request) (any, error) {
-	ids, err := r.named()
+	ids, err := h.named(r)
 	if err != nil {
 		return nil, err
 	}
@@ -45,9 +45,6 @@ func (h *Handler) history(r request) (any, error) {
 	// Runs that start during this request are on no page: pages end where following starts. So read the session first,
 	// then the head, and then the session up to the head.
 	was, err := h.find(r.Context(), r.who, ids)
-	if err == nil {
-		err = r.belongs(was)
-	}
 	if err != nil {
 		return nil, err
 	}

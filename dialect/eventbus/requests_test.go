@@ -34,6 +34,26 @@ func wants(t *testing.T, h *Handler, method, path, body string, status int, begi
 
 var png = "iVBORw0KGgo="
 
+// elsewhere begins the refusal of a request that names another project.
+const elsewhere = `{"error":"project_root: the session belongs to another project`
+
+// TestAnotherProject: a request that names a project has no effect on a session of another one.
+func TestAnotherProject(t *testing.T) {
+	d := golden(t)
+	h := handler(d)
+	here := `{"project_root":"/r","session_id":"` + string(dialecttest.Session) + `"`
+	for path, body := range map[string]string{"/api/chat/clear": here + `}`, "/api/plan/approve": here + `}`,
+		"/api/plan/reject": here + `}`, "/api/plan/edit": here + `,"text":"x"}`} {
+		wants(t, h, "POST", path, body, 400, elsewhere)
+	}
+	wants(t, h, "GET", "/api/history?project_root=/r&session_id="+string(dialecttest.Session), "", 400, elsewhere)
+	wants(t, h, "POST", "/api/ask-user-response", `{"project_root":"/r","question_id":"`+string(dialecttest.Session)+
+		`.3","answers":["x"]}`, 400, elsewhere)
+	if len(d.commands) > 0 {
+		t.Errorf("%+v", d.commands)
+	}
+}
+
 func TestChat(t *testing.T) {
 	d := golden(t)
 	h := handler(d)
@@ -338,6 +358,8 @@ func TestRuns(t *testing.T) {
 	wants(t, h, "GET", "/api/agent-runs?session_id=11111111-1111-4111-8111-111111111111", "", 404,
 		`{"error":"There is no such session."}`)
 	wants(t, h, "GET", "/api/agent-runs?project_root=/q", "", 400, `{"error":"project_root: `)
+	wants(t, h, "GET", "/api/agent-children?project_root=/r&run_id="+top, "", 400, elsewhere)
+	wants(t, h, "POST", "/api/agent-cancel", `{"project_root":"/r","run_id":"`+top+`"}`, 400, elsewhere)
 
 	// The tree is cancelled from the top; ended runs are skipped.
 	wants(t, h, "POST", "/api/agent-cancel", `{"run_id":"`+top+`"}`, 200,

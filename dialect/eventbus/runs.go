@@ -101,7 +101,8 @@ func (h *Handler) runsOf(who port.Principal, list []port.RunInfo) []run {
 
 var unknownRun = parley.Errorf(parley.CodeNotFound, "Unknown run_id")
 
-// runNamed returns the run that a request names, if the principal may read it.
+// runNamed returns the run that a request names, if the principal may read it. It refuses a run of another project than
+// the one the request names.
 func (h *Handler) runNamed(r request) (i port.RunInfo, err error) {
 	name, err := r.need("run_id")
 	if err != nil {
@@ -118,7 +119,7 @@ func (h *Handler) runNamed(r request) (i port.RunInfo, err error) {
 	if len(list) == 0 {
 		return i, unknownRun
 	}
-	return list[0], nil
+	return list[0], r.belongs(list[0].Project)
 }
 
 // listChildren lists the runs that a run has delegated to, oldest first.
