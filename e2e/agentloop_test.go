@@ -206,18 +206,59 @@ func TestAgentLoopQuotesTheVendor(t *testing.T) {
 	}
 }
 
-// An image in an input reaches the model.
+// A vendor's text has at most 2 KB, and no secrets.
+func TestAgentLoopCutsTheVendorsText(t *testing.T) {
+	t.Parallel()
+	const begins = "It does not fit, "
+	model := startModel(t, []fixture{{Match: match{User: "does it fit"}, Response: response{Status: 400,
+		Error: map[string]any{"message": begins + providertest.Key + strings.Repeat(" as I said", 1000),
+			"type": "invalid_request_error"}}}})
+	s, n := startServer(t, withModel(model, options{})), startNode(t)
+	c := n.loop(s, "/")
+	c.input("does it fit")
+	list := c.items("loading", "error", "loaded")
+	d := list[1].Payload.Details
+	if d == nil || d.Code != 400 || !strings.HasPrefix(d.Error, begins+"(key) as I said as I said") ||
+		len(d.Error) > 2<<10 || len(d.Error) < 1<<10 || strings.Contains(list[1].raw, providertest.Key) {
+		t.Errorf("%s", list[1].raw)
+	}
+}
+
+// An image in an input reaches the model. One that is no data URL, that is too big, or one too many is refused.
 func TestAgentLoopShowsImagesToTheModel(t *testing.T) {
 	t.Parallel()
 	mock := providertest.Start(t)
 	s, n := startServer(t, withModel(mock, options{})), startNode(t)
 	c := n.loop(s, "/")
 	const url = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA="
-	c.text(`{"id":"x","type":"user_input","payload":{"input":[{"type":"message","role":"user","content":[` +
-		`{"type":"input_text","text":"look at this"},{"type":"input_image","image_url":"` + url + `"}]}]}}`)
+	shows := func(urls ...string) {
+		t.Helper()
+		content := []any{map[string]any{"type": "input_text", "text": "look at this"}}
+		for _, url := range urls {
+			content = append(content, map[string]any{"type": "input_image", "image_url": url})
+		}
+		c.send(map[string]any{"id": uuid.NewString(), "type": "user_input", "payload": map[string]any{
+			"input": []any{map[string]any{"type": "message", "role": "user", "content": content}}}})
+	}
+	shows(url)
 	list := c.items(slices.Concat([]string{"loading", "assistant"}, answered)...)
 	if list[1].text() != "A picture." || !strings.Contains(mock.Last().Body, url) {
 		t.Errorf("%s\n%s", list[1].raw, mock.Last().Body)
+	}
+	big := "data:image/gif;base64,R0lGODlhAQABAAAA" + strings.Repeat("AAAA", (4<<20)/3+1)
+	asked := len(mock.Asked())
+	for name, urls := range map[string][]string{
+		"five images": {url, url, url, url, url}, "an address": {"http://127.0.0.1/x.gif"}, "more than 4 MiB": {big},
+		"an image of no known type": {"data:image/bmp;base64,Qk0="}, "no base64": {"data:image/gif;base64,%"},
+	} {
+		shows(urls...)
+		if p := c.items("error")[0].Payload; p.Message != "Failed to process user input" || p.Details == nil ||
+			p.Details.Error == "" || p.Details.Code < 400 || p.Details.Code > 499 {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+	if now := len(mock.Asked()); now != asked {
+		t.Errorf("the model was asked %d times about images that are refused", now-asked)
 	}
 }
 

@@ -92,6 +92,57 @@ func TestNothingIsWrittenBeforeItIsApproved(t *testing.T) {
 	silent(t, c, other, late)
 }
 
+// TestAllFiveAnswers: a card takes the same five answers in every protocol. TestAgentLoopTakesAllFiveAnswers shows those
+// of the agent loop.
+func TestAllFiveAnswers(t *testing.T) {
+	t.Parallel()
+	for _, dialect := range []string{"debug console", "agent chat", "thread chat", "event bus", "native"} {
+		t.Run(dialect, func(t *testing.T) {
+			t.Parallel()
+			s, n := startServer(t, options{}), startNode(t)
+			g := &gathering{t: t, s: s, n: n, session: newThread(), opener: dialect}
+			p := g.join(dialect)
+			asks := func(file string) string {
+				t.Helper()
+				p.say("write it to " + file)
+				return p.until(card).id
+			}
+			ends := func(ending, says string) {
+				t.Helper()
+				if r := p.over(); r.ending != ending || !strings.Contains(r.text, says) {
+					t.Errorf("it ended as %s, want %s, and with %q", r.ending, ending, r.text)
+				}
+			}
+			id := asks("explained.txt")
+			p.decide(id, explain)
+			p.until(explained)
+			wantNoFile(t, s, "explained.txt")
+			p.decide(id, allow)
+			ends("completed", "It is written.")
+			wantFile(t, s, "explained.txt", "it")
+
+			p.decide(asks("denied.txt"), deny)
+			ends("completed", "A person did not allow this")
+			wantNoFile(t, s, "denied.txt")
+
+			p.decide(asks("always.txt"), always)
+			ends("completed", "It is written.")
+			if err := os.Remove(filepath.Join(s.o.workspace, "always.txt")); err != nil {
+				t.Fatal(err)
+			}
+			p.say("write it to always.txt") // does not ask again
+			ends("completed", "It is written.")
+			wantFile(t, s, "always.txt", "it")
+
+			p.decide(asks("stopped.txt"), stop)
+			ends("failed", "")
+			wantNoFile(t, s, "stopped.txt")
+			p.say("say still here")
+			ends("completed", "still here")
+		})
+	}
+}
+
 func TestADeniedWriteLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)

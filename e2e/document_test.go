@@ -72,23 +72,36 @@ Connection closed: 1001 - .+$`)
 	}
 }
 
-// exampleClient writes the document's example to a file that node can run.
-func exampleClient(t *testing.T) string {
+// blockOf returns the first block of code in a document that is in a language and contains some words.
+func blockOf(t *testing.T, number, language, words string) string {
 	t.Helper()
 	seeds := cmp.Or(os.Getenv("PARLEY_SEEDS"), "../../shared/seeds")
-	documents, err := filepath.Glob(filepath.Join(seeds, "002_*.txt"))
+	documents, err := filepath.Glob(filepath.Join(seeds, number+"_*.txt"))
 	if err != nil || len(documents) == 0 {
-		t.Skipf("document 002 is not in %s; PARLEY_SEEDS says where it is", seeds)
+		t.Skipf("document %s is not in %s; PARLEY_SEEDS says where it is", number, seeds)
 	}
 	document, err := os.ReadFile(documents[0])
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, block, found := strings.Cut(string(document), "```typescript\n")
-	example, _, closed := strings.Cut(block, "\n```")
-	if !found || !closed {
-		t.Fatalf("%s has no block of typescript", documents[0])
+	for _, block := range strings.Split(string(document), "```"+language+"\n")[1:] {
+		if block, _, closed := strings.Cut(block, "\n```"); closed && strings.Contains(block, words) {
+			return block
+		}
 	}
+	t.Fatalf("%s has no block of %s with %q", documents[0], language, words)
+	return ""
+}
+
+// exampleClient writes the document's example to a file that node can run.
+func exampleClient(t *testing.T) string {
+	t.Helper()
+	return nodeScript(t, blockOf(t, "002", "typescript", "new WebSocket"))
+}
+
+// nodeScript writes code to a file that node can run.
+func nodeScript(t *testing.T, code string) string {
+	t.Helper()
 	modules, err := filepath.Abs("node_modules")
 	if err != nil {
 		t.Fatal(err)
@@ -99,10 +112,100 @@ func exampleClient(t *testing.T) string {
 		t.Fatal(err)
 	}
 	script := filepath.Join(dir, "example.mjs")
-	if err := os.WriteFile(script, []byte(example), 0o600); err != nil {
+	if err := os.WriteFile(script, []byte(code), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return script
+}
+
+// TestTheAgentLoopDocumentsCodeRunsUnchanged: a client of the code and of the messages in document 003, byte for byte.
+// Only the types of TypeScript, which Node.js cannot read, are left out.
+func TestTheAgentLoopDocumentsCodeRunsUnchanged(t *testing.T) {
+	t.Parallel()
+	valid := strings.NewReplacer("data: any", "data", "): data is WSMessage", ")").Replace(
+		blockOf(t, "003", "typescript", "function isValidMessage"))
+	sends := func(kind string) string {
+		t.Helper()
+		return quoted(blockOf(t, "003", "json", `"type": "`+kind+`"`))
+	}
+	script := nodeScript(t, "import { WebSocket } from 'ws';\n"+
+		blockOf(t, "003", "javascript", "class MessageStateManager")+
+		"\nclass Approvals {\n"+blockOf(t, "003", "javascript", "handleResponseItem(item) {")+"\n}\n"+
+		valid+`
+class Screen extends MessageStateManager {
+  showAssistantPrefix() { process.stdout.write('assistant: '); }
+  appendText(text) { process.stdout.write(text); }
+  addNewline() { process.stdout.write('\n'); }
+}
+class Client extends Approvals {
+  screen = new Screen();
+  pendingApproval = false;
+  suppressedItems = [];
+  handleResponseItem(item) {
+    const held = this.suppressedItems.length;
+    super.handleResponseItem(item);
+    if (this.suppressedItems.length > held) return;
+    if (item.type === 'message') this.screen.handleStreamingMessage(item);
+    else this.print(item.type);
+  }
+  print(line) {
+    this.screen.finalizeActiveMessages();
+    console.log(line);
+  }
+}
+const input = (id, text) =>
+  JSON.stringify({ id, type: 'user_input', payload: { input: [{ type: 'message', role: 'user', content: [{ type: 'input_text', text }] }] } });
+const steps = [
+  [`+sends("user_input")+`, 'agent_finished'],
+  [input('550e8400-e29b-41d4-a716-446655449999', 'run touch made.txt'), 'approval_request'],
+  [`+sends("approval_response")+`, 'agent_finished'],
+  [`+sends("get_context_info")+`, 'context_info'],
+  [`+sends("manual_compact")+`, 'context_compacted'],
+];
+const client = new Client();
+const ws = new WebSocket(process.argv[2]);
+let until;
+function next() {
+  if (!steps.length) return ws.close();
+  let message;
+  [message, until] = steps.shift();
+  ws.send(message);
+}
+ws.on('open', next);
+ws.on('message', (data) => {
+  const message = JSON.parse(data);
+  if (!isValidMessage(message)) throw new Error('not valid: ' + data);
+  const { type, payload } = message;
+  if (type === 'response_item') client.handleResponseItem(payload);
+  else if (type === 'approval_request') client.print(type + ' ' + payload.command.join(' '));
+  else if (type === 'error') client.print(type + ' ' + payload.message);
+  else if (type !== 'context_info') client.print(type);
+  client.pendingApproval = type === 'approval_request';
+  client.processSuppressedItems();
+  if (type === until) next();
+});
+`)
+	s := startSandboxed(t, "suggest")
+	out, err := exec.CommandContext(within(t, patience), "node", script, "ws://"+s.address+"/?items=local_shell").
+		CombinedOutput()
+	want := regexp.MustCompile("^" + `loading_state
+assistant: You said: “Please check the git status and list the files in the current directory”\. .+
+loading_state
+agent_finished
+loading_state
+assistant: .+
+approval_request bash -lc touch made\.txt
+local_shell_call
+local_shell_call_output
+assistant: It ran:[^$]+
+loading_state
+agent_finished
+context_compacted
+` + "$")
+	if err != nil || !want.Match(out) {
+		t.Errorf("%v; the client printed:\n%s", err, out)
+	}
+	wantFile(t, s, "made.txt", "")
 }
 
 func TestAnAnswerIsStartedContentCompletedByteForByte(t *testing.T) {

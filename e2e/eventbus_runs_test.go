@@ -351,10 +351,17 @@ func TestEventBusKeepsTheNamesOfSessions(t *testing.T) {
 	if m := last(later.until("turn_complete", "")); m.SessionID != "s-one" {
 		t.Errorf("%s", m.raw)
 	}
-	for _, r := range n.runs(s, "/api/agent-runs?session_id=s-one") {
+	list := n.runs(s, "/api/agent-runs?session_id=s-one")
+	for _, r := range list {
 		if r.Session != "s-one" {
 			t.Errorf("%+v", r)
 		}
+	}
+	if len(list) != 2 {
+		t.Errorf("%d runs, want 2", len(list))
+	}
+	if list := n.runs(s, "/api/agent-runs?session_id=s-two"); list == nil || len(list) > 0 {
+		t.Errorf("a name that was never used has the runs %+v", list)
 	}
 	_, page := n.fetch(s, "GET", "/api/history?session_id=s-one", "")
 	if !strings.Contains(page, `"session_id":"s-one"`) || strings.Count(page, `"session_id":`) !=

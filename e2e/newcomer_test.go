@@ -134,6 +134,7 @@ func TestAnAgentForSomeUsers(t *testing.T) {
 	o := jwt()
 	o.workspace = t.TempDir()
 	put(t, o.workspace, "agents/a.md", "---\nname: vault\nallow: {roles: [dept_head], users: [ann]}\n---\nHelp.\n")
+	put(t, o.workspace, "agents/b.md", "---\nname: scout\n---\nHelp.\n")
 	s := startServer(t, o)
 	for _, test := range []struct {
 		v    *visitor
@@ -144,6 +145,25 @@ func TestAnAgentForSomeUsers(t *testing.T) {
 	} {
 		test.v.must(test.want, http.MethodPost, "/api/v1/agents/vault/message", `{"content":"say hi"}`)
 	}
+	n := startNode(t)
+	ann, bob := s.user("ann").dial(n, newThread()), s.user("bob").dial(n, newThread())
+	to := func(c *socket, agent string) {
+		t.Helper()
+		c.send(map[string]any{"type": "chat.request", "threadId": c.thread, "content": "say I am " + agent,
+			"agentId": agent})
+	}
+	to(ann, "vault")
+	if a := ann.completed(); a.text != "I am vault" {
+		t.Errorf("ann is told %q", a.text)
+	}
+	to(bob, "vault")
+	if f := bob.expect("error"); f.Error == "" || f.RequestID == "" {
+		t.Errorf("bob is told %s", f.raw)
+	}
+	to(bob, "scout")
+	if a := bob.completed(); a.text != "I am scout" {
+		t.Errorf("bob is told %q", a.text)
+	}
 }
 
 // TestTheModelsThatCanBeChosen: models are listed with their windows and prices.
@@ -151,23 +171,33 @@ func TestTheModelsThatCanBeChosen(t *testing.T) {
 	t.Parallel()
 	mock := providertest.Start(t)
 	s, n := startServer(t, withModel(mock, options{})), startNode(t)
-	status, list := n.fetch(s, "GET", "/api/v1/models", "")
-	if status != 200 ||
-		!strings.Contains(list, `{"id":"gpt-4.1","provider":"openai","default":true,"context_window":`) ||
-		!strings.Contains(list, `"input_price":`) {
-		t.Errorf("%d %s", status, list)
+	for _, path := range []string{"/api/v1/models", "/api/models"} {
+		status, list := n.fetch(s, "GET", path, "")
+		if status != 200 ||
+			!strings.Contains(list, `{"id":"gpt-4.1","provider":"openai","default":true,"context_window":`) ||
+			!strings.Contains(list, `"input_price":`) {
+			t.Errorf("GET %s: %d %s", path, status, list)
+		}
 	}
 }
 
-// TestTheOutputOfACommand: the result of a command is its output, with the exit code beside it.
+// TestTheOutputOfACommand: the result of a command is its output, with the exit code beside it. Both forms of items have
+// it.
 func TestTheOutputOfACommand(t *testing.T) {
 	t.Parallel()
 	s, n := startSandboxed(t, "suggest"), startNode(t)
-	c := n.loop(s, "/")
-	c.input("run cat note.txt")
-	list := c.items(slices.Concat([]string{"loading", "assistant", "function_call", "function_call_output",
-		"assistant"}, answered)...)
-	if out := list[3].Payload.Output; !strings.HasPrefix(out, `{"output":"patience\n","metadata":{"exit_code":0,`) {
-		t.Errorf("%s", out)
+	for path, item := range map[string]string{"/": "function_call", "/?items=local_shell": "local_shell_call"} {
+		c := n.loop(s, path)
+		for command, want := range map[string]string{
+			"cat note.txt":        `{"output":"patience\n","metadata":{"exit_code":0,"duration_seconds":`,
+			"grep hurry note.txt": `{"output":"","metadata":{"exit_code":1,"duration_seconds":`,
+		} {
+			c.input("run " + command)
+			list := c.items(slices.Concat([]string{"loading", "assistant", item, item + "_output", "assistant"},
+				answered)...)
+			if out := list[3].Payload.Output; !strings.HasPrefix(out, want) {
+				t.Errorf("%s as %s: %s, want %s", command, item, out, want)
+			}
+		}
 	}
 }

@@ -32,12 +32,13 @@ type party struct {
 type moment struct{ what, id string }
 
 const (
-	nothing = ""
-	started = "a start"
-	words   = "words"
-	card    = "a card"
-	cleared = "a card that is cleared"
-	ended   = "an end"
+	nothing   = ""
+	started   = "a start"
+	words     = "words"
+	card      = "a card"
+	cleared   = "a card that is cleared"
+	explained = "an explanation"
+	ended     = "an end"
 )
 
 // A told is the record of a run, collected from the messages of one dialect.
@@ -208,10 +209,13 @@ func (g *gathering) in(t *testing.T) {
 	}
 }
 
-// The decisions that parties use.
+// The decisions that parties use. All can allow and deny.
 const (
-	allow = "allow"
-	deny  = "deny"
+	allow   = "allow"
+	always  = "always"
+	deny    = "deny"
+	stop    = "stop"
+	explain = "explain"
 )
 
 func sendsDecision(c *socket) func(string, string) {
@@ -258,6 +262,8 @@ func relay(r *told, f relayed) moment {
 		return moment{card, f.ID}
 	case "approval_closed", "question_closed":
 		return moment{cleared, f.ID}
+	case "approval_explained":
+		return moment{explained, f.ID}
 	case "error":
 		if f.Message == "The answer was cancelled." {
 			return r.end("cancelled")
@@ -345,6 +351,8 @@ func (g *gathering) chat(p *party) {
 			return moment{card, m.ID}
 		case "approval_closed", "question_closed":
 			return moment{cleared, m.ID}
+		case "approval_explained":
+			return moment{explained, m.ID}
 		}
 		return moment{}
 	}
@@ -367,6 +375,8 @@ func (g *gathering) thread(p *party) {
 			return moment{card, f.ID}
 		case "approval_closed", "question_closed":
 			return moment{cleared, f.ID}
+		case "approval_explained":
+			return moment{explained, f.ID}
 		case "chat.completed":
 			return r.end("completed")
 		case "cancelled":
@@ -464,7 +474,7 @@ func (r *told) call(id, name string) {
 }
 
 func (g *gathering) bus(p *party) {
-	b := g.n.tune(g.s, "?session_id="+g.session)
+	b, waits := g.n.tune(g.s, "?session_id="+g.session), false // waits: a card is open
 	p.shows = []string{"inputs", "thinking", "calls", "results", "text"}
 	p.say = func(text string) { g.n.say(g.s, g.session, text) }
 	answers := func(card, label string) {
@@ -473,7 +483,8 @@ func (g *gathering) bus(p *party) {
 		}
 	}
 	p.decide, p.choose = func(card, decision string) {
-		answers(card, map[string]string{allow: "Allow once", deny: "Deny"}[decision])
+		answers(card, map[string]string{allow: "Allow once", always: "Always allow exactly this", deny: "Deny",
+			stop: "Deny and stop the run", explain: "Explain"}[decision])
 	}, answers
 	p.cancel = func(*party) {
 		runs := g.n.runs(g.s, "/api/agent-runs?session_id="+g.session)
@@ -502,6 +513,9 @@ func (g *gathering) bus(p *party) {
 				r.inputs = append(r.inputs, m.Text)
 				return moment{what: started}
 			}
+			if waits {
+				return moment{what: explained}
+			}
 		case "token/":
 			if m.Data.Thinking {
 				r.thinking += m.Text
@@ -519,8 +533,10 @@ func (g *gathering) bus(p *party) {
 		case "content_block/update":
 			r.results = append(r.results, fmt.Sprint(r.names[more.Data.Block], " ", more.Data.Status == "done"))
 		case "ask_user/":
+			waits = true
 			return moment{card, m.Data.Question}
 		case "widget_resolved/":
+			waits = false
 			return moment{cleared, m.Data.Widget}
 		case "run/outcome":
 			r.end(m.Data.Outcome.Status)
@@ -711,6 +727,8 @@ func (g *gathering) log(p *party) {
 			return moment{card, ref(e.Seq)}
 		case "ApprovalDecided", "QuestionAnswered":
 			return moment{cleared, ref(e.Body.Card)}
+		case "ApprovalExplained":
+			return moment{explained, ref(e.Body.Card)}
 		case "RunFinished":
 			return r.end(e.Body.Outcome)
 		}

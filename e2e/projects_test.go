@@ -66,33 +66,31 @@ func TestProjectsAreApart(t *testing.T) {
 		}
 	}
 
-	// The event bus: the tool reads the file of the project, and the messages name the project. Here and below both
-	// projects work at once: each gets its message before the test waits for either.
+	// Thread chat and the agent loop get the project in the address, by id. On the event bus, messages name it. Here and
+	// below both projects work at once: all clients get their messages before the test waits for any.
 	var sessions [2][]string
-	for i, folder := range folders {
-		var a accepted
-		n.post(s, "/api/chat", fmt.Sprintf(`{"message":"@painter read color.txt","project_root":%q}`, folder), &a)
-		sessions[i] = []string{a.SessionID}
-	}
-	for i := range folders {
-		heard[i] = streams[i].until("turn_complete", "")
-		is(i, "event bus", rawNotes(heard[i]))
-		everything.until("turn_complete", "")
-	}
-
-	// Thread chat and the agent loop get the project in the address, by id.
 	var threads, loops [2]*socket
 	for i := range folders {
 		id := newThread()
 		threads[i], loops[i] = n.dial(s, id+"&"+at[i]), n.loop(s, "/api/agentloop/ws?"+at[i])
 		threads[i].thread = id
+		sessions[i] = []string{"", id}
+	}
+	for i, folder := range folders {
+		var a accepted
+		n.post(s, "/api/chat", fmt.Sprintf(`{"message":"@painter read color.txt","project_root":%q}`, folder), &a)
 		threads[i].ask("read color.txt")
 		loops[i].input("run cat color.txt")
-		sessions[i] = append(sessions[i], id)
+		sessions[i][0] = a.SessionID
 	}
 	called := slices.Concat([]string{"loading", "assistant", "function_call", "function_call_output", "assistant"},
 		answered)
+	for seen := map[string]bool{}; !seen[sessions[0][0]] || !seen[sessions[1][0]]; {
+		seen[last(everything.until("turn_complete", "")).SessionID] = true
+	}
 	for i := range folders {
+		heard[i] = streams[i].ends(sessions[i][0])
+		is(i, "event bus", rawNotes(heard[i]))
 		is(i, "thread chat", threads[i].completed().text)
 		is(i, "agent loop", rawItems(loops[i].items(called...)))
 		sessions[i] = append(sessions[i], loops[i].session())
@@ -149,9 +147,8 @@ func TestProjectsAreApart(t *testing.T) {
 		var a accepted
 		n.post(s, "/api/chat", fmt.Sprintf(`{"message":"@painter say done","project_root":%q,"session_id":%q}`, folder,
 			sessions[i][0]), &a)
-		for over := false; !over; {
-			m := streams[i].next()
-			if over = m.Kind == "turn_complete" && m.SessionID == sessions[i][0]; m.Root != folder {
+		for _, m := range streams[i].ends(sessions[i][0]) {
+			if m.Root != folder {
 				t.Errorf("the stream of %s shows %s", own[i], m.raw)
 			}
 		}
@@ -281,6 +278,15 @@ func TestAProjectThatIsGone(t *testing.T) {
 		}
 		return runs == 2
 	})
+}
+
+// ends takes messages up to the end of a run of a session, and returns all of them.
+func (b *bus) ends(session string) (list []note) {
+	b.t.Helper()
+	for len(list) == 0 || last(list).SessionID != session {
+		list = append(list, b.until("turn_complete", "")...)
+	}
+	return list
 }
 
 func rawNotes(list []note) string {
