@@ -258,6 +258,10 @@ func TestAProjectThatIsGone(t *testing.T) {
 		!strings.Contains(got, "The color is indigo") {
 		t.Errorf("%d %s", status, got)
 	}
+	if list, errs, code := run(t, "sessions", "--server", s.address); code != 0 ||
+		!strings.Contains(list, "PROJECT") || !strings.Contains(list, folders[1]) {
+		t.Errorf("parley sessions: %d %s\n%s", code, list, errs)
+	}
 	body := fmt.Sprintf(`{"message":"read color.txt","session_id":%q}`, a.SessionID)
 	if status, got := n.fetch(s, "POST", "/api/chat", body); status == 200 ||
 		!strings.Contains(got, "start the server with --project "+folders[1]) {

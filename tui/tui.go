@@ -24,7 +24,7 @@ type Options struct {
 	Session parley.SessionID // empty: a new session, which is opened with the first message
 	Agent   string           // empty: the agent of the session, or the first agent
 	Project string           // for a new session; empty: the first project
-	// Elsewhere is the folder in which the server works, if it is not the user's current folder.
+	// Elsewhere lists the folders in which the server works, if the user's current folder is in none of them.
 	Elsewhere string
 	// Again finds another server with the same sessions after the connection was lost. If Again is nil or returns nil,
 	// the client waits for the server at its old address.

@@ -51,7 +51,7 @@ func (c chatCommand) Run(p *program) error {
 		return err
 	}
 	if !named {
-		to, err := p.connectOrStart(p.ctx, serverFlags{Token: c.Token})
+		to, err := p.connectOrStart(p.ctx, serverFlags{Token: c.Token}, settingsFor(c.Project)...)
 		if err != nil {
 			return err
 		}
@@ -216,10 +216,10 @@ func (t *chat) connected(ctx context.Context) (entered bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var stream *eventStream
-	hint := ""
+	demo, hint := false, ""
 	if err := t.unlessInterrupted(cancel, func() (err error) {
 		if !t.reached {
-			hint = t.server.hint(ctx)
+			demo, hint = t.server.demo(ctx)
 		}
 		stream, err = t.server.enter(ctx, t.Agent)
 		return err
@@ -230,7 +230,11 @@ func (t *chat) connected(ctx context.Context) (entered bool, err error) {
 		t.note(red, "("+hint+")")
 	}
 	if !t.reached {
-		t.say("Thread " + t.Thread + t.in + ". Ctrl-C stops an answer, Ctrl-D leaves. Try: hello, /tour\n")
+		try := ""
+		if demo {
+			try = " Try: hello, /tour"
+		}
+		t.say("Thread " + t.Thread + t.in + ". Ctrl-C stops an answer, Ctrl-D leaves." + try + "\n")
 	}
 	return true, t.talk(ctx, stream)
 }

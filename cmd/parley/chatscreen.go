@@ -30,7 +30,8 @@ func (c chatCommand) fullScreen(p *program) error {
 	quiet := *p
 	quiet.stderr = errs // the log of a server in this process must not overwrite the screen
 	defer func() { _, _ = p.stderr.Write(errs.bytes()) }()
-	found := &foundServer{program: &quiet, flags: serverFlags{Server: c.Server, Token: c.Token}}
+	found := &foundServer{program: &quiet, flags: serverFlags{Server: c.Server, Token: c.Token},
+		settings: settingsFor(c.Project)}
 	defer found.close()
 	first, err := found.find(ctx)
 	if err != nil {
@@ -67,16 +68,17 @@ func (c chatCommand) fullScreen(p *program) error {
 
 // A foundServer is the server of a chat, which may change during the chat.
 type foundServer struct {
-	program *program
-	flags   serverFlags
-	to      *connection
-	patient *client.Client
+	program  *program
+	flags    serverFlags
+	settings []string // flags for a server that the chat starts
+	to       *connection
+	patient  *client.Client
 }
 
 // find finds the server of the folder, or starts one.
 func (f *foundServer) find(ctx context.Context) (*client.Client, error) {
 	f.close()
-	to, err := f.program.connectOrStart(ctx, f.flags)
+	to, err := f.program.connectOrStart(ctx, f.flags, f.settings...)
 	if err != nil {
 		return nil, err
 	}

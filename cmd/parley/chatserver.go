@@ -188,9 +188,9 @@ func (s *serverClient) find(ctx context.Context) error {
 		})
 }
 
-// hint returns the server's sentence for an operator who gets the demo by
-// mistake. It is empty if there is none, or if the server did not answer.
-func (s *serverClient) hint(ctx context.Context) string {
+// demo reports whether the demo answers, with the server's sentence for an operator who gets it by mistake. The
+// sentence is empty if there is none. If the server did not answer, demo returns false.
+func (s *serverClient) demo(ctx context.Context) (demo bool, hint string) {
 	ctx, cancel := context.WithTimeout(ctx, requestWithin)
 	defer cancel()
 	var about struct {
@@ -200,9 +200,9 @@ func (s *serverClient) hint(ctx context.Context) string {
 	if err := s.get(ctx, "/me", func(body io.Reader) error {
 		return json.NewDecoder(body).Decode(&about)
 	}); err != nil || !about.Demo {
-		return ""
+		return false, ""
 	}
-	return about.Hint
+	return true, about.Hint
 }
 
 func (s *serverClient) get(ctx context.Context, path string, read func(io.Reader) error) error {

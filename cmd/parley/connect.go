@@ -189,8 +189,8 @@ func openAtText(address string) string {
 }
 
 // projectHere returns the project of a command: the given one or, on this machine, the one that contains the current
-// folder. An empty project means the server's first. elsewhere is the folder in which a local server works, if that is
-// not the current one.
+// folder. An empty project means the server's first. elsewhere lists the folders in which a local server works, if none
+// of them contains the current one.
 func (c *connection) projectHere(ctx context.Context, given string) (project, elsewhere string, err error) {
 	if given != "" {
 		if info, err := os.Stat(given); err == nil && info.IsDir() { // else: an id, or a folder elsewhere
@@ -215,12 +215,16 @@ func (c *connection) projectHere(ctx context.Context, given string) (project, el
 			return p.Root, "", nil
 		}
 	}
-	return "", projects[0].Root, nil
+	elsewhere = projects[0].Root
+	for _, p := range projects[1:] {
+		elsewhere += " and " + p.Root
+	}
+	return "", elsewhere, nil
 }
 
-// worksElsewhere describes the folder in which a local server works, as projectHere found it.
-func worksElsewhere(address, folder string) string {
-	return fmt.Sprintf("(the server at %s works in %s, not in this folder)", address, folder)
+// worksElsewhere describes the folders in which a local server works, as projectHere found them.
+func worksElsewhere(address, folders string) string {
+	return fmt.Sprintf("(the server at %s works in %s, not in this folder)", address, folders)
 }
 
 func isLoopback(address string) bool {

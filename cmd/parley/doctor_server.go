@@ -51,12 +51,20 @@ func (d *doctor) server() {
 	models := newModels(d.Settings)
 	defer models.Close()
 	project := d.Projects[0].Root
-	if projects, err := c.Projects(ctx); err == nil && slices.ContainsFunc(projects, func(p port.Project) bool {
-		return p.Root == project
-	}) {
-		me.Project = project // the server has several projects, and this one is not the first
-	}
 	var differs []string
+	if projects, err := c.Projects(ctx); err == nil {
+		there := func(root string) bool {
+			return slices.ContainsFunc(projects, func(p port.Project) bool { return p.Root == root })
+		}
+		if there(project) {
+			me.Project = project // the server has several projects, and this one is not the first
+		}
+		for _, more := range d.Projects[1:] {
+			if more.Tenant == d.Projects[0].Tenant && !there(more.Root) {
+				differs = append(differs, "it does not work in "+more.Root)
+			}
+		}
+	}
 	for _, one := range []struct{ what, there, here string }{{"version", me.Version, version},
 		{"authentication", me.Auth, d.Auth}, {"model", me.Model, models.Default()},
 		{"project", me.Project, project}} {
@@ -65,7 +73,7 @@ func (d *doctor) server() {
 		}
 	}
 	if len(differs) == 0 {
-		d.say(name, fine, "", "%s runs with the model, the authentication and the project of these settings", address)
+		d.say(name, fine, "", "%s runs with the model, the authentication and the projects of these settings", address)
 		return
 	}
 	d.say(name, warning, "give the doctor the flags and variables of that server, for example in its terminal; all other "+

@@ -335,24 +335,28 @@ func TestDoctorNamesALinkedFolderOnce(t *testing.T) {
 // server's variables.
 func TestDoctorAsksTheServer(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
+	folder, more := t.TempDir(), t.TempDir()
 	for _, one := range []struct {
 		name            string
-		server          []string
+		server, here    []string
 		status          status
 		says, saysNever string
 	}{
-		{"the same", nil, fine, "the project of these settings", "here:"},
-		{"another model", []string{"--model", "gpt-9"}, warning, "runs with other settings: model gpt-9 (here: demo)",
-			"authentication"},
-		{"tokens", []string{"--auth", "jwt", "--jwt-secret", strings.Repeat("s", 32)}, warning,
+		{"the same", nil, nil, fine, "the projects of these settings", "here:"},
+		{"another model", []string{"--model", "gpt-9"}, nil, warning,
+			"runs with other settings: model gpt-9 (here: demo)", "authentication"},
+		{"tokens", []string{"--auth", "jwt", "--jwt-secret", strings.Repeat("s", 32)}, nil, warning,
 			"other settings: authentication jwt (here: local)", "project"},
-		{"another project", []string{"--workspace", t.TempDir()}, warning, "(here: " + folder + ")", "model"},
+		{"another project", []string{"--workspace", t.TempDir()}, nil, warning, "(here: " + folder + ")", "model"},
+		{"two projects", []string{"--project", more}, []string{"--project", more}, fine,
+			"the projects of these settings", "here:"},
+		{"a project too few", nil, []string{"--project", more}, warning,
+			"runs with other settings: it does not work in " + more, "here:"},
 	} {
 		data := t.TempDir()
 		_, stop := serve(t, append([]string{"--listen", "127.0.0.1:0", "--data", data, "--workspace", folder},
 			one.server...)...)
-		found, _ := examined(t, "--data", data, "--workspace", folder)
+		found, _ := examined(t, append([]string{"--data", data, "--workspace", folder}, one.here...)...)
 		if f := found["server"]; f.Status != one.status || !strings.Contains(f.Message, one.says) ||
 			strings.Contains(f.Message, one.saysNever) {
 			t.Errorf("%s: %+v", one.name, f)

@@ -110,7 +110,7 @@ func (c *playFlags) player(ctx context.Context, p *program) (*player, error) {
 			return nil, fmt.Errorf("the prompt in %s is empty", c.Prompt)
 		}
 	}
-	to, err := p.connectOrStart(ctx, c.serverFlags, (&runCommand{Project: c.Project}).settings()...)
+	to, err := p.connectOrStart(ctx, c.serverFlags, settingsFor(c.Project)...)
 	if err != nil {
 		return nil, err
 	}

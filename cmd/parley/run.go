@@ -220,10 +220,10 @@ func approves(flag string, b parley.ApprovalRequested) bool {
 	return false
 }
 
-// settings returns the flags for a server that this command starts.
-func (c *runCommand) settings() (flags []string) {
-	if info, err := os.Stat(c.Project); err == nil && info.IsDir() {
-		flags = append(flags, "--workspace", c.Project)
+// settingsFor returns the flags for a server that a command starts, given its --project.
+func settingsFor(project string) (flags []string) {
+	if info, err := os.Stat(project); err == nil && info.IsDir() {
+		flags = append(flags, "--workspace", project)
 	}
 	return flags
 }

@@ -43,7 +43,7 @@ type text struct {
 // begin finds a server, opens the session and sends the input.
 func (r *oneRun) begin(ctx context.Context, content string, images [][]byte) (err error) {
 	p := r.program
-	r.connection, err = p.connectOrStart(ctx, r.serverFlags, r.settings()...)
+	r.connection, err = p.connectOrStart(ctx, r.serverFlags, settingsFor(r.Project)...)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (r *oneRun) follow(ctx context.Context) error {
 			return err
 		}
 		r.connection.close()
-		next, err := r.program.connectOrStart(ctx, r.serverFlags, r.settings()...)
+		next, err := r.program.connectOrStart(ctx, r.serverFlags, settingsFor(r.Project)...)
 		if err != nil {
 			r.connection = nil
 			return err

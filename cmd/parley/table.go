@@ -25,8 +25,7 @@ type listing[T any] struct {
 	title []string // titles of the columns
 	row   func(T) []string
 	none  string // printed for an empty list
-	// project returns the project root of a row. It is shown if the server has several projects. If rows have no
-	// project, the function is nil.
+	// project returns the project root of a row. If rows have no project, the function is nil.
 	project func(T) string
 }
 
@@ -37,7 +36,7 @@ func (l listing[T]) show(p *program, f listFlags) error {
 		if err != nil {
 			return err
 		}
-		projects, err := l.projects(p, to, f)
+		projects, err := l.projects(p, to, f, list)
 		if err != nil {
 			return err
 		}
@@ -57,16 +56,21 @@ func (l listing[T]) show(p *program, f listFlags) error {
 	})
 }
 
-// projects returns the server's projects if the list is to show them: if there are several, and rows have one.
-func (l listing[T]) projects(p *program, to *connection, f listFlags) ([]port.Project, error) {
+// projects returns the server's projects if the list is to show them: if there are several, or a row is of a project
+// that the server no longer has.
+func (l listing[T]) projects(p *program, to *connection, f listFlags, list []T) ([]port.Project, error) {
 	if l.project == nil || f.JSON {
 		return nil, nil
 	}
 	projects, err := to.Projects(p.ctx)
-	if len(projects) < 2 {
+	gone := func(row T) bool {
+		root := l.project(row)
+		return root != "" && !slices.ContainsFunc(projects, func(p port.Project) bool { return p.Is(root) })
+	}
+	if err != nil || len(projects) < 2 && !slices.ContainsFunc(list, gone) {
 		return nil, err
 	}
-	return projects, err
+	return projects, nil
 }
 
 // A table is a list for people. The first row contains the titles of the columns.
