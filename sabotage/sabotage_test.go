@@ -798,6 +798,10 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 	{"users can read git's own files", "workspace/workspace.go",
 		"inGit(place) && purpose == PersonReads:", "inGit(place) && purpose == ServerLoads:",
 		"./dialect/eventbus", "TestFilesStayInTheProject"},
+	{"a request that names a project deletes a session of another", "dialect/eventbus/handler.go",
+		"return ids, r.belongs(m.Project)", "_ = m\n\t\treturn ids, nil", "./dialect/eventbus", "TestAnotherProject"},
+	{"a request that names a project cancels a run of another", "dialect/eventbus/runs.go",
+		"return list[0], r.belongs(list[0].Project)", "return list[0], nil", "./dialect/eventbus", "TestRuns"},
 	{"a cancelled run leaves its children running", "dialect/eventbus/runs.go",
 		"open = append(open, below...)", "_ = below", "./dialect/eventbus", "TestRuns"},
 
