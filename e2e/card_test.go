@@ -92,8 +92,8 @@ func TestNothingIsWrittenBeforeItIsApproved(t *testing.T) {
 	silent(t, c, other, late)
 }
 
-// TestAllFiveAnswers: a card takes the same five answers in every protocol. TestAgentLoopTakesAllFiveAnswers shows those
-// of the agent loop.
+// TestAllFiveAnswers: a card takes the same five answers in every protocol. TestAgentLoopTakesAllFiveAnswers shows
+// those of the agent loop.
 func TestAllFiveAnswers(t *testing.T) {
 	t.Parallel()
 	for _, dialect := range []string{"debug console", "agent chat", "thread chat", "event bus", "native"} {

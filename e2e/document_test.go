@@ -153,8 +153,10 @@ class Client extends Approvals {
     console.log(line);
   }
 }
-const input = (id, text) =>
-  JSON.stringify({ id, type: 'user_input', payload: { input: [{ type: 'message', role: 'user', content: [{ type: 'input_text', text }] }] } });
+const input = (id, text) => {
+  const message = { type: 'message', role: 'user', content: [{ type: 'input_text', text }] };
+  return JSON.stringify({ id, type: 'user_input', payload: { input: [message] } });
+};
 const steps = [
   [`+sends("user_input")+`, 'agent_finished'],
   [input('550e8400-e29b-41d4-a716-446655449999', 'run touch made.txt'), 'approval_request'],

@@ -181,8 +181,8 @@ func TestTheModelsThatCanBeChosen(t *testing.T) {
 	}
 }
 
-// TestTheOutputOfACommand: the result of a command is its output, with the exit code beside it. Both forms of items have
-// it.
+// TestTheOutputOfACommand: the result of a command is its output, with the exit code beside it. Both forms of items
+// have it.
 func TestTheOutputOfACommand(t *testing.T) {
 	t.Parallel()
 	s, n := startSandboxed(t, "suggest"), startNode(t)

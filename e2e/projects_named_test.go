@@ -22,8 +22,8 @@ func refusal(t *testing.T, what string, folders [2]string, status int, body stri
 	}
 }
 
-// TestAnUnknownProjectIsRefused: on every route and socket that takes a project, an unknown one is a 400, and the answer
-// lists the projects that exist.
+// TestAnUnknownProjectIsRefused: on every route and socket that takes a project, an unknown one is a 400, and the
+// answer lists the projects that exist.
 func TestAnUnknownProjectIsRefused(t *testing.T) {
 	t.Parallel()
 	folders := twoProjects(t)
@@ -89,8 +89,8 @@ func withQuery(path, query string) string {
 	return path + "?" + query
 }
 
-// TestRequestsOfAnotherProject: a request that names one project has no effect on sessions, runs, plans and cards of the
-// other. The name of a session is the user's in all projects.
+// TestRequestsOfAnotherProject: a request that names one project has no effect on sessions, runs, plans and cards of
+// the other. The name of a session is the user's in all projects.
 func TestRequestsOfAnotherProject(t *testing.T) {
 	t.Parallel()
 	folders := twoProjects(t)
@@ -183,8 +183,8 @@ func TestOverridesAndChangesOfProjects(t *testing.T) {
 	}
 }
 
-// TestProjectsOfTenants: a project in the file of --config belongs to its tenant. Users of another tenant do not see it,
-// and cannot name it.
+// TestProjectsOfTenants: a project in the file of --config belongs to its tenant. Users of another tenant do not see
+// it, and cannot name it.
 func TestProjectsOfTenants(t *testing.T) {
 	t.Parallel()
 	folders := twoProjects(t)
