@@ -390,9 +390,8 @@ func (e *editor) prompt(raw json.RawMessage, answer jsonrpc.Answer) {
 		return
 	}
 	request := s.own + uuid.NewString()
-	if !s.expect(request, answer) {
-		answer(nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "%d prompts of this session are not answered yet.",
-			parley.MaxQueue))
+	if bad := s.expect(request, answer); bad != nil {
+		answer(nil, bad)
 		return
 	}
 	s.mu.Lock()

@@ -6,6 +6,10 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"parley"
+	"parley/dialect/acp"
+	"parley/transport/jsonrpc"
 )
 
 // TestAnEditorThatClosesItsEnd checks that an editor that closes its end right
@@ -23,6 +27,31 @@ func TestAnEditorThatClosesItsEnd(t *testing.T) {
 	if got := out.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, `"id":1,"result":{`) ||
 		!strings.Contains(got, `"id":2,"error":{"code":-32603`) {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestPromptsOfAClosedSession checks that every prompt of a session is answered, also one that arrives while the session
+// is being closed.
+func TestPromptsOfAClosedSession(t *testing.T) {
+	id := parley.SessionID("550e8400-e29b-41d4-a716-446655440000")
+	ctx, stop := context.WithCancel(t.Context())
+	s := &acpSession{editor: &editor{sessions: map[parley.SessionID]*acpSession{}}, id: id, ctx: ctx, stop: stop,
+		gone: make(chan struct{}), prompts: map[string]jsonrpc.Answer{}}
+	answered := 0
+	answer := func(_ any, err *jsonrpc.Error) {
+		if answered++; err == nil {
+			t.Error("it was answered without an error")
+		}
+	}
+	if err := s.expect("first", answer); err != nil {
+		t.Fatal(err.Message)
+	}
+	s.leave()
+	if err := s.expect("second", answer); err == nil || err.Code != acp.CodeNotFound {
+		t.Errorf("a prompt of a closed session waits for an answer: %+v", err)
+	}
+	if answered != 1 {
+		t.Errorf("the first prompt was answered %d times", answered)
 	}
 }
 

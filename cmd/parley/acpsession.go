@@ -36,6 +36,7 @@ type acpSession struct {
 	prompts map[string]jsonrpc.Answer     // prompts that wait for the end of a run
 	asked   map[string]context.CancelFunc // cards that the editor shows
 	err     *acp.Error                    // why run stopped following the log
+	over    bool                          // prompts are answered no more
 }
 
 // follow opens a session for the editor and follows its log from the beginning. If
@@ -193,16 +194,19 @@ func (f *acpFollower) showFrame(body any) error {
 	return nil
 }
 
-// expect registers a prompt that waits for its answer. It returns false if too many
-// prompts are open.
-func (s *acpSession) expect(request string, answer jsonrpc.Answer) bool {
+// expect registers a prompt that waits for its answer. It fails if too many prompts are open, or if the session was
+// closed or loaded again in the meantime.
+func (s *acpSession) expect(request string, answer jsonrpc.Answer) *jsonrpc.Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.prompts) >= parley.MaxQueue {
-		return false
+	switch {
+	case s.over:
+		return asRPC(notOpen(s.id))
+	case len(s.prompts) >= parley.MaxQueue:
+		return jsonrpc.Errorf(jsonrpc.CodeInternal, "%d prompts of this session are not answered yet.", parley.MaxQueue)
 	}
 	s.prompts[request] = answer
-	return true
+	return nil
 }
 
 // answer answers a prompt, if this editor sent it.
@@ -315,6 +319,9 @@ func (s *acpSession) leave() {
 		delete(s.sessions, s.id)
 	}
 	s.editor.mu.Unlock()
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
 	s.answerAll(s.failed())
 	close(s.gone)
 }
