@@ -3,12 +3,14 @@ package mcpserver
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
@@ -131,6 +133,30 @@ var (
 		Session: dialecttest.Session,
 		Asks:    parley.ToolCallFinished{Name: "send", Outcome: parley.CallUnknown, Result: "The server stopped."}}
 )
+
+// TestCursors: a stream is resumed after any message that it has had, and after no other.
+func TestCursors(t *testing.T) {
+	e := events{sdk.NewMemoryEventStore(nil)}
+	for _, data := range []string{"", "one", "two"} { // the SDK begins a stream with an empty message
+		if err := e.Append(t.Context(), "ann", "s", []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for after, want := range map[int]string{-1: "one two", 0: "one two", 1: "two", 2: "", 3: "error", 99999: "error",
+		math.MaxInt: "error"} {
+		var got []string
+		for data, err := range e.After(t.Context(), "ann", "s", after) {
+			if err != nil {
+				got = append(got, "error")
+			} else if len(data) > 0 {
+				got = append(got, string(data))
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("after %d comes %q, not %s", after, got, want)
+		}
+	}
+}
 
 // TestElicitations: a person sees exactly what would be done, and the answer is for exactly that.
 func TestElicitations(t *testing.T) {

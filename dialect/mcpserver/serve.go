@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"iter"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -73,13 +74,38 @@ func (h *Handler) init() {
 		s, _ := r.Context().Value(serverKey{}).(*sdk.Server)
 		return s
 	}, &sdk.StreamableHTTPOptions{
-		EventStore:     sdk.NewMemoryEventStore(nil), // 10 MiB for all clients
+		EventStore:     events{sdk.NewMemoryEventStore(nil)}, // 10 MiB for all clients
 		SessionTimeout: idleClient,
 		// The entrance checks Host and Origin, and knows the trusted proxies.
 		DisableLocalhostProtection: true,
 		MaxRequestBodyBytes:        maxBody,
 		Logger:                     slog.New(slog.DiscardHandler),
 	})
+}
+
+// events keeps the messages of streams, so that clients can resume them.
+type events struct{ *sdk.MemoryEventStore }
+
+var errNoMessage = errors.New("the stream has had no such message")
+
+// After also fails if the stream has not had the message with this index yet. The SDK would go on with wrong indexes.
+func (e events) After(ctx context.Context, session, stream string, index int) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		more := false
+		for data, err := range e.MemoryEventStore.After(ctx, session, stream, index) {
+			more = true
+			if !yield(data, err) {
+				return
+			}
+		}
+		if more || index < 0 {
+			return
+		}
+		for range e.MemoryEventStore.After(ctx, session, stream, index-1) {
+			return // it is the last message
+		}
+		yield(nil, errNoMessage)
+	}
 }
 
 const clientHeader = "Mcp-Session-Id"
