@@ -251,6 +251,32 @@ func haltsEverywhere(t *testing.T, g *gathering) {
 		asking("say on")).refused(); class != "ConflictError" {
 		t.Errorf("after the halt: %s", about)
 	}
+	a := g.n.agui(g.s, g.session)
+	a.start(says1("say on"))
+	if h := a.next(); h.Event != "error" || h.Code != http.StatusGone {
+		t.Errorf("after the halt: %+v", h)
+	}
+	if got, _ := g.n.aiStream(g.s, "send", g.session, userSays("u-halt", "say on")); len(got) != 1 ||
+		!strings.HasPrefix(got[0], "410 AI_APICallError: ") {
+		t.Errorf("after the halt: %q", got)
+	}
+	if why := (a2aClient{n: g.n, s: g.s, version: "1.0"}).refused("send", map[string]any{"text": "say on",
+		"context": g.session}); why != "UnsupportedOperationError -32004" {
+		t.Errorf("after the halt: %s", why)
+	}
+	c := g.n.mcp(g.s, false)
+	c.ask("say on", g.session)
+	if h := c.until("refused"); !strings.HasPrefix(h.Data, "McpError: ") {
+		t.Errorf("after the halt: %+v", h)
+	}
+	e := startEditor(t, nil, "--server", "http://"+g.s.address)
+	e.initialize()
+	e.must("session/load", map[string]any{"sessionId": g.session, "cwd": g.s.o.workspace, "mcpServers": []any{}},
+		&struct{}{})
+	if _, answer := e.until(e.begin("session/prompt", prompting(g.session, "say on"))); answer.Error == nil ||
+		answer.Error.Name != "RequestError" {
+		t.Errorf("after the halt: %s", answer.raw)
+	}
 	for _, dialect := range []string{"agent chat", "thread chat", "agent loop"} {
 		p := g.member(dialect)
 		p.refused = ""
