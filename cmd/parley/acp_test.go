@@ -30,8 +30,8 @@ func TestAnEditorThatClosesItsEnd(t *testing.T) {
 	}
 }
 
-// TestPromptsOfAClosedSession checks that every prompt of a session is answered, also one that arrives while the session
-// is being closed.
+// TestPromptsOfAClosedSession checks that every prompt of a session is answered, also one that arrives while the
+// session is being closed.
 func TestPromptsOfAClosedSession(t *testing.T) {
 	id := parley.SessionID("550e8400-e29b-41d4-a716-446655440000")
 	ctx, stop := context.WithCancel(t.Context())
