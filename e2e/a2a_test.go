@@ -208,7 +208,8 @@ func TestA2A(t *testing.T) {
 			c.s = s
 			rest := c.resume(cut.id, 1000)
 			if got := c.ask("get", map[string]any{"task": cut.id}); rest.text != got.text || rest.state != got.state ||
-				!strings.HasPrefix(rest.text, cut.text) || rest.state != a2aCompleted {
+				!strings.HasPrefix(rest.text, cut.text) || rest.state != a2aCompleted ||
+				strings.ReplaceAll(rest.text, "\n\n", "") != counted(12) { // the texts of two turns
 				t.Errorf("%q is resumed after a crash as %+v; the task is %+v", cut.text, rest, got)
 			}
 			a2aCancels(t, c)

@@ -408,6 +408,9 @@ func TestEditorErrors(t *testing.T) {
 	fails(e, "session/prompt", prompting(id, " "), -32602, "empty")
 	fails(e, "session/prompt", map[string]any{"sessionId": id, "prompt": []any{map[string]any{"type": "image",
 		"data": "", "mimeType": "image/png"}}}, -32602, "image")
+	fails(e, "session/prompt", map[string]any{"sessionId": id, "prompt": "hello"}, -32602, "cannot be read")
+	fails(e, "session/prompt", map[string]any{"sessionId": 7, "prompt": []any{}}, -32602, "cannot be read")
+	fails(e, "session/load", map[string]any{"sessionId": []any{}}, -32602, "cannot be read")
 	fails(e, "session/set_mode", map[string]any{"sessionId": id, "modeId": "wild"}, -32602, "wild")
 	fails(e, "session/fly", map[string]any{}, -32601, "session/fly")
 	e.send(map[string]any{"raw": "this is no JSON"})

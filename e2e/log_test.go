@@ -26,6 +26,8 @@ type event struct {
 		Title   string
 		Follows bool `json:"report_follows"`
 
+		Decision string
+
 		Incomplete bool
 	}
 }

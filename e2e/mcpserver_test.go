@@ -48,8 +48,14 @@ type mcpProgress struct {
 
 func (n *node) mcp(s *server, elicits bool) *mcpClient {
 	n.t.Helper()
+	return n.mcpAs(s, elicits, nil)
+}
+
+// mcpAs is a client that sends more headers.
+func (n *node) mcpAs(s *server, elicits bool, headers map[string]string) *mcpClient {
+	n.t.Helper()
 	c := n.begin(map[string]any{"do": "use", "module": "mcp", "act": "open", "url": "http://" + s.address + "/mcp",
-		"elicits": elicits})
+		"elicits": elicits, "headers": headers})
 	if h := c.next(); h.Event != "open" || h.Data != "ask_agent get_session list_agents" {
 		n.t.Fatalf("%+v", h)
 	}
@@ -155,8 +161,20 @@ func TestMCPServer(t *testing.T) {
 	mcpResumes(t, c)
 	mcpEnds(t, c, n, s)
 
+	// The server is killed while an elicitation is open. A new client is asked again, and gets the answer.
+	waits := newThread()
+	c.ask("write it to later.txt", waits)
+	c.until("elicit")
 	s.kill()
 	s = s.again()
+	c = n.mcp(s, true)
+	c.act("answer", map[string]any{"action": "accept", "content": map[string]any{"decision": "allow"}})
+	c.call("ask_agent", map[string]any{"session": waits})
+	c.until("elicit")
+	if r := c.result(); r.IsError || !strings.Contains(r.text(), "It is written.") {
+		t.Errorf("after a crash: %+v", r)
+	}
+	wantFile(t, s, "later.txt", "it")
 	c = n.mcp(s, false)
 	c.ask("what did I say", "tea")
 	if r := c.result(); !strings.Contains(r.text(), "1. lorem 20") {

@@ -2,13 +2,15 @@
 //
 //   {"do": "openai", "socket": "1", "url": "http://…/v1", "call": "responses.create", "args": [{…}], "headers": {…}}
 //   {…, "leave": 3}   hang up the moment the third event has come
+//   {…, "body": "{"}  send this body instead
 //
 // Events of a stream are messages, and the end of the call is the answer; for a helper like responses.stream its data
 // is the assembled result. A call that throws is an error, with the status and the class.
 import OpenAI from 'openai';
+import { sending } from './clients/sending.mjs';
 
-export async function openai({ socket, url, call, args, headers, key, leave }, tell, sockets) {
-  const client = new OpenAI({ baseURL: url, apiKey: key ?? 'none', defaultHeaders: headers });
+export async function openai({ socket, url, call, args, headers, key, leave, body }, tell, sockets) {
+  const client = new OpenAI({ baseURL: url, apiKey: key ?? 'none', defaultHeaders: headers, fetch: sending(body) });
   const hangUp = new AbortController();
   sockets.set(socket, { close: () => hangUp.abort() });
   let left = leave ?? Infinity;

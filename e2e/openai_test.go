@@ -326,7 +326,7 @@ func TestOpenAIResumes(t *testing.T) {
 		object{"stream": true, "starting_after": seen.events[len(seen.events)-1].Number})
 	rest.answer()
 	whole = n.openAI(s, "", "responses.retrieve", a.ID).answer()
-	if whole.Status != "completed" || seen.text()+rest.text() != whole.Text {
+	if whole.Status != "completed" || seen.text()+rest.text() != whole.Text || whole.Text != counted(15) {
 		t.Errorf("%q and %q were read, and the response is %s", seen.text(), rest.text(), whole.raw)
 	}
 
@@ -401,6 +401,14 @@ func TestOpenAIApprovals(t *testing.T) {
 	n.fetch(s, "POST", "/api/v1/approvals/"+list.Approvals[0].ID, `{"decision":"allow"}`)
 	n.heard(s, "chat.txt", `"RunFinished"`)
 	wantFile(t, s, "chat.txt", "it")
+	n.openAI(s, "chat", "chat.completions.create", messages(by("user", "write it to not.txt"))).answer()
+	_, body = n.fetch(s, "GET", "/api/v1/approvals", "")
+	if err := json.Unmarshal([]byte(body), &list); err != nil || len(list.Approvals) != 1 {
+		t.Fatalf("%s", body)
+	}
+	n.fetch(s, "POST", "/api/v1/approvals/"+list.Approvals[0].ID, `{"decision":"deny"}`)
+	n.heard(s, "not.txt", `"RunFinished"`)
+	wantNoFile(t, s, "not.txt")
 	// A message answers a question.
 	q := n.openAI(s, "", "responses.create", asking("ask me")).answer()
 	if a := n.openAI(s, "", "responses.create",

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -228,4 +229,82 @@ func (s *server) deleted(n *node) string {
 	n.fetch(s, "POST", "/api/v1/sessions", `{"id":"`+id+`"}`)
 	n.fetch(s, "DELETE", "/api/v1/sessions/"+id, "")
 	return id
+}
+
+// TestOpenWebUI sends the requests of Open WebUI: the list of models with a key, the whole conversation for each
+// message without a name of a session, and a request for a title that is not part of the conversation.
+func TestOpenWebUI(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, jwt())
+	ann := s.user("ann")
+	var models struct{ Data []struct{ ID, Object string } }
+	if err := json.Unmarshal([]byte(ann.must(http.StatusOK, http.MethodGet, "/v1/models", "")), &models); err != nil ||
+		len(models.Data) != 1 || models.Data[0].ID != openAIModel || models.Data[0].Object != "model" {
+		t.Errorf("%+v, %v", models, err)
+	}
+	// Its backend passes the lines of the stream on, and its page reads them.
+	chat := func(list ...object) (text string) {
+		t.Helper()
+		body, _ := json.Marshal(object{"stream": true, "model": openAIModel, "messages": list, "temperature": 0.7,
+			"stream_options": object{"include_usage": true}})
+		usage, finish := 0, ""
+		lines := strings.Split(strings.TrimSpace(ann.must(http.StatusOK, http.MethodPost, "/v1/chat/completions",
+			string(body))), "\n\n")
+		for _, line := range lines[:len(lines)-1] {
+			var chunk struct {
+				Object  string
+				Choices []struct {
+					Delta  struct{ Content string }
+					Finish string `json:"finish_reason"`
+				}
+				Usage struct {
+					Total int `json:"total_tokens"`
+				}
+			}
+			data, ok := strings.CutPrefix(line, "data: ")
+			if err := json.Unmarshal([]byte(data), &chunk); !ok || err != nil ||
+				chunk.Object != "chat.completion.chunk" {
+				t.Fatalf("%q, %v", line, err)
+			}
+			for _, c := range chunk.Choices {
+				text += c.Delta.Content
+				finish += c.Finish
+			}
+			usage += chunk.Usage.Total
+		}
+		if last := lines[len(lines)-1]; last != "data: [DONE]" || usage == 0 || finish != "stop" {
+			t.Errorf("it ends with %q, finish_reason %q and %d tokens", last, finish, usage)
+		}
+		return text
+	}
+	// plain is a request for a title.
+	plain := func(prompt string) string {
+		t.Helper()
+		body, _ := json.Marshal(object{"model": openAIModel, "messages": []object{by("user", prompt)}, "stream": false,
+			"max_completion_tokens": 1000})
+		var a openAIAnswer
+		if err := json.Unmarshal([]byte(ann.must(http.StatusOK, http.MethodPost, "/v1/chat/completions",
+			string(body))), &a); err != nil {
+			t.Fatal(err)
+		}
+		return a.said()
+	}
+	said := []object{by("user", "say the sky is blue")}
+	if got := chat(said...); got != "the sky is blue" {
+		t.Errorf("%q", got)
+	}
+	if got := plain(`say {"title":"Sky"}`); got != `{"title":"Sky"}` {
+		t.Errorf("%q", got)
+	}
+	said = append(said, by("assistant", "the sky is blue"), object{"role": "user", "content": []object{
+		{"type": "text", "text": "what did I say"},
+		{"type": "image_url", "image_url": object{"url": "data:image/png;base64,iVBORw0KGgo="}}}})
+	if got := chat(said...); !strings.Contains(got, "1. say the sky is blue") || strings.Contains(got, "Sky") {
+		t.Errorf("%q", got)
+	}
+	stranger := &visitor{s, "nobody", "not a token"}
+	if body := stranger.must(http.StatusUnauthorized, http.MethodGet, "/v1/models", ""); !strings.HasPrefix(body,
+		`{"error":{"message":`) {
+		t.Errorf("%s", body)
+	}
 }

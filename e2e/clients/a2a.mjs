@@ -4,23 +4,24 @@
 //   {"act": "subscribe", "base": "…", "task": "…", "leave": 3}
 //   {"act": "talk", …}   stream, and subscribe again while a person is needed, up to the end of the task
 //   {"act": "send", …, "immediately": true}   {"act": "get", "task": "…"}   {"act": "cancel", "task": "…"}
-//   {"act": "list", "context": "…", "status": 6}   {"act": "card"}
+//   {"act": "list", "context": "…", "status": 6}   {"act": "card"}   {…, "body": "{"}  sends this body instead
 //
 // Each event of a stream is an event "event", any other result "answer", an error of the client "refused" with its name,
 // and the end of a stream "close". With leave the client hangs up after so many events.
 import { ClientFactory, DefaultAgentCardResolver, JsonRpcTransportFactory } from '@a2a-js/sdk/client';
+import { sending } from './sending.mjs';
 
 const clients = new Map();
 
 // connect creates a client. For version 0.3 the client gets the agent card of 0.3.
-function connect({ base, version = '1.0', headers }) {
-  const key = JSON.stringify([base, version, headers]);
-  if (!clients.has(key)) clients.set(key, make(base, version, headers));
+function connect({ base, version = '1.0', headers, body }) {
+  const key = JSON.stringify([base, version, headers, body]);
+  if (!clients.has(key)) clients.set(key, make(base, version, headers, sending(body)));
   return clients.get(key);
 }
 
-async function make(base, version, headers) {
-  const fetchImpl = (url, init) => fetch(url, { ...init, headers: { ...init?.headers, ...headers } });
+async function make(base, version, headers, send) {
+  const fetchImpl = (url, init) => send(url, { ...init, headers: { ...init?.headers, ...headers } });
   if (version === '1.0') {
     const factory = new ClientFactory({
       transports: [new JsonRpcTransportFactory({ fetchImpl })],

@@ -1,6 +1,6 @@
 // npm @ag-ui/client for tests. Commands name an act:
 //
-//   {"act": "open", "url": "http://…", "thread": "…", "headers": {…}}     an HttpAgent
+//   {"act": "open", "url": "http://…", "thread": "…", "headers": {…}}     an HttpAgent; "body" replaces every body
 //   {"act": "run", "text": "…", "resume": […], "tools": […], "context": […], "runId": "…", "leave": 3}
 //   {"act": "result", "call": "…", "content": "…"}                        of a tool of the page, for the next run
 //
@@ -15,6 +15,7 @@ import { HttpAgent, verifyEvents } from '@ag-ui/client';
 import { EventSchemas } from '@ag-ui/core/schemas';
 import { randomUUID } from 'node:crypto';
 import { from, lastValueFrom, toArray } from 'rxjs';
+import { sending } from './sending.mjs';
 
 const agents = new Map();
 
@@ -26,8 +27,8 @@ console.warn = (...words) => {
 };
 console.error = () => {}; // the error is also thrown
 
-function open({ socket, url, thread, headers }, tell) {
-  agents.set(socket, new HttpAgent({ url, threadId: thread, headers }));
+function open({ socket, url, thread, headers, body }, tell) {
+  agents.set(socket, new HttpAgent({ url, threadId: thread, headers, fetch: sending(body) }));
   tell('open');
 }
 

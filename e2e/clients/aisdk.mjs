@@ -4,7 +4,7 @@
 //   {"act": "resume", "api": "http://…", "chat": "…", "headers": {…}, "leave": 3}
 //
 // are DefaultChatTransport and readUIMessageStream. Each chunk is an event "chunk", the message at the end "message",
-// 204 is "nothing", the end "close". With leave the client hangs up after so many chunks.
+// 204 is "nothing", the end "close". With leave the client hangs up after so many chunks; "body" replaces the body.
 //
 //   {"act": "open", "api": "http://…", "chat": "…", "messages": […], "body": {"tools": […]}}
 //   {"act": "say", "text": "…"} {"act": "answer", "id": "…", "approved": true, "reason": "…"} {"act": "output", "id": "…",
@@ -24,6 +24,7 @@ import {
   readUIMessageStream,
   uiMessageChunkSchema,
 } from 'ai';
+import { sending } from './sending.mjs';
 
 class State {
   #status = 'ready';
@@ -89,9 +90,9 @@ async function read(stream, { messages = [], leave = Infinity }, tell, hangUp) {
 }
 
 async function transport(command, tell) {
-  const { act, api, chat, headers, messages, trigger = 'submit-message' } = command;
+  const { act, api, chat, headers, messages, body, trigger = 'submit-message' } = command;
   const hangUp = new AbortController();
-  const t = new DefaultChatTransport({ api, headers });
+  const t = new DefaultChatTransport({ api, headers, fetch: sending(body) });
   const abortSignal = hangUp.signal;
   const stream =
     act === 'send'

@@ -2,6 +2,10 @@
 //
 //   {"act": "open", "url": "http://…/mcp", "elicits": true, "headers": {…}}   connects and lists tools; the event is "open"
 //   {"act": "call", "name": "…", "arguments": {…}}   progress is an event "progress", the end "result" or "refused"
+//   {…, "body": "{"}       sends this body instead
+//   {…, "tokens": true}    tells the ids of the messages of its stream: an event "token" each
+//   {"act": "resume", "token": "…"}   resumes a stream after a message; the event is "resumed" or "refused"
+//   {"act": "send", "message": {…}}   sends a message of any kind; the event is "sent" or "refused"
 //   {"act": "abort"}       cancels the call
 //   {"act": "answer", "action": "accept", "content": {…}}   answers the next elicitation
 //   {"act": "cut"}         loses all connections; the client reconnects by itself
@@ -12,6 +16,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { sending } from './sending.mjs';
 
 const clients = new Map();
 
@@ -37,7 +42,7 @@ async function open({ socket, url, elicits, headers }, tell) {
     const cut = new AbortController();
     c.cuts.add(cut);
     init.signal?.addEventListener('abort', () => cut.abort());
-    return fetch(to, { ...init, signal: cut.signal });
+    return sending(c.body)(to, { ...init, signal: cut.signal });
   };
   c.transport = new StreamableHTTPClientTransport(new URL(url), {
     fetch: cuttable,
@@ -55,18 +60,28 @@ function settle(c) {
   while (c.asked.length > 0 && c.answers.length > 0) c.asked.shift().resolve(c.answers.shift());
 }
 
-async function call(c, { name, arguments: given }, tell) {
+async function call(c, { name, arguments: given, body, tokens }, tell) {
   c.aborts = new AbortController();
+  c.body = body;
   const result = await c.client.callTool({ name, arguments: given }, undefined, {
     onprogress: (p) => tell('progress', { data: JSON.stringify(p) }),
     signal: c.aborts.signal,
     resetTimeoutOnProgress: true,
+    onresumptiontoken: tokens ? (token) => tell('token', { data: token }) : undefined,
   });
   tell('result', { data: JSON.stringify(result) });
 }
 
 const acts = {
   call,
+  resume: async (c, { token }, tell) => {
+    await c.transport.resumeStream(token);
+    tell('resumed');
+  },
+  send: async (c, { message }, tell) => {
+    await c.transport.send(message);
+    tell('sent');
+  },
   abort: (c) => c.aborts.abort('enough'),
   answer: (c, { action, content }) => {
     c.answers.push({ action, content });
