@@ -426,6 +426,9 @@ func (c *Conn) take(line []byte) error {
 	}
 	null := m.ID != nil && string(*m.ID) == "null"
 	switch {
+	case m.ID != nil && bytes.ContainsAny((*m.ID)[:1], "{[tf"):
+		c.refuse(Errorf(CodeInvalidRequest, "The id of a message must be a string or a number."))
+		return c.handler.Broken(fmt.Errorf("%.100q has an id that is no string and no number", line))
 	case m.Method != "" && m.ID != nil:
 		c.handler.Request(m.Method, m.Params, c.answerTo(*m.ID))
 	case m.Method != "":

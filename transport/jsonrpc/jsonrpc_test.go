@@ -124,6 +124,31 @@ func TestBrokenLines(t *testing.T) {
 	out.Close()
 }
 
+// TestIDs: a request whose id is neither a string nor a number is refused, and its handler is not called.
+func TestIDs(t *testing.T) {
+	const refused = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,` +
+		`"message":"The id of a message must be a string or a number."}}`
+	for id, want := range map[string]string{
+		"{}":   refused,
+		"[1]":  refused,
+		"true": refused,
+		"-1.5": `{"jsonrpc":"2.0","id":-1.5,"result":"x"}`,
+		`"{"`:  `{"jsonrpc":"2.0","id":"{","result":"x"}`,
+	} {
+		var out strings.Builder
+		e := newEnd(t, strings.NewReader(`{"jsonrpc":"2.0","id":`+id+`,"method":"echo","params":"x"}`+"\n"),
+			nopCloser{&out}, Options{MaxLine: 100, MaxUnsent: 1 << 20, Linger: time.Minute})
+		<-e.served
+		if got := strings.TrimSpace(out.String()); got != want {
+			t.Errorf("%s: %s, want %s", id, got, want)
+		}
+	}
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
 // TestSlowReaderEndsConnection: a connection ends when too many bytes wait for a side that does not read.
 func TestSlowReaderEndsConnection(t *testing.T) {
 	in, _ := io.Pipe()
