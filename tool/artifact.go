@@ -118,6 +118,15 @@ func (s *spool) close() string {
 	return artifactScheme + name
 }
 
+// discard deletes the artifact, if there is one.
+func (s *spool) discard() {
+	if s == nil || s.file == nil {
+		return
+	}
+	s.file.Close()
+	os.Remove(s.file.Name())
+}
+
 func makeRoom(folder string) {
 	entries, _ := os.ReadDir(folder)
 	var kept []os.FileInfo

@@ -53,6 +53,9 @@ func (j *joined) Perform(ctx context.Context, agent parley.Agent, name, argument
 	result, err := j.servers.Perform(ctx, agent, name, arguments, func(stream parley.Stream, text string) {
 		live.write(stream, []byte(text))
 	})
+	if err != nil { // the text is not used
+		return result, err
+	}
 	server, _, _ := strings.Cut(name, parley.ServerSeparator)
 	whole := &output{whole: j.spool(parley.ServerSource(server))}
 	whole.Write([]byte(result.Text))

@@ -194,13 +194,17 @@ func (b *Box) run(ctx context.Context, agent parley.Agent, c *command, progress 
 		Argv: c.argv, Dir: filepath.Join(b.files.Root(), filepath.FromSlash(c.dir)), ReadOnly: j.Reads &&
 			missing == nil, Output: out, Stderr: out.errors(),
 	})
-	text := out.String()
 	switch {
 	case ctx.Err() != nil:
+		out.whole.discard() // no result names it
 		return port.ToolResult{}, ctx.Err()
 	case err != nil:
+		out.whole.discard()
 		return port.ToolResult{},
 			&parley.Error{Code: parley.CodeInvalid, Message: fmt.Sprintf("Running it failed: %v.", err), Err: err}
+	}
+	text := out.String()
+	switch {
 	case ended.Flood:
 		return port.ToolResult{Text: fmt.Sprintf("stopped: it printed more than %d bytes\n%s", sandbox.MaxOutput,
 			text), Failed: true}, nil
