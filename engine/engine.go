@@ -28,6 +28,7 @@ import (
 type Feed interface {
 	Publish(parley.TenantID, []parley.Event)
 	Reread(parley.TenantID, parley.SessionID)
+	Replaced(parley.TenantID)
 	Session(parley.TenantID, parley.SessionID, parley.Seq) port.Follower
 	Tree(parley.TenantID, parley.SessionID, parley.Position) port.Follower
 	Below(tenant parley.TenantID, root parley.SessionID, after parley.Seq, quiet bool) port.Follower
@@ -124,6 +125,9 @@ type Engine struct {
 	lettered chan struct{} // makes watch read letters
 	sweeps   chan struct{} // makes sweepAgain sweep
 
+	began     time.Time // of Start
+	artifacts artifactSweeps
+
 	factsTold chan struct{} // makes watch read which tenants' facts other nodes have changed
 
 	draining atomic.Bool   // set under mu
@@ -179,6 +183,7 @@ func New(c Config) *Engine {
 		sealer:    newSealer(c.NodeKey),
 		held:      newQuotaHolds(),
 		tenants:   tenants{known: map[parley.TenantID]parley.State{}}}
+	e.artifacts.upTo = map[parley.TenantID]time.Time{}
 	e.large.places = make(chan struct{}, largeAtOnce)
 	e.made.read = map[definitionKey]parley.Agent{}
 	e.projects = newProjects(c)
@@ -191,6 +196,7 @@ func New(c Config) *Engine {
 // Start begins the background work. It recovers at once what an earlier process
 // left open. Start must be called at most once.
 func (e *Engine) Start() {
+	e.began = e.Now()
 	e.wg.Go(e.schedule)
 	e.wg.Go(e.expire)
 	e.wg.Go(e.indexEarlier)
@@ -200,7 +206,7 @@ func (e *Engine) Start() {
 	if e.Retention != nil {
 		e.wg.Go(e.retain)
 	}
-	if e.KeptChanges != nil {
+	if e.KeptChanges != nil || e.OldArtifacts != nil {
 		e.wg.Go(e.sweepAgain)
 	}
 }

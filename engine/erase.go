@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"maps"
@@ -71,12 +72,10 @@ func (e *Engine) Erase(ctx context.Context, who port.Principal, user parley.Prin
 			return x.report, err
 		}
 	}
-	if err := e.sweep(ctx); err != nil {
+	if err := errors.Join(e.sweep(ctx), e.sweepArtifacts(ctx, who.Tenant)); err != nil {
 		return x.report, err
 	}
-	for _, replaced := range x.replaced {
-		e.Feed.Reread(who.Tenant, replaced.Session)
-	}
+	e.Feed.Replaced(who.Tenant)
 	if x.report.Rewritten, err = e.erasures.rewrite(ctx, e); err != nil {
 		return x.report, err
 	}
@@ -202,6 +201,7 @@ const erasePage = 500
 func (x *eraser) others(ctx context.Context) error {
 	logs := x.Store.Tenant(x.tenant)
 	sessions, wrote := map[parley.SessionID]port.Stored{}, map[parley.SessionID]map[parley.Seq]parley.Event{}
+	copies := map[parley.SessionID]*copiedWords{}
 	for after := parley.Position(0); ; {
 		page, err := logs.Tree(ctx, "", after, erasePage)
 		if err != nil {
@@ -225,8 +225,16 @@ func (x *eraser) others(ctx context.Context) error {
 			if st.Summary.Owner == x.user {
 				continue
 			}
-			addArtifactsOf(e, x.kept)
-			if e.By != x.user {
+			for _, name := range artifactsOf(e) {
+				x.kept[name] = true
+			}
+			copied := copies[e.Session]
+			if copied == nil {
+				copied = &copiedWords{calls: map[parley.CallID]bool{}}
+				copies[e.Session] = copied
+			}
+			body, had := copied.without(e, x.user)
+			if e.By != x.user && !had {
 				continue
 			}
 			if wrote[e.Session] == nil {
@@ -240,7 +248,7 @@ func (x *eraser) others(ctx context.Context) error {
 				}
 				wrote[e.Session] = map[parley.Seq]parley.Event{}
 			}
-			if body, had := port.WithoutWords(e.Body); had {
+			if had {
 				x.count(e)
 				e.Body = body
 				x.replaced = append(x.replaced, e)
@@ -254,6 +262,39 @@ func (x *eraser) others(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// copiedWords finds, in the log of one session, the events of others into which the server has copied words of a user:
+// the result of a call that the user denied with a note, or of a question that the user answered, and the text of a
+// plan that the user has edited.
+type copiedWords struct {
+	calls  map[parley.CallID]bool // whose result has words of the user
+	plan   string                 // the text of the plan
+	edited bool                   // by the user
+}
+
+// without returns the body of the next event without words of a user; false: it has none that can be removed.
+func (c *copiedWords) without(e parley.Event, user parley.PrincipalID) (parley.EventBody, bool) {
+	byUser := e.By == user
+	switch b := e.Body.(type) {
+	case parley.QuestionAnswered:
+		c.calls[b.Call] = c.calls[b.Call] || byUser
+	case parley.ApprovalDecided:
+		c.calls[b.Call] = c.calls[b.Call] || byUser && b.Note != ""
+	case parley.ToolCallFinished:
+		// A client returns the result of a call that it carries out.
+		returned := byUser && (b.Outcome == parley.CallSucceeded || b.Outcome == parley.CallFailed)
+		return port.WithoutResult(b), c.calls[b.Call] || returned
+	case parley.PlanChanged:
+		if b.Text != c.plan {
+			c.plan, c.edited = b.Text, byUser
+		}
+		return port.WithoutPlanText(b), c.edited && b.Text != ""
+	}
+	if byUser {
+		return port.WithoutWords(e.Body)
+	}
+	return e.Body, false
 }
 
 // retitle finds the title that a session of another user gets without the erased user's words. A title that a model
@@ -342,5 +383,7 @@ func (x *eraser) count(e parley.Event) {
 	fmt.Fprintf(x.sum, "%s %d %s %d %d\n%s\n", e.Session, e.Seq, name, version, len(body), body)
 	x.report.Events++
 	x.report.Bytes += int64(len(body))
-	addArtifactsOf(e, x.artifacts)
+	for _, name := range artifactsOf(e) {
+		x.artifacts[name] = true
+	}
 }

@@ -353,6 +353,141 @@ func TestTitlesAreErased(t *testing.T) {
 	}
 }
 
+// TestCopiesOfWordsAreErased checks that the words of a user are erased from the events into which the server has
+// copied them: results of denied calls, of questions and of calls of a client, and every later state of an edited plan.
+func TestCopiesOfWordsAreErased(t *testing.T) {
+	r := newRig(t)
+	carol, bob := member("carol", parley.RoleOrgAdmin), member("bob", parley.RoleStandardUser)
+	const words = "zanzibar"
+	calls, client, plans := parley.SessionID("44444444-4444-4444-8444-00000000000e"),
+		parley.SessionID("44444444-4444-4444-8444-00000000000f"),
+		parley.SessionID("44444444-4444-4444-8444-000000000010")
+	do := func(who port.Principal, id parley.SessionID, body parley.CommandBody) {
+		t.Helper()
+		if code := r.as(who, id, body); code != "" {
+			t.Fatal(code)
+		}
+	}
+	do(bob, calls, parley.SubmitInput{Open: true, Content: "call write a | call ask tea | say done"})
+	log := r.until(calls, "it asks", seen[parley.ApprovalRequested](1))
+	do(carol, calls, parley.DecideApproval{Card: parley.CardID(seqOf[parley.ApprovalRequested](log, 1)),
+		Decision: parley.Deny, Note: "not in " + words})
+	log = r.until(calls, "it asks again", seen[parley.QuestionAsked](1))
+	do(carol, calls, parley.AnswerQuestion{Card: parley.CardID(seqOf[parley.QuestionAsked](log, 1)),
+		Answers: [][]string{{"tea of " + words}}})
+	r.finished(calls, 1)
+
+	do(bob, client, parley.SubmitInput{Open: true, Content: "call read a.txt | say done", ClientCalls: true})
+	log = r.until(client, "the client is asked", seen[parley.ContextMeasured](1))
+	do(carol, client, parley.ReturnToolResult{Call: parley.CallID(seqOf[parley.ToolCallRequested](log, 1)),
+		Result: "a file of " + words})
+	r.finished(client, 1)
+
+	do(bob, plans, parley.SubmitInput{Open: true, Content: "call plan sweep dust | say well", Mode: parley.ModePlan})
+	r.finished(plans, 1)
+	do(carol, plans, parley.DecidePlan{Decision: parley.EditPlan, Text: "sweep all of " + words})
+	do(bob, plans, parley.DecidePlan{Decision: parley.EditPlan, Text: "sweep timbuktu"})
+	do(carol, plans, parley.DecidePlan{Decision: parley.EditPlan, Text: "sweep " + words})
+	do(bob, plans, parley.DecidePlan{Decision: parley.ApprovePlan})
+	r.finished(plans, 2)
+	if found := filesWith(t, r.dir, words); len(found) == 0 {
+		t.Fatal("no file holds the words before")
+	}
+	if _, err := r.Erase(t.Context(), ann, "carol"); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[parley.SessionID]int{calls: 3, client: 1, plans: 5} {
+		if n := strings.Count(fmt.Sprintf("%+v", r.log(id)), "[erased]"); n != want {
+			t.Errorf("%s: %d texts are erased, not %d:\n%s", id, n, want, story(r.log(id)))
+		}
+		r.check(id)
+	}
+	if found := filesWith(t, r.dir, words); len(found) > 0 {
+		t.Errorf("the words are in %v", found)
+	}
+	if found := filesWith(t, r.dir, "timbuktu"); len(found) == 0 {
+		t.Error("the edit of another user is gone")
+	}
+}
+
+// artifactFiles are the artifacts of a tenant in a data folder, each with the time at which it was written.
+type artifactFiles struct {
+	mu      sync.Mutex
+	written map[string]time.Time
+}
+
+func (f *artifactFiles) write(at time.Time, names ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, name := range names {
+		f.written[name] = at
+	}
+}
+
+// old is a Config.OldArtifacts.
+func (f *artifactFiles) old(_ parley.TenantID, before time.Time, keep map[string]bool, dry bool) (n int, _ error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, at := range f.written {
+		if at.Before(before) && !keep[name] {
+			if n++; !dry {
+				delete(f.written, name)
+			}
+		}
+	}
+	return n, nil
+}
+
+// TestArtifactsThatNoEventNames checks that after an erasure a node removes the artifacts that no event names: those of
+// erased sessions that it wrote and another node erased, and those of calls that a crash has cut off. It leaves them
+// alone as long as a call that has not ended could be writing them, and as long as nothing was erased.
+func TestArtifactsThatNoEventNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		named, cut, fresh := strings.Repeat("A", 26)+".txt", strings.Repeat("B", 26)+".txt",
+			strings.Repeat("C", 26)+".txt"
+		files := &artifactFiles{written: map[string]time.Time{}}
+		r := newRig(t, func(c *Config) { c.OldArtifacts = files.old })
+		id := r.open()
+		r.say(id, "say artifact://"+named)
+		r.finished(id, 1)
+		wants := func(when string, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			files.mu.Lock()
+			defer files.mu.Unlock()
+			if got := slices.Sorted(maps.Keys(files.written)); !slices.Equal(got, want) {
+				t.Errorf("%s there are %v, want %v", when, got, want)
+			}
+		}
+		files.write(r.Now().Add(-time.Minute), cut) // of the process before
+		files.write(r.Now(), named)
+		time.Sleep(3 * time.Hour)
+		wants("before an erasure", named, cut)
+		r.restart(true)
+		synctest.Wait() // the sweep of the start
+		files.write(r.Now().Add(-time.Second), cut)
+		files.write(r.Now(), fresh)
+		if _, err := r.Erase(t.Context(), ann, "carol"); err != nil {
+			t.Fatal(err)
+		}
+		wants("after an erasure here", named, fresh)
+		time.Sleep(30 * time.Minute)
+		wants("half an hour later", named, fresh)
+		time.Sleep(2 * time.Hour)
+		wants("later", named)
+
+		files.write(r.Now(), fresh)
+		time.Sleep(3 * time.Hour)
+		wants("since the last erasure", named, fresh)
+		erased := port.ErasureReport{User: "carol"}.Record(r.Now(), ann.ID) // by another node
+		if err := r.Store.Erase(t.Context(), acme, port.Erasure{Audit: []parley.Audit{erased}}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(sweepEvery)
+		wants("after an erasure elsewhere", named)
+	})
+}
+
 // TestAnErasureNeedsAUser checks that an id is refused if no user can have it, and accepted if a user may.
 func TestAnErasureNeedsAUser(t *testing.T) {
 	r := newRig(t)

@@ -18,16 +18,24 @@ import (
 // sweepEvery is the interval of sweeps that nothing on this node caused: another node may have deleted a session.
 const sweepEvery = time.Hour
 
-// sweepAgain sweeps at the start, after a session was deleted, and every sweepEvery.
+// sweepAgain sweeps at the start, after a session was deleted, and every sweepEvery. The deletion of a session alone
+// leaves no artifacts to sweep.
 func (e *Engine) sweepAgain() {
-	for {
+	for artifacts := true; ; {
 		if err := e.sweep(e.ctx); err != nil && e.ctx.Err() == nil {
 			e.Log.Error("contents of files before runs of deleted sessions could not be removed", "error", err)
+		}
+		if artifacts {
+			if err := e.sweepAllArtifacts(e.ctx); err != nil && e.ctx.Err() == nil {
+				e.Log.Error("artifacts of erased sessions could not be removed", "error", err)
+			}
 		}
 		timer := time.NewTimer(sweepEvery)
 		select {
 		case <-timer.C:
+			artifacts = true
 		case <-e.sweeps:
+			artifacts = false
 		case <-e.ctx.Done():
 		}
 		timer.Stop()

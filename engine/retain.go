@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"time"
 
@@ -233,50 +232,21 @@ func (x *retainer) findNames(ctx context.Context) error {
 		return nil
 	}
 	namedBy := map[string]map[parley.SessionID]bool{}
-	for after := parley.Position(0); ; {
-		page, err := x.Store.Tenant(x.tenant).Tree(ctx, "", after, erasePage)
-		if err != nil {
-			return err
+	err := x.eachArtifact(ctx, x.tenant, "", func(root parley.SessionID, name string) {
+		if namedBy[name] == nil {
+			namedBy[name] = map[parley.SessionID]bool{}
 		}
-		if len(page) == 0 {
-			x.namedBy = namedBy
-			return nil
-		}
-		for _, e := range page {
-			names := map[string]bool{}
-			addArtifactsOf(e, names)
-			for name := range names {
-				if namedBy[name] == nil {
-					namedBy[name] = map[parley.SessionID]bool{}
-				}
-				namedBy[name][e.Root] = true
-			}
-		}
-		after = page[len(page)-1].Position
+		namedBy[name][root] = true
+	})
+	if err == nil {
+		x.namedBy = namedBy
 	}
+	return err
 }
 
 // addArtifacts adds the names of the artifacts in the logs of a session and its sub-agents.
 func (x *retainer) addArtifacts(ctx context.Context, root parley.SessionID, names map[string]bool) error {
-	for after := parley.Position(0); ; {
-		page, err := x.Store.Tenant(x.tenant).Tree(ctx, root, after, erasePage)
-		if err != nil || len(page) == 0 {
-			return err
-		}
-		for _, e := range page {
-			addArtifactsOf(e, names)
-		}
-		after = page[len(page)-1].Position
-	}
-}
-
-// addArtifactsOf adds the names of the artifacts in an event.
-func addArtifactsOf(e parley.Event, names map[string]bool) {
-	if _, _, body, err := parley.EncodeBody(e.Body); err == nil {
-		for _, name := range artifactsIn(string(body)) {
-			names[name] = true
-		}
-	}
+	return x.eachArtifact(ctx, x.tenant, root, func(_ parley.SessionID, name string) { names[name] = true })
 }
 
 // maxOpenRuns bounds how many logs are read for the artifacts that open runs may still need.
@@ -402,14 +372,4 @@ func (e *Engine) Hold(ctx context.Context, who port.Principal, change port.HoldC
 	_, err := e.Store.Append(ctx, port.Batch{Tenant: who.Tenant, Hold: &change,
 		Audit: []parley.Audit{change.Record()}})
 	return change.LegalHold, err
-}
-
-var artifactName = regexp.MustCompile(`artifact://([A-Za-z0-9.-]+\.txt)`)
-
-// artifactsIn lists the names of artifacts in a text.
-func artifactsIn(text string) (names []string) {
-	for _, m := range artifactName.FindAllStringSubmatch(text, -1) {
-		names = append(names, m[1])
-	}
-	return names
 }

@@ -128,6 +128,31 @@ func (f *Feed) Reread(tenant parley.TenantID, id parley.SessionID) {
 	}
 }
 
+// Replaced makes the followers of a tenant read the store, in which events of sessions were replaced. Other nodes may
+// hand out the earlier events for as long as pageLife.
+func (f *Feed) Replaced(tenant parley.TenantID) {
+	f.mu.Lock()
+	t, all := f.tenants[tenant], []*window{}
+	for k, w := range f.sessions {
+		if k.tenant == tenant {
+			all = append(all, w)
+		}
+	}
+	if t != nil {
+		all = slices.AppendSeq(all, maps.Values(t.windows))
+	}
+	f.mu.Unlock()
+	for _, w := range all {
+		f.pages.drop(w)
+		if !w.tree { // that of a tree holds only events that its followers are about to read
+			w.forget()
+		}
+	}
+	if t != nil {
+		t.poke()
+	}
+}
+
 // Followers returns the number of open followers.
 func (f *Feed) Followers() int {
 	f.mu.Lock()

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"parley"
 	"parley/port"
@@ -110,6 +112,36 @@ func TestAHerdSharesPages(t *testing.T) {
 	if n := made.Load(); n > 2 {
 		t.Errorf("a frame was made %d times", n)
 	}
+}
+
+// TestReplacedEventsAreReadAgain checks that after an erasure followers get the replaced events, although another
+// follower keeps the pages of the log in memory: at once on the node of the erasure, and after pageLife on others.
+func TestReplacedEventsAreReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.write(1, 1, 3, "words", true)
+		for _, c := range []struct {
+			text string
+			tell func()
+		}{{"here", func() { b.Replaced(acme) }}, {"elsewhere", func() { time.Sleep(pageLife + time.Second) }}} {
+			stays, tree := b.Session(acme, id(1), 0), b.Tree(acme, id(1), 0)
+			first := read(t, stays, 3)[0]
+			read(t, tree, 3)
+			event := parley.Event{Session: id(1), Seq: first.Seq, Body: parley.InputReceived{Content: c.text}}
+			if err := b.store.Erase(t.Context(), acme, port.Erasure{Events: []parley.Event{event}}); err != nil {
+				t.Fatal(err)
+			}
+			c.tell()
+			for _, f := range []port.Follower{b.Session(acme, id(1), 0), b.Tree(acme, id(1), 0)} {
+				if got := read(t, f, 3)[0].Body.(parley.InputReceived).Content; got != c.text {
+					t.Errorf("%s: a follower gets %q", c.text, got)
+				}
+				f.Close()
+			}
+			stays.Close()
+			tree.Close()
+		}
+	})
 }
 
 // TestAnIdleWindowIsEmpty checks that a window is empty once all its followers

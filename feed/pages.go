@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"parley/port"
 )
@@ -12,6 +13,9 @@ const (
 	firstPage  = 64        // events of the first page that a follower reads
 	pageBytes  = 256 << 10 // approximate size of a later page
 	pagesBytes = 4 << 20   // in all pages that are kept
+
+	// pageLife is how long a page is kept. Events of a log can be replaced by an erasure on another node.
+	pageLife = 10 * time.Second
 )
 
 // A storedPage is a part of a log as it was read from the store, in order and
@@ -19,6 +23,7 @@ const (
 type storedPage struct {
 	window *window
 	after  int64         // the cursor that it was read from
+	read   time.Time     // when reading it began
 	ready  chan struct{} // closed when the following is known
 	items  []*port.Item
 	bytes  int
@@ -38,13 +43,21 @@ type pages struct {
 func (c *pages) find(w *window, cursor int64) (p *storedPage, mine bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	now := time.Now()
+	c.list = slices.DeleteFunc(c.list, func(p *storedPage) bool {
+		old := p.bytes > 0 && now.Sub(p.read) > pageLife
+		if old {
+			c.bytes -= p.bytes
+		}
+		return old
+	})
 	for _, p := range c.list {
 		if p.window == w && (p.after == cursor || p.after < cursor && p.bytes > 0 &&
 			cursor < w.key(p.items[len(p.items)-1])) {
 			return p, false
 		}
 	}
-	p = &storedPage{window: w, after: cursor, ready: make(chan struct{})}
+	p = &storedPage{window: w, after: cursor, read: now, ready: make(chan struct{})}
 	c.list = append(c.list, p)
 	return p, true
 }

@@ -17,10 +17,10 @@ const (
 	AuditTokenMinted     = "token.minted"
 	AuditTicket          = "ticket.issued"
 	auditErasureBegan    = "user.erasure_began"
-	auditUserErased      = "user.erased"
+	AuditUserErased      = "user.erased"
 	auditHoldSet         = "hold.set"
 	auditHoldReleased    = "hold.released"
-	auditRetention       = "retention.applied"
+	AuditRetention       = "retention.applied"
 	AuditRevoked         = "principal.revoked"
 	AuditSignedIn        = "user.signed_in" // with a browser
 	AuditSignedOut       = "user.signed_out"

@@ -65,7 +65,7 @@ type ErasureReport struct {
 
 // Record returns the audit record of an erasure. It contains counts and a digest, but no erased text.
 func (r ErasureReport) Record(at time.Time, by parley.PrincipalID) parley.Audit {
-	return parley.Audit{At: at, By: by, Action: auditUserErased, Resource: "user", ID: string(r.User),
+	return parley.Audit{At: at, By: by, Action: AuditUserErased, Resource: "user", ID: string(r.User),
 		Source: parley.ViaHTTP,
 		Metadata: parley.Metadata(map[string]any{"sessions": r.Sessions, "events": r.Events,
 			"bytes": r.Bytes, "replaced": r.Replaced, "artifacts": r.Artifacts, "digest": r.Digest})}
@@ -104,4 +104,16 @@ func WithoutWords(body parley.EventBody) (parley.EventBody, bool) {
 		return b, had
 	}
 	return body, false
+}
+
+// WithoutResult returns the end of a call without its result.
+func WithoutResult(b parley.ToolCallFinished) parley.ToolCallFinished {
+	b.Result = erasedText
+	return b
+}
+
+// WithoutPlanText returns a change of a plan without the text of a person's edit.
+func WithoutPlanText(b parley.PlanChanged) parley.PlanChanged {
+	b.Text = erasedText
+	return b
 }

@@ -174,6 +174,6 @@ func RetentionRecord(at time.Time, by parley.PrincipalID, sessions []OldSession,
 		bytes += s.Bytes
 		ids = append(ids, s.ID)
 	}
-	return parley.Audit{At: at, By: by, Action: auditRetention, Resource: "tenant", Source: sourceOf(by),
+	return parley.Audit{At: at, By: by, Action: AuditRetention, Resource: "tenant", Source: sourceOf(by),
 		Metadata: parley.Metadata(map[string]any{"sessions": ids, "bytes": bytes, "artifacts": artifacts})}
 }
