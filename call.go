@@ -156,6 +156,8 @@ type LateResultNoted struct {
 	Call   CallID      `json:"call"`
 	Result CallOutcome `json:"result"`
 	Text   string      `json:"text,omitempty"`
+	// Usage is the estimated usage of a model call that was cancelled with its run. There is no tool call then.
+	Usage Usage `json:"usage,omitzero"`
 }
 
 func (LateResultNoted) fold(s State, _ Event) State { return s }

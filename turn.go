@@ -269,15 +269,20 @@ func (b FellBack) decide(d *decision, rep Report) {
 
 // ModelFailed reports that the call of the model failed or was interrupted.
 type ModelFailed struct {
-	Code    Code
+	Code    Code   // empty: the call was cancelled with its run
 	Message string // safe to show
 	Vendor  *VendorError
+	Usage   Usage // estimated, if quotas have to count it: the vendor may charge for the call
 }
 
 // decide: shown text cannot be taken back. So a call that failed after output
 // counts as cut; a call without output fails the run.
 func (b ModelFailed) decide(d *decision, rep Report) {
-	if !d.speaking(rep) {
+	speaking := d.speaking(rep)
+	if !speaking && b.Usage != (Usage{}) {
+		d.emit(0, LateResultNoted{Run: rep.Run, Usage: b.Usage})
+	}
+	if !speaking || b.Code == "" {
 		return
 	}
 	r := d.s.Run
@@ -291,7 +296,8 @@ func (b ModelFailed) decide(d *decision, rep Report) {
 		d.cut(b, false)
 		return
 	}
-	d.emit(r.ID, TurnFinished{Turn: r.Turn.ID, Stop: StopFailed, Code: b.Code, Message: b.Message, Vendor: b.Vendor})
+	d.emit(r.ID, TurnFinished{Turn: r.Turn.ID, Stop: StopFailed, Code: b.Code, Message: b.Message, Vendor: b.Vendor,
+		Usage: b.Usage})
 }
 
 func (d *decision) cut(why ModelFailed, handed bool) {
@@ -302,7 +308,7 @@ func (d *decision) cut(why ModelFailed, handed bool) {
 		d.cancelCall(c)
 	}
 	d.emit(r.ID, TurnFinished{Turn: r.Turn.ID, Stop: StopCut, Code: why.Code, Message: why.Message,
-		Vendor: why.Vendor, Handed: handed})
+		Vendor: why.Vendor, Handed: handed, Usage: why.Usage})
 }
 
 // finishOutput finishes the open output with the text so far.

@@ -20,6 +20,7 @@ func (b ApprovalExplained) rowOf(Event) Row { return called(b.Usage) }
 func (b FollowUpEvaluated) rowOf(Event) Row { return called(b.Usage) }
 func (b ContextCompacted) rowOf(Event) Row  { return called(b.Usage) }
 func (b SessionRenamed) rowOf(Event) Row    { return called(b.Usage) }
+func (b LateResultNoted) rowOf(Event) Row   { return called(b.Usage) }
 
 // called returns the row of a model call; nil: no usage was reported.
 func called(u Usage) Row {

@@ -70,7 +70,7 @@ func (a *actor) callModel(ctx context.Context, step parley.CallModel, b *brief) 
 		a.log.Warn("the model said its canary; the session is halted", "run", step.Run)
 		return parley.CanaryLeaked{}
 	case err != nil:
-		return a.modelFailed(ctx, step.Run, err)
+		return a.counted(a.modelFailed(ctx, step.Run, err), ended.Usage, b)
 	}
 	ended.Prompt = request.Digest()
 	return ended
@@ -97,14 +97,20 @@ func (a *actor) request(ctx context.Context, step parley.CallModel, b *brief) (p
 }
 
 // stream makes one model call and enforces the limits of a turn.
+//
+// The usage of a call that ends with an error is estimated.
 func (a *actor) stream(ctx context.Context, request port.ModelRequest, agent parley.Agent,
-	say func(parley.OutputKind, string), tell func(parley.ReportBody)) (parley.ModelEnded, error) {
-	var ended parley.ModelEnded
+	say func(parley.OutputKind, string), tell func(parley.ReportBody)) (ended parley.ModelEnded, err error) {
 	if request.Model == "" && agent.Elsewhere() {
 		return ended, parley.Errorf(parley.CodeModel, "This agent runs elsewhere, and its file names no model for "+
 			"what is done about it here.")
 	}
 	said := 0
+	defer func() {
+		if err != nil {
+			ended.Usage = a.estimate(request, ended.Calls, said)
+		}
+	}()
 	mouth := a.mouth(say)
 	defer mouth.rest()
 	request.Instructions = mouth.instructions(request.Instructions)
@@ -205,6 +211,21 @@ func (a *actor) judge(ctx context.Context, agent parley.Agent, offered []parley.
 		}
 	}
 	return asked
+}
+
+// counted adds the estimated usage of a call that ended with an error to its report, if there are quotas. Otherwise a
+// user could use more than a quota by cancelling runs. A call that fails before any output is free.
+func (a *actor) counted(body parley.ReportBody, used parley.Usage, b *brief) parley.ReportBody {
+	failed, ok := body.(parley.ModelFailed)
+	switch {
+	case b.settle == nil: // no quotas
+	case ok && used.Output > 0:
+		failed.Usage = used
+		return failed
+	case body == nil && a.engine.ctx.Err() == nil: // the run was cancelled
+		return parley.ModelFailed{Usage: used}
+	}
+	return body
 }
 
 func (a *actor) modelFailed(ctx context.Context, run parley.RunID, err error) parley.ReportBody {

@@ -71,6 +71,41 @@ func quotasHold(t *testing.T, open func() port.Store) {
 	}
 }
 
+// TestQuotasHoldOnSeveralNodes checks that two nodes that call models at the same time use all of a quota, and exceed it
+// by one call at most.
+func TestQuotasHoldOnSeveralNodes(t *testing.T) {
+	const runs, tokens = 25, 20
+	started := make(chan struct{}) // no call ends before every run has begun
+	c := newCluster(t, newBus(1))
+	node := func() *rig {
+		r := c.node(func(c *Config) {
+			c.Quotas = func(parley.TenantID) port.Quotas {
+				return port.Quotas{Tenant: port.Quota{Tokens: tokens}}
+			}
+			c.Most = func(string, int64) parley.Usage { return parley.Usage{Input: perCall} }
+		})
+		r.puppet.seen = func(port.ModelRequest) { <-started }
+		return r
+	}
+	nodes, ids := []*rig{node(), node()}, map[parley.SessionID]*rig{}
+	c.know(nodes...)
+	for range runs {
+		for _, r := range nodes {
+			id := r.open()
+			r.say(id, "call read a | call read b | say end")
+			ids[id] = r
+		}
+	}
+	close(started)
+	for id, r := range ids {
+		r.finished(id, 1)
+	}
+	used := nodes[0].spent(t)
+	if n := used.Input + used.Output; n < tokens || n >= tokens+perCall || used.Calls*perCall != n {
+		t.Errorf("%d tokens and one call more may be used, and %+v were", tokens, used)
+	}
+}
+
 func TestSessionQuotaHoldsUnderConcurrency(t *testing.T) { onEveryStore(t, sessionQuotaHolds) }
 
 func sessionQuotaHolds(t *testing.T, open func() port.Store) {
@@ -181,6 +216,38 @@ func TestAuxiliaryCallsCount(t *testing.T) {
 	if reached.Load() == 0 {
 		t.Error("metrics do not hear of the quota")
 	}
+}
+
+// TestCancelledCallsCount checks that a user cannot use more than a quota by cancelling runs before the model reports
+// the usage of its calls, or by calls that fail after their first output.
+func TestCancelledCallsCount(t *testing.T) { onEveryStore(t, cancelledCallsCount) }
+
+func cancelledCallsCount(t *testing.T, open func() port.Store) {
+	r, _ := quotaRig(t, open, port.Quotas{User: port.Quota{Tokens: 100}})
+	id := r.open()
+	for n := 1; ; n++ {
+		before := r.spent(t)
+		text := "say " + strings.Repeat("x", 60) + "; hang"
+		if n == 2 {
+			text = "say " + strings.Repeat("x", 60) + "; fail"
+		}
+		if _, err := r.try(id, parley.SubmitInput{Content: text}); err != nil {
+			if parley.CodeOf(err) != parley.CodeQuota || before.Input+before.Output < 100 || n < 3 {
+				t.Errorf("after %d runs with %+v: %v", n-1, before, err)
+			}
+			break
+		}
+		r.until(id, "it speaks", seen[parley.OutputAppended](n))
+		if n != 2 {
+			r.do(id, parley.CancelRun{})
+		}
+		r.finished(id, n)
+		await(t, "the call is counted", func() bool {
+			after := r.spent(t)
+			return after.Output-before.Output >= 15 && after.Calls > before.Calls
+		})
+	}
+	r.check(id)
 }
 
 // TestAQuotaHoldsAnUncountedModel checks that usage that a vendor does not report is estimated by length, for titles

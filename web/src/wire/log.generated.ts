@@ -259,6 +259,14 @@ export interface LateResultNoted {
   call: number
   result: string
   text?: string
+  usage?: {
+    input?: number
+    output?: number
+    cached?: number
+    written?: number
+    cost_micros?: number
+    estimated?: boolean
+  }
 }
 
 export interface MissionCleared {
