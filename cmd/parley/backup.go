@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
@@ -108,32 +109,39 @@ func (c *backupCommand) writeInto(ctx context.Context, p *program, at time.Time)
 	name := fmt.Sprintf("parley-%s.%s", at.UTC().Format("20060102T150405.000Z"), ending)
 	err := c.write(ctx, p, filepath.Join(c.To, name))
 	if err == nil {
-		err = c.prune()
+		err = c.prune(name)
 	}
 	return errors.Join(err, c.report(at, err))
 }
 
-// prune deletes all but the newest backups, and unfinished files of interrupted backups.
-func (c *backupCommand) prune() error {
+// partLife is how long an unfinished file must not have grown before it counts as left by an interrupted backup.
+// Another backup may be writing a younger one.
+const partLife = time.Hour
+
+// prune deletes all but the newest backups of the same kind, and unfinished files of interrupted backups. It never
+// deletes the backup that was just written, even if the clock was set back since the others.
+func (c *backupCommand) prune(written string) error {
 	entries, err := os.ReadDir(c.To) // sorted by name, which is by time
 	if err != nil {
 		return err
 	}
-	var whole, gone []string
+	var others, gone []string
 	for _, e := range entries {
 		switch name := e.Name(); {
-		case !backupName.MatchString(name) || !e.Type().IsRegular():
+		case !backupName.MatchString(name) || !e.Type().IsRegular() || name == written:
 		case strings.HasSuffix(name, ".part"):
-			gone = append(gone, name)
-		default:
-			whole = append(whole, name)
+			if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > partLife {
+				gone = append(gone, name)
+			}
+		case filepath.Ext(name) == filepath.Ext(written):
+			others = append(others, name)
 		}
 	}
-	if c.Keep > 0 && len(whole) > c.Keep {
-		gone = append(gone, whole[:len(whole)-c.Keep]...)
+	if c.Keep > 0 && len(others) >= c.Keep {
+		gone = append(gone, others[:len(others)-c.Keep+1]...)
 	}
 	for _, name := range gone {
-		if err := os.Remove(filepath.Join(c.To, name)); err != nil {
+		if err := os.Remove(filepath.Join(c.To, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -159,10 +167,14 @@ func (c *backupCommand) report(at time.Time, failed error) error {
 	text := fmt.Sprintf("# TYPE parley_backup_last_success_timestamp_seconds gauge\n%s"+
 		"# TYPE parley_backup_succeeded gauge\nparley_backup_succeeded %d\n", last, good)
 	part := file + ".part"
-	if err := os.WriteFile(part, []byte(text), 0o644); err != nil {
-		return err
+	err := os.WriteFile(part, []byte(text), 0o644)
+	if err == nil {
+		err = os.Rename(part, file)
 	}
-	return os.Rename(part, file)
+	if err != nil {
+		_ = os.Remove(part) // only the first error is reported
+	}
+	return err
 }
 
 // write writes one backup and verifies it. A file gets its final name only after it was verified.

@@ -30,8 +30,10 @@ type expression struct {
 }
 
 // outside are metrics of Prometheus and of node_exporter, with the labels that
-// they always have.
-var outside = map[string][]string{"up": nil, "node_filesystem_avail_bytes": {"fstype", "mountpoint"}}
+// they always have. node_exporter serves those of parley backup, which
+// TestAlertsOfBackups checks.
+var outside = map[string][]string{"up": nil, "node_filesystem_avail_bytes": {"fstype", "mountpoint"},
+	"parley_backup_succeeded": nil, "parley_backup_last_success_timestamp_seconds": nil}
 
 // grafana replaces Grafana's variables, so that an expression can be parsed.
 var grafana = strings.NewReplacer("$__rate_interval", "5m", "$job", "parley", "$instance", ".*")
