@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -34,20 +35,21 @@ func TestErasureLeavesNoBytes(t *testing.T) {
 			e.store = []string{"--data", e.data}
 			e.places = map[string]string{"the data folder": e.data, "artifacts": filepath.Join(e.data, "artifacts")}
 			if kind == "postgres" {
-				e.database = pgtest.Own(t).Database(t)
+				e.database = pgtest.New(t).Database(t) // another test could write the word's pages again
 				e.store = append(e.store, "--database-url", e.database)
 				u, err := url.Parse(e.database)
 				if err != nil {
 					t.Fatal(err)
 				}
-				// Operators clear the write-ahead log of PostgreSQL: see docs/keeping.md.
-				e.places = map[string]string{"the tables": filepath.Join(u.Query().Get("host"), "data", "base"),
-					"artifacts": e.places["artifacts"]}
+				e.places = map[string]string{
+					"the data folder of PostgreSQL": filepath.Join(u.Query().Get("host"), "data"),
+					"the write-ahead log":           filepath.Join(u.Query().Get("host"), "data", "pg_wal"),
+					"artifacts":                     e.places["artifacts"]}
 			}
 			served(t, e.store, e.erases)
 			if kind == "postgres" {
 				mustRun(t, "", with(e.store, "erase", "rewrite")...)
-				e.checkpoint()
+				e.execute(documentedSQL(t)...)
 			}
 			for name, folder := range e.places {
 				if found := e.found(folder); len(found) > 0 {
@@ -88,12 +90,16 @@ func (e *erasureTest) erases(addr, workspace string) {
 	c.until("RunFinished", 1)
 	c.say("run cat long.txt") // long enough for an artifact; the model repeats it until the erasure ends the run
 	c.until("ToolCallFinished", 1)
+	running := open(t, addr)
+	running.say("run tail -n +1 -f long.txt") // writes an artifact until the erasure ends it
+	running.approve(1)
+	running.until("ToolOutputAppended", 1)
 	waits := open(t, addr)
 	waits.say("write it to " + e.word + ".txt")
 	waits.until("ApprovalRequested", 1)
 	mustRun(t, "", "sessions", "mark", "--pin", "--server", addr, c.session)
 	if e.database != "" {
-		e.checkpoint()
+		e.execute("ANALYZE", "CHECKPOINT") // as PostgreSQL does by itself after a while
 	}
 	for name, folder := range e.places {
 		if len(e.found(folder)) == 0 {
@@ -104,7 +110,7 @@ func (e *erasureTest) erases(addr, workspace string) {
 		t.Error("the word is not in a backup before")
 	}
 	if out := mustRun(t, "", "erase", "--user", "local", "--server", addr); !strings.Contains(out,
-		"local: 2 sessions") {
+		"local: 3 sessions") {
 		t.Errorf("%q", out)
 	}
 }
@@ -147,17 +153,36 @@ func (e *erasureTest) backup() []byte {
 	return raw
 }
 
-// checkpoint makes PostgreSQL write its buffers to disk.
-func (e *erasureTest) checkpoint() {
+// execute executes statements as the superuser of PostgreSQL.
+func (e *erasureTest) execute(statements ...string) {
 	e.t.Helper()
-	conn, err := pgx.Connect(context.Background(), e.database)
+	conn, err := pgx.Connect(e.t.Context(), e.database)
 	if err != nil {
 		e.t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	if _, err := conn.Exec(context.Background(), `CHECKPOINT`); err != nil {
-		e.t.Fatal(err)
+	for _, statement := range statements {
+		if _, err := conn.Exec(e.t.Context(), statement); err != nil {
+			e.t.Fatalf("%s: %v", statement, err)
+		}
 	}
+}
+
+// documentedSQL returns the statements with which operators remove deleted bytes from the files of PostgreSQL.
+func documentedSQL(t *testing.T) (list []string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/keeping.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Bytes in files\n")
+	for _, m := range regexp.MustCompile(`(?m)^ +parley=# (.+);$`).FindAllStringSubmatch(section, -1) {
+		list = append(list, m[1])
+	}
+	if len(list) < 5 {
+		t.Fatalf("docs/keeping.md has only these statements: %v", list)
+	}
+	return list
 }
 
 // TestUnfinishedErasureIsReported checks that the server's start and the doctor report an unfinished erasure until it
