@@ -34,28 +34,28 @@ func newSealer(key []byte) sealer {
 	return sealer{gcm}
 }
 
-// An about identifies a message: the command of a session, or the answer to it.
-// A message that was sealed for another about cannot be opened.
-type about struct {
+// A messageID identifies a message: the command of a session, or the answer to it. A message that was sealed for
+// another messageID cannot be opened.
+type messageID struct {
 	key
 	command parley.CommandID
 	answer  bool
 }
 
-func (a about) bytes() []byte {
-	return fmt.Appendf(nil, "%s/%s/%s/%t", a.tenant, a.session, a.command, a.answer)
+func (id messageID) bytes() []byte {
+	return fmt.Appendf(nil, "%s/%s/%s/%t", id.tenant, id.session, id.command, id.answer)
 }
 
-func (s sealer) seal(about about, message any) []byte {
+func (s sealer) seal(id messageID, message any) []byte {
 	raw, err := json.Marshal(message)
 	if err != nil {
 		panic(fmt.Sprintf("%T cannot be encoded: %v", message, err)) // strings and numbers only
 	}
-	return s.Seal(nil, nil, raw, about.bytes())
+	return s.Seal(nil, nil, raw, id.bytes())
 }
 
-func (s sealer) open(about about, sealed []byte, message any) error {
-	raw, err := s.Open(nil, nil, sealed, about.bytes())
+func (s sealer) open(id messageID, sealed []byte, message any) error {
+	raw, err := s.Open(nil, nil, sealed, id.bytes())
 	if err == nil {
 		err = json.Unmarshal(raw, message)
 	}
@@ -81,8 +81,8 @@ func init() {
 	}
 }
 
-// A passed is a request on its way to another node.
-type passed struct {
+// A forwarded is a request on its way to another node.
+type forwarded struct {
 	Who    port.Principal     `json:"who"`
 	By     parley.PrincipalID `json:"by"`
 	At     time.Time          `json:"at"`
@@ -94,9 +94,9 @@ type passed struct {
 	Starts bool               `json:"starts,omitempty"`
 }
 
-func passedOf(r *request, starts bool) passed {
+func newForwarded(r *request, starts bool) forwarded {
 	c := r.command
-	p := passed{Who: r.who, By: c.By, At: c.At, Via: c.Via, Own: r.own, Rest: r.rest, Starts: starts}
+	p := forwarded{Who: r.who, By: c.By, At: c.At, Via: c.Via, Own: r.internal, Rest: r.rest, Starts: starts}
 	if c.Do != nil {
 		raw, err := json.Marshal(c.Do)
 		if err != nil {
@@ -108,8 +108,8 @@ func passedOf(r *request, starts bool) passed {
 }
 
 // request returns the request that was passed on.
-func (p passed) request(of about) (*request, error) {
-	r := &request{who: p.Who, own: p.Own, rest: p.Rest, command: parley.Command{ID: of.command, Tenant: of.tenant,
+func (p forwarded) request(of messageID) (*request, error) {
+	r := &request{who: p.Who, internal: p.Own, rest: p.Rest, command: parley.Command{ID: of.command, Tenant: of.tenant,
 		Session: of.session, By: p.By, At: p.At, Via: p.Via}}
 	if p.Type == "" {
 		return r, nil
