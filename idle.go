@@ -313,7 +313,7 @@ type PromptAgent struct {
 }
 
 func (PromptAgent) Rules() Rules {
-	return Rules{Action: ActMessage, Opens: true, ServerOnly: "Only the server prompts idle agents."}
+	return Rules{Action: ActMessage, Opens: true, Starts: true, ServerOnly: "Only the server prompts idle agents."}
 }
 
 // decide opens the session if necessary. The session refuses the prompt unless

@@ -182,19 +182,15 @@ func (a *actor) stopChild(ctx context.Context, step parley.StopChild) parley.Rep
 // use.
 func (e *Engine) submitInternal(ctx context.Context, tenant parley.TenantID, session parley.SessionID,
 	owner parley.PrincipalID, id parley.CommandID, do parley.CommandBody) error {
-	_, starts := do.(parley.SubmitInput)
-	if _, prompts := do.(parley.PromptAgent); prompts {
-		starts = true
-	}
 	c := parley.Command{ID: id, Tenant: tenant, Session: session, By: owner, At: e.Now(), Do: do}
 	who := port.Principal{ID: owner, Tenant: tenant}
-	_, err := e.route(ctx, key{tenant, session}, starts, &request{who: who, command: c, internal: true})
+	_, err := e.route(ctx, key{tenant, session}, &request{who: who, command: c, internal: true})
 	return err
 }
 
 // awaitRest waits until all work of a session that is no longer wanted has ended.
 func (e *Engine) awaitRest(ctx context.Context, k key) error {
-	_, err := e.route(ctx, k, false, &request{rest: true})
+	_, err := e.route(ctx, k, &request{rest: true})
 	return err
 }
 

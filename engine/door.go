@@ -23,7 +23,7 @@ func (e *Engine) Submit(ctx context.Context, who port.Principal, c parley.Comman
 	if c.Do, err = e.withDocuments(ctx, who, c); err != nil {
 		return port.Receipt{}, err
 	}
-	return e.route(ctx, key{c.Tenant, c.Session}, c.Do.Rules().Starts, &request{who: who, command: c})
+	return e.route(ctx, key{c.Tenant, c.Session}, &request{who: who, command: c})
 }
 
 // Follow implements port.Door.

@@ -22,7 +22,8 @@ const (
 )
 
 // route passes a request to the actor of a session, on whichever node it is.
-func (e *Engine) route(ctx context.Context, k key, starts bool, r *request) (port.Receipt, error) {
+func (e *Engine) route(ctx context.Context, k key, r *request) (port.Receipt, error) {
+	starts := r.command.Do != nil && r.command.Do.Rules().Starts
 	for try := 1; e.Nodes == nil; try++ {
 		receipt, err := e.submitHere(ctx, k, starts, r)
 		// An erasure has changed the log, so the actor with the old state leaves. Nothing was done.
@@ -48,7 +49,7 @@ func (e *Engine) route(ctx context.Context, k key, starts bool, r *request) (por
 			if r.command.ID == "" {
 				r.command.ID = newCommandID()
 			}
-			got, err := e.forward(ctx, k, node, starts, r)
+			got, err := e.forward(ctx, k, node, r)
 			switch {
 			case err != nil:
 				return receipt, err
@@ -110,9 +111,9 @@ type envelope struct {
 
 // forward sends a request to another node and waits for the answer. A request that
 // is not answered over the bus is stored as a letter, under the same id.
-func (e *Engine) forward(ctx context.Context, k key, node string, starts bool, r *request) (got answer, err error) {
+func (e *Engine) forward(ctx context.Context, k key, node string, r *request) (got answer, err error) {
 	of := messageID{key: k, command: r.command.ID}
-	body := e.sealer.seal(of, newForwarded(r, starts))
+	body := e.sealer.seal(of, newForwarded(r))
 	if e.Bus != nil && !r.rest {
 		raw, _ := json.Marshal(envelope{k.tenant, k.session, of.command, body}) // strings only
 		inTime, cancel := context.WithTimeout(ctx, askWithin)

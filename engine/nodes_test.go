@@ -279,7 +279,7 @@ func TestUnsealedMessagesAreIgnored(t *testing.T) {
 	k := key{acme, id}
 	forged := func(with sealer, of messageID, k key) []byte {
 		r := &request{who: ann, command: parley.Command{Do: parley.DeleteSession{}, By: ann.ID, At: time.Now()}}
-		raw, _ := json.Marshal(envelope{k.tenant, k.session, "c1", with.seal(of, newForwarded(r, false))})
+		raw, _ := json.Marshal(envelope{k.tenant, k.session, "c1", with.seal(of, newForwarded(r))})
 		return raw
 	}
 	own, other := newSealer([]byte("shared")), newSealer([]byte("stolen elsewhere"))
@@ -311,7 +311,7 @@ func TestAStoppingNodeTakesPassedInputs(t *testing.T) {
 	a.Drain()
 	of := messageID{key: key{acme, id}, command: "c1"}
 	body := a.sealer.seal(of, newForwarded(&request{who: ann, command: parley.Command{By: ann.ID, At: time.Now(),
-		Do: parley.SubmitInput{Content: "say two"}}}, true))
+		Do: parley.SubmitInput{Content: "say two"}}}))
 	if got, ok := a.answerRequest(context.Background(), of, body, ""); !ok || got.Receipt == nil {
 		t.Errorf("an input that another node passes on is answered with %+v", got)
 	}
@@ -324,7 +324,7 @@ func TestEveryCommandCanBePassedOn(t *testing.T) {
 		fill(v, 1)
 		do := v.Interface().(parley.CommandBody)
 		r := &request{who: ann, internal: true, command: parley.Command{By: ann.ID, At: time.Now(), Via: "x", Do: do}}
-		raw, _ := json.Marshal(newForwarded(r, true))
+		raw, _ := json.Marshal(newForwarded(r))
 		var p forwarded
 		if err := json.Unmarshal(raw, &p); err != nil {
 			t.Fatal(err)

@@ -68,14 +68,14 @@ var commandTypes = map[string]reflect.Type{}
 func init() {
 	for _, do := range []parley.CommandBody{
 		parley.AcceptTools{}, parley.AnswerQuestion{}, parley.CancelRun{}, parley.CancelTimer{},
-		parley.ChangeSettings{},
-		parley.ClearMission{}, parley.CompactContext{}, parley.DecideApproval{}, parley.DecidePlan{},
-		parley.DeleteAgent{}, parley.DeleteSession{}, parley.ExplainApproval{}, parley.FireTimer{},
-		parley.HaltSession{}, parley.MakeAgent{}, parley.NoteAgents{}, parley.OpenSession{}, parley.PromptAgent{},
-		parley.RenameSession{}, parley.ReopenSession{}, parley.ResolveToolCall{}, parley.ReturnToolResult{}, parley.RevokeGrant{}, parley.ForkSession{},
-		parley.ChooseToolServers{},
-		parley.SetMission{}, parley.SetOverride{}, parley.SetWebhook{}, parley.StartAgent{}, parley.StopAgent{},
-		parley.SubmitInput{}, parley.UndoChanges{}, parley.WithdrawInput{},
+		parley.ChangeSettings{}, parley.ChooseToolServers{}, parley.ClearMission{}, parley.CompactContext{},
+		parley.DecideApproval{}, parley.DecidePlan{}, parley.DeleteAgent{}, parley.DeleteSession{},
+		parley.ExplainApproval{}, parley.FireTimer{}, parley.ForkSession{}, parley.HaltSession{},
+		parley.MakeAgent{}, parley.NoteAgents{}, parley.OpenSession{}, parley.PromptAgent{},
+		parley.RenameSession{}, parley.ReopenSession{}, parley.ResolveToolCall{}, parley.ReturnToolResult{},
+		parley.RevokeGrant{}, parley.SetMission{}, parley.SetOverride{}, parley.SetWebhook{},
+		parley.StartAgent{}, parley.StopAgent{}, parley.SubmitInput{}, parley.UndoChanges{},
+		parley.WithdrawInput{},
 	} {
 		commandTypes[reflect.TypeOf(do).Name()] = reflect.TypeOf(do)
 	}
@@ -83,20 +83,19 @@ func init() {
 
 // A forwarded is a request on its way to another node.
 type forwarded struct {
-	Who    port.Principal     `json:"who"`
-	By     parley.PrincipalID `json:"by"`
-	At     time.Time          `json:"at"`
-	Via    string             `json:"via,omitempty"`
-	Type   string             `json:"type,omitempty"`
-	Do     json.RawMessage    `json:"do,omitempty"`
-	Own    bool               `json:"own,omitempty"`
-	Rest   bool               `json:"rest,omitempty"`
-	Starts bool               `json:"starts,omitempty"`
+	Who  port.Principal     `json:"who"`
+	By   parley.PrincipalID `json:"by"`
+	At   time.Time          `json:"at"`
+	Via  string             `json:"via,omitempty"`
+	Type string             `json:"type,omitempty"`
+	Do   json.RawMessage    `json:"do,omitempty"`
+	Own  bool               `json:"own,omitempty"`
+	Rest bool               `json:"rest,omitempty"`
 }
 
-func newForwarded(r *request, starts bool) forwarded {
+func newForwarded(r *request) forwarded {
 	c := r.command
-	p := forwarded{Who: r.who, By: c.By, At: c.At, Via: c.Via, Own: r.internal, Rest: r.rest, Starts: starts}
+	p := forwarded{Who: r.who, By: c.By, At: c.At, Via: c.Via, Own: r.internal, Rest: r.rest}
 	if c.Do != nil {
 		raw, err := json.Marshal(c.Do)
 		if err != nil {

@@ -120,6 +120,6 @@ func (e *Engine) submitWebhook(ctx context.Context, who port.Principal, id parle
 	do parley.SetWebhook) (parley.Command, error) {
 	c := parley.Command{Tenant: who.Tenant, Session: id, By: who.ID, At: e.Now().UTC().Truncate(time.Microsecond),
 		Via: via, Do: do}
-	_, err := e.route(ctx, key{c.Tenant, c.Session}, true, &request{who: who, command: c})
+	_, err := e.route(ctx, key{c.Tenant, c.Session}, &request{who: who, command: c})
 	return c, err
 }

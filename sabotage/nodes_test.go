@@ -42,7 +42,7 @@ var nodeBugs = []bug{
 		"mine := port.Node{Draining: true}", "mine := port.Node{}", "./engine",
 		"TestNonServingProcessTakesNoSessions"},
 	{"a stopping node refuses forwarded commands", "engine/forward.go",
-		"receipt, err := e.submitHere(ctx, of.key, false, r)", "receipt, err := e.submitHere(ctx, of.key, p.Starts, r)",
+		"receipt, err := e.submitHere(ctx, of.key, false, r)", "receipt, err := e.submitHere(ctx, of.key, r.command.Do.Rules().Starts, r)",
 		"./engine",
 		"TestAStoppingNodeTakesPassedInputs"},
 	{"a starting server is reported as different", "cmd/parley/nodes.go",
