@@ -286,18 +286,18 @@ func TestAGapIsFilledFromTheStore(t *testing.T) {
 	f := b.Session(acme, id(1), 0)
 	defer f.Close()
 	w := f.(*follower).window
-	w.join(events[:2])
+	w.addFromNode(events[:2])
 	dense(t, read(t, f, 2), 1)
-	w.join(events[4:]) // 3 and 4 are missing
+	w.addFromNode(events[4:]) // 3 and 4 are missing
 	dense(t, read(t, f, 4), 3)
-	w.join(events[1:3]) // late
-	w.join(events[4:])  // again
+	w.addFromNode(events[1:3]) // late
+	w.addFromNode(events[4:])  // again
 	b.write(1, 1, 1, "x", true)
 	more, err := b.store.Tenant(acme).Events(t.Context(), id(1), 5, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.join(more) // 6 again, and 7
+	w.addFromNode(more) // 6 again, and 7
 	dense(t, read(t, f, 1), 7)
 }
 

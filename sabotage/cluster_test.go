@@ -16,7 +16,7 @@ var clusterBugs = []bug{
 	{"a late message moves the window back", "feed/nodes.go",
 		"case w.known && last <= w.end():", "case w.known && last < first:", "./feed", "TestAGapIsFilledFromTheStore"},
 	{"a node stays subscribed to sessions without followers", "feed/feed.go",
-		"silence = w.silence\n", "_ = w.silence\n", "./feed", "TestTopics"},
+		"stopListening = w.stopListening\n", "_ = w.stopListening\n", "./feed", "TestTopics"},
 	{"a node that is alone publishes", "feed/nodes.go", "if f.nodes.Alone() {\n\t\treturn\n\t}\n\tmessage",
 		"message", "./feed", "TestTopics"},
 	{"a forged message is accepted", "bus/seal.go",
