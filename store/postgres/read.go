@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"parley/store/rules"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 // list reads rows in a scope, in one round trip. A connection that was lost

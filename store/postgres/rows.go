@@ -3,13 +3,13 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"parley/store/rules"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 const (

@@ -5,11 +5,11 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"parley/store/rules"
 	"time"
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 var (

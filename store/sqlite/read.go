@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"parley/store/rules"
 	"strings"
 	"time"
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 const dueSessions = `SELECT tenant, session, at, reason FROM due

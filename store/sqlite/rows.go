@@ -3,10 +3,10 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"parley/store/rules"
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 // rowStatements maintain the rows of runs, cards and timers.

@@ -6,12 +6,12 @@ import (
 	"database/sql/driver"
 	"errors"
 	"maps"
-	"parley/store/rules"
 	"strings"
 	"time"
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 // writer holds the connection and the statements of the write goroutine.

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"parley/store/rules"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 func appendIsReadBackExactly(t *testing.T, f *fixture) {
