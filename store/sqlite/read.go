@@ -370,7 +370,7 @@ func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time
 }
 
 func (t tenant) Delivered(ctx context.Context, id parley.SessionID, at time.Time, runs ...parley.RunID) error {
-	return t.s.also(ctx, func(ctx context.Context, w *writer) error {
+	return t.s.inTransaction(ctx, func(ctx context.Context, w *writer) error {
 		for _, run := range runs {
 			if _, err := w.setEffects.ExecContext(ctx, micros(at), t.id, id, run); err != nil {
 				return err
@@ -387,7 +387,7 @@ func (s *Store) Define(ctx context.Context, id parley.TenantID, a parley.Agent) 
 	if err != nil {
 		return err
 	}
-	return s.also(ctx, func(ctx context.Context, w *writer) error {
+	return s.inTransaction(ctx, func(ctx context.Context, w *writer) error {
 		_, err := w.addDefinition.ExecContext(ctx, id, a.Digest(), string(body))
 		return err
 	})
