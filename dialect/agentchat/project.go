@@ -30,32 +30,27 @@ type card struct {
 }
 
 // Ignored are the event types that this dialect does not show.
-var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
-	"SessionOpened":        "the message that opened it is shown",
-	"SessionRenamed":       "sessions have no titles here",
-	"SessionHalted":        "the run it ended says so",
-	"SessionReopened":      "nothing to show until somebody says something",
-	"SessionDeleted":       "the run it ended says so; a connection is not of one session",
-	"InputAdopted":         "it was shown when it was received",
-	"RunStarted":           "what it answers was shown",
-	"OutputStarted":        "messages are whole here",
-	"OutputAppended":       "messages are whole here",
-	"ToolCallStarted":      "it was shown when it was asked for",
-	"ToolOutputAppended":   "results are whole here",
-	"TimerSet":             "what comes unasked is shown when it comes",
-	"TimerFired":           "what it says is announced",
-	"PlanChanged":          "plans are not visible here",
-	"FilesChanged":         "files are not visible here",
-	"ChangesUndone":        "files are not visible here",
-	"ChildSpawned":         "sub-agents are not visible here",
-	"ChildReturned":        "sub-agents are not visible here",
-	"ContextMeasured":      "contexts are not visible here",
-	"CompactionStarted":    "contexts are not visible here",
-	"ContextCompacted":     "contexts are not visible here",
-	"CompactionFailed":     "contexts are not visible here",
-	"ModelFellBack":        "models are not visible here",
-	"ExplanationRequested": "the explanation is shown",
-})
+var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, dialect.ContextEvents, dialect.FileEvents,
+	map[string]string{
+		"SessionOpened":        "the message that opened it is shown",
+		"SessionRenamed":       "sessions have no titles here",
+		"SessionHalted":        "the end of its run is shown",
+		"SessionReopened":      "its next message is shown",
+		"SessionDeleted":       "the end of its run is shown; a connection is not of one session",
+		"InputAdopted":         "it was shown when it was received",
+		"RunStarted":           "its input was shown",
+		"OutputStarted":        "messages are whole here",
+		"OutputAppended":       "messages are whole here",
+		"ToolCallStarted":      "it was shown when it was asked for",
+		"ToolOutputAppended":   "results are whole here",
+		"TimerSet":             "the follow-up is shown when it is due",
+		"TimerFired":           "its input is shown",
+		"PlanChanged":          "plans are not visible here",
+		"ChildSpawned":         "sub-agents are not visible here",
+		"ChildReturned":        "sub-agents are not visible here",
+		"ModelFellBack":        "models are not visible here",
+		"ExplanationRequested": "the explanation is shown",
+	})
 
 // Project returns the frames that show an event to a client. Of sub-agents it shows only cards: the result of the tool
 // call tells what they did.

@@ -100,8 +100,8 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, map[string]string{
 	"RunStarted":           "its input was shown, and its first turn says what it does",
 	"ExplanationRequested": "the explanation is shown",
 	"CompactionStarted":    "its end is shown",
-	"TimerSet":             "the call that sets one is shown, and what comes of it when it comes",
-	"TimerFired":           "what it says is announced",
+	"TimerSet":             "the call that sets it is shown, and the follow-up when it is due",
+	"TimerFired":           "its input is shown",
 })
 
 // projection builds the messages of one event.
