@@ -64,9 +64,8 @@ func (e *Engine) tooNew(err error) error {
 	if e.Nodes == nil || !errors.Is(err, parley.ErrNewer) {
 		return err
 	}
-	return &awayError{wait: setAsideFor, why: "This session was written by a newer release of the server than " +
-		"this node " +
-		"runs. Update the node, or use a node that is up to date."}
+	return &awayError{wait: setAsideFor, why: "This session was written by a newer release of the server than this " +
+		"node runs. Update the node, or use a node that is up to date."}
 }
 
 // noteTerm notes the lease term in which the session is loaded.
