@@ -139,7 +139,7 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 	// Health checks tell the truth.
 	{"a lost database is replaced by an empty database", "cmd/parley/store.go",
 		"err != nil || fresh {", "err != nil || !fresh {", "./cmd/parley", "TestALostDatabaseIsNotReplaced"},
-	{"the key of a server is created before its database", "cmd/parley/serve.go",
+	{"the key of a server is created before its database", "cmd/parley/store.go",
 		"	opened, key, err := openStore(",
 		"	if _, err := serverKey(&c.Store); err != nil {\n\t\treturn nil, nil, err\n\t}\n	opened, key, err := openStore(",
 		"./cmd/parley", "TestAFirstStartThatWasCutOff"},
@@ -180,7 +180,7 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 	{"SSE comments keep a silent model call alive", "provider/upstream/call.go",
 		"	if !l.events {", "	if true {", "./provider/upstream", "TestSlowIsNotSilent"},
 	{"a failed start leaves ports and locks behind", "cmd/parley/build.go",
-		"			made.close(lastWords, log)\n", "			_ = made\n", "./cmd/parley",
+		"			made.close(stopTimeout, log)\n", "			_ = made\n", "./cmd/parley",
 		"TestAFailedStartLeavesNothing"},
 	{"streams are closed before they have sent the last events", "cmd/parley/build.go",
 		`"http", "mcp clients", "webhooks", "feed", "traces", "mcp servers"}`,
