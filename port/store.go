@@ -45,8 +45,8 @@ type Store interface {
 	// TrimAudit deletes the oldest records of a tenant's audit, up to the first that is not older than a time, and adds
 	// a record AuditTrimmed. One call does a bounded part, and more says whether to call again. It deletes nothing of a
 	// tenant with a legal hold (CodeConflict), and no record that was modified (CodeCorrupt).
-	TrimAudit(ctx context.Context, tenant parley.TenantID, before time.Time, by parley.PrincipalID, now time.Time) (deleted int,
-		more bool, err error)
+	TrimAudit(ctx context.Context, tenant parley.TenantID, before time.Time, by parley.PrincipalID, now time.Time) (
+		deleted int, more bool, err error)
 	// Setups lists the setups of all tenants, by tenant, kind and name.
 	Setups(context.Context) ([]Setup, error)
 

@@ -80,8 +80,8 @@ type guardedStore struct {
 }
 
 // openSessions opens the store and the parts that guard it, and adds them to made.
-func openSessions(ctx context.Context, c *config.Settings, at net.Addr, rule hookRules, projects []*project, made *parts,
-	log *slog.Logger) (guardedStore, error) {
+func openSessions(ctx context.Context, c *config.Settings, at net.Addr, rule hookRules, projects []*project,
+	made *parts, log *slog.Logger) (guardedStore, error) {
 	store, key, err := openChecked(ctx, c, at, made, log)
 	if err != nil {
 		return guardedStore{}, err

@@ -48,8 +48,8 @@ func New(o Options) *Model {
 	if o.Key == "" {
 		o.Key = "none" // otherwise the SDK would look for a key in the environment
 	}
-	client := upstream.New(upstream.Server{Vendor: "Google", Variable: cmp.Or(o.KeyIn, "GEMINI_API_KEY"), Key: o.Key, Idle: o.Idle,
-		ShowAddress: o.ShowAddress, AddressIn: addressIn})
+	client := upstream.New(upstream.Server{Vendor: "Google", Variable: cmp.Or(o.KeyIn, "GEMINI_API_KEY"), Key: o.Key,
+		Idle: o.Idle, ShowAddress: o.ShowAddress, AddressIn: addressIn})
 	once := int32(1)
 	sdk, err := genai.NewClient(context.Background(), &genai.ClientConfig{
 		APIKey: o.Key, Backend: genai.BackendGeminiAPI, HTTPClient: client.HTTP(),

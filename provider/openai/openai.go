@@ -85,8 +85,8 @@ func New(o Options) *Model {
 	if o.API == Chat {
 		vendor = "the model's server"
 	}
-	client := upstream.New(upstream.Server{Vendor: vendor, Variable: cmp.Or(o.KeyIn, "OPENAI_API_KEY"), Key: o.Key, Idle: o.Idle,
-		ShowAddress: o.ShowAddress, AddressIn: addressIn})
+	client := upstream.New(upstream.Server{Vendor: vendor, Variable: cmp.Or(o.KeyIn, "OPENAI_API_KEY"), Key: o.Key,
+		Idle: o.Idle, ShowAddress: o.ShowAddress, AddressIn: addressIn})
 	// The services are created without the client of the SDK, which would read
 	// environment variables that Parley does not document.
 	with := []option.RequestOption{

@@ -258,7 +258,8 @@ func (w *writer) context(ctx context.Context, b *queuedBatch) error {
 
 func (w *writer) add(ctx context.Context, b *queuedBatch) error {
 	if b.Session == "" {
-		return errors.Join(w.context(ctx, b), w.marks(ctx, b), w.hold(ctx, b), w.setup(ctx, b), w.revoke(ctx, b), w.audit(ctx, b))
+		return errors.Join(w.context(ctx, b), w.marks(ctx, b), w.hold(ctx, b), w.setup(ctx, b), w.revoke(ctx, b),
+			w.audit(ctx, b))
 	}
 	no, err := w.moveSessionHead(ctx, b)
 	if err != nil {
