@@ -33,7 +33,7 @@ func (a *actor) noteFiles(ctx context.Context, run parley.RunID) {
 		return
 	}
 	if err := changes.Note(ctx, a.noteName(run)); err != nil && ctx.Err() == nil {
-		a.log.Warn("what a run does to files will not be reported", "run", run, "error", err)
+		a.log.Warn("the file changes of a run will not be reported", "run", run, "error", err)
 	}
 }
 
@@ -49,7 +49,7 @@ func (a *actor) reportChanges(ctx context.Context, step parley.ReportChanges) pa
 	case ctx.Err() != nil:
 		return nil // the run goes on, or the server stops: the step comes again
 	case err != nil:
-		a.log.Warn("what a run did to files cannot be reported", "run", step.Run, "error", err)
+		a.log.Warn("the file changes of a run cannot be reported", "run", step.Run, "error", err)
 		return found
 	}
 	for _, f := range changed.Files {

@@ -235,7 +235,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	select {
 	case <-e.drained:
 	case <-ctx.Done():
-		e.Log.Info("cutting what still runs; it goes on after the next start", "sessions", e.loaded())
+		e.Log.Info("cutting runs that are still under way; they continue after the next start", "sessions", e.loaded())
 	}
 	e.cut()
 	gone := make(chan struct{})

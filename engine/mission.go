@@ -31,7 +31,7 @@ func (a *actor) watchMission(ctx context.Context, step parley.WatchMission) parl
 		case err == nil:
 			wait = min(lookAtClock, max(next.Sub(e.Now()), time.Millisecond)) // clocks are set, and machines sleep
 		case ctx.Err() == nil:
-			a.log.Warn("who is idle could not be found out", "error", err)
+			a.log.Warn("idle agents cannot be determined", "error", err)
 		}
 		if !sleep(ctx, wait) {
 			return nil
@@ -177,7 +177,7 @@ func (a *actor) preparePrompt(do parley.PromptAgent) (*parley.Agent, parley.Prom
 		err = errMissionOver
 	}
 	if err == nil && !e.Autonomy.Enabled { // it was enabled when the prompt was promised
-		err = parley.Errorf(parley.CodeClosed, "This server does nothing unasked.")
+		err = parley.Errorf(parley.CodeClosed, "Autonomy is off: this server was started without AUTONOMY_ENABLED=true.")
 	}
 	if err == nil {
 		err = e.checkNotStopped(e.ctx, a.tenant, m.Project, do.Agent.Name)

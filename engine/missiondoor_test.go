@@ -83,7 +83,7 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 		late := parley.PromptAgent{Mission: 2, Goal: "x", Agent: parley.AgentRef{Name: "coder"}, Prompt: 3, Text: "x"}
 		elsewhere := parley.MissionID(seqOf[parley.MissionSet](r.log(parley.TenantSession), 4))
 		for mission, why := range map[parley.MissionID]string{2: "The mission is over.",
-			elsewhere: "This server does nothing unasked."} {
+			elsewhere: "Autonomy is off: this server was started without AUTONOMY_ENABLED=true."} {
 			late.Mission = mission
 			if err := r.submitInternal(ctx, acme, parley.IdleSession(mission, "coder"), "ann", "late", late); parley.CodeOf(
 				err) != parley.CodeClosed || parley.MessageOf(err) != why {

@@ -23,7 +23,7 @@ type awayError struct {
 	wait    time.Duration // before this node looks again; zero: Config.Retry
 }
 
-func (e *awayError) Error() string { return "another node is to have the session: " + e.node + e.why }
+func (e *awayError) Error() string { return "another node has to serve the session: " + e.node + e.why }
 
 // others returns the other live nodes that are not draining.
 func (e *Engine) others() (list []port.Node) {
@@ -225,7 +225,7 @@ func (e *Engine) nudgeAll() {
 func (e *Engine) readFacts() {
 	heads, err := e.Nodes.Facts(e.ctx, e.tenants.list())
 	if err != nil && e.ctx.Err() == nil {
-		e.Log.Warn("it was not found out what other nodes have changed", "error", err)
+		e.Log.Warn("the changes of other nodes cannot be read", "error", err)
 	}
 	for id, head := range heads {
 		e.tenants.dropOlder(id, head)

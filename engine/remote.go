@@ -15,8 +15,8 @@ import (
 	"parley/port"
 )
 
-// errNoRemotes is returned if a log names a remote agent and this server is not set up for remote agents.
-var errNoRemotes = parley.Errorf(parley.CodeUnavailable, "This server does not reach agents that run elsewhere.")
+// errNoRemotes is returned if a log names a remote agent, and this server has none.
+var errNoRemotes = parley.Errorf(parley.CodeUnavailable, "This server is not set up for remote agents.")
 
 // callRemote carries out a turn of a remote agent. It takes no slot of the
 // model calls: it may wait for a person for a day, and costs only a goroutine.
@@ -47,13 +47,13 @@ func (a *actor) callRemote(ctx context.Context, step parley.CallModel, b *stepIn
 	}
 	switch {
 	case errors.Is(err, errLeaked):
-		a.log.Warn("an agent elsewhere said its canary; the session is halted", "run", step.Run, "agent",
+		a.log.Warn("a remote agent said its canary; the session is halted", "run", step.Run, "agent",
 			step.Agent.Name)
 		return parley.CanaryLeaked{}
 	case errors.Is(err, context.Canceled):
 		return nil // the turn is no longer wanted, or the server stops
 	case err != nil:
-		a.log.Warn("an agent elsewhere failed", "run", step.Run, "agent", step.Agent.Name, "error", err)
+		a.log.Warn("a remote agent failed", "run", step.Run, "agent", step.Agent.Name, "error", err)
 		if parley.CodeOf(err) == parley.CodeInternal {
 			return parley.ModelFailed{Code: parley.CodeModel, Message: "The agent could not answer."}
 		}
@@ -117,7 +117,7 @@ func (r *remoteTurn) perform(ctx context.Context) (parley.ReportBody, error) {
 			return parley.ModelEnded{Stop: cmp.Or(said.End.Stop, parley.StopEnd), Usage: said.End.Usage,
 				Context: said.End.Context}, nil
 		case said.Halt != nil:
-			r.log.Warn("an agent elsewhere halts its session", "agent", r.agent.Name)
+			r.log.Warn("a remote agent halts its session", "agent", r.agent.Name)
 			return parley.RemoteHalted{Reason: r.haltReason(said.Halt.Reason)}, nil
 		case said.Text != "":
 			err = r.writeText(parley.Text, said.Text)
@@ -220,7 +220,7 @@ func (r *remoteTurn) tool(ctx context.Context, t parley.RemoteTool) {
 	}
 	r.report(t)
 	if !r.mayUse(t.Name) {
-		r.log.Warn("an agent elsewhere used a tool that is not in its list", "agent", r.agent.Name, "tool", t.Name)
+		r.log.Warn("a remote agent used a tool that is not in its list", "agent", r.agent.Name, "tool", t.Name)
 		r.report(parley.RemoteTrouble{Message: fmt.Sprintf("The agent used %s, which is not in its list of tools.",
 			t.Name)})
 	}
@@ -270,8 +270,8 @@ func (r *remoteTurn) startFollowing(ctx context.Context, answer port.RemoteAnswe
 	r.engine.wg.Go(func() {
 		defer r.follower.Done()
 		if err := r.followLog(ctx, answer); err != nil && ctx.Err() == nil {
-			r.log.Error("what a person decided cannot be read", "error", err)
-			r.stop(parley.Errorf(parley.CodeInterrupted, "What a person decided could not be passed on."))
+			r.log.Error("the decisions about calls of a remote agent cannot be read", "error", err)
+			r.stop(parley.Errorf(parley.CodeInterrupted, "The decision of a person could not be passed on."))
 		}
 	})
 }

@@ -120,7 +120,7 @@ func (v evaluation) followUp() (*parley.FollowUp, error) {
 func (a *actor) evaluate(ctx context.Context, step parley.Evaluate, b *stepInput) parley.ReportBody {
 	ended := parley.EvaluationEnded{Run: step.Run}
 	if !a.engine.Autonomy.Enabled { // autonomy was switched off since the run began
-		ended.Reason = "This server does nothing unasked."
+		ended.Reason = "Autonomy is off: this server was started without AUTONOMY_ENABLED=true."
 		return ended
 	}
 	inTime, cancel := context.WithTimeout(ctx, evaluateWithin)
@@ -136,7 +136,7 @@ func (a *actor) evaluate(ctx context.Context, step parley.Evaluate, b *stepInput
 	case ctx.Err() != nil:
 		return nil // a person writes, or the server stops
 	case err != nil:
-		a.log.Warn("it was not found out whether to follow up", "run", step.Run, "error", err)
+		a.log.Warn("the evaluation of a run failed; no follow-up is set", "run", step.Run, "error", err)
 		ended.Code, ended.Message = parley.CodeModel, "The model did not say whether to follow up."
 	}
 	return ended

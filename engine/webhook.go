@@ -111,7 +111,7 @@ func (e *Engine) maySetWebhook(ctx context.Context, who port.Principal, id parle
 			Session: id, Owner: m.Owner})
 	}
 	if err == nil && e.Webhooks == nil {
-		err = parley.Errorf(parley.CodeUnavailable, "This server tells no webhooks.")
+		err = parley.Errorf(parley.CodeUnavailable, "This server has no webhooks.")
 	}
 	return err
 }

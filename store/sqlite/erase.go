@@ -237,7 +237,7 @@ func (s *Store) emptyForSure(ctx context.Context) (err error) {
 		time.Sleep(awaitReaders)
 	}
 	return &parley.Error{Code: parley.CodeOverloaded, Err: err,
-		Message: "The data is erased, and the write-ahead log still holds copies, because somebody reads the database.",
+		Message: "The data is erased, and the write-ahead log still holds copies, because the database is being read.",
 		Hint:    "repeat the request when no backup or export is running"}
 }
 
