@@ -90,9 +90,9 @@ func (r *rig) harm(statement string) {
 	}
 }
 
-// TestAFullDiskIsNotHammered checks that sessions that cannot be written wait
+// TestSessionsThatCannotBeWrittenWait checks that sessions that cannot be written wait
 // for their own retries, and do not hide other due sessions.
-func TestAFullDiskIsNotHammered(t *testing.T) {
+func TestSessionsThatCannotBeWrittenWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &rough{}
 		var bad sync.Map
@@ -215,7 +215,7 @@ func TestCommittedEventsAreShown(t *testing.T) {
 	}
 }
 
-func TestAReadThatFailsOnceIsTriedAgain(t *testing.T) {
+func TestAFailedReadIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &rough{}
 		r := newRig(t, func(c *Config) { c.Store = store })

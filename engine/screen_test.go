@@ -53,7 +53,7 @@ func (r *rig) audited(action string) []port.AuditRow {
 	return rows
 }
 
-func TestWickedInputsAreBlocked(t *testing.T) {
+func TestInjectedInputsAreBlocked(t *testing.T) {
 	r := newRig(t, screened)
 	id := r.open()
 	// Characters that are removed before the text is stored do not hide an attack.
@@ -83,9 +83,9 @@ func TestWickedInputsAreBlocked(t *testing.T) {
 	r.check(id)
 }
 
-// TestWickedAnswersAreBlocked checks that answers and notes are screened like
+// TestInjectedAnswersAreBlocked checks that answers and notes are screened like
 // inputs, because the model gets them. The card stays open.
-func TestWickedAnswersAreBlocked(t *testing.T) {
+func TestInjectedAnswersAreBlocked(t *testing.T) {
 	r := newRig(t, screened)
 	id := r.open()
 	r.say(id, "call ask what | call write x | say done")

@@ -115,9 +115,9 @@ func (c countingTenant) Tree(ctx context.Context, id parley.SessionID, after par
 	return c.TenantStore.Tree(ctx, id, after, limit)
 }
 
-// TestEventsOfOtherNodesTravel checks that a follower that has read the earlier events gets new ones over the bus
-// alone.
-func TestEventsOfOtherNodesTravel(t *testing.T) {
+// TestEventsOfOtherNodesComeOverTheBus checks that a follower that has read the earlier events gets new ones over the
+// bus alone.
+func TestEventsOfOtherNodesComeOverTheBus(t *testing.T) {
 	p := newPair(t, 1, bus.Faults{})
 	p.write(1, 1, 3, "x", false)
 	f, tree := p.other.Session(acme, id(1), 0), p.other.Tree(acme, "", 0)
@@ -327,9 +327,9 @@ func (b *earBus) Listen(topic string, _ func([]byte)) func() {
 	}
 }
 
-// TestTopics checks that a node listens only to the topics of what its
+// TestANodeListensOnlyToFollowedTopics checks that a node listens only to the topics of what its
 // followers follow, and that a node that is alone publishes nothing.
-func TestTopics(t *testing.T) {
+func TestANodeListensOnlyToFollowedTopics(t *testing.T) {
 	b := newBench(t)
 	ears, alone := &earBus{}, false
 	b.Connect(Nodes{Bus: ears, Alone: func() bool { return alone }})

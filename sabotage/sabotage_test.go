@@ -245,7 +245,7 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 		"case err == nil && m.Root == top:", `case err == nil && m.Root != "":`, "./dialect", "TestWithin"},
 	{"a session that waits for a person two levels below is shown as running", "engine/child.go",
 		"err != nil || below != parley.StatusWaiting {", "true || err != nil || below != parley.StatusWaiting {",
-		"./engine", "TestWaitingForAChildThatWaits"},
+		"./engine", "TestASessionWaitsIfAllSubAgentsWait"},
 	{"events that are committed while the transcript is read are lost", "engine/memory.go",
 		"if e.Seq > t.Head() {", "if false {", "./engine",
 		"TestCommitsDuringAReadAreKept"},
@@ -286,7 +286,7 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 	{"a run completes before the model has read the tool results", "run.go",
 		"case r.Turns > 0 && r.Stop != StopTools", "case r.Turns > 0", "./engine", "TestPrefixes"},
 	{"a run that a crash interrupted is not resumed", "engine/session.go",
-		"if s.due == nil || !sameDue(*s.due, due) {", "if false {", "./engine", "TestACutRunGoesOn"},
+		"if s.due == nil || !sameDue(*s.due, due) {", "if false {", "./engine", "TestACutRunContinues"},
 	{"a crash leaves an unfinished output open", "turn.go",
 		"d.finishOutput(true)\n\td.endRemoteCalls(CallUnknown, \"The agent was lost",
 		"d.endRemoteCalls(CallUnknown, \"The agent was lost", "./engine", "TestPrefixes"},
@@ -648,7 +648,7 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 	{"a client that exceeds its rate limit is not disconnected", "dialect/conn.go",
 		"if excess > maxExcess {", "if excess > 1<<30 {", "./e2e", "TestRateLimits"},
 	{"the answer to a question is not screened", "engine/command.go",
-		"if rules.Says != nil {", "if false {", "./engine", "TestWickedAnswersAreBlocked"},
+		"if rules.Says != nil {", "if false {", "./engine", "TestInjectedAnswersAreBlocked"},
 	{"a token can contain the role local", "access/token.go",
 		"role != parley.RoleLocal {", "role != \"\" {", "./access", "TestLocalIsNoRoleOfTokens"},
 	{"other users can read the database", "store/sqlite/migrate.go",
@@ -703,7 +703,7 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 
 	// Sub-agents.
 	{"a run starts while children of the previous run are alive", "decide.go",
-		"case d.s.orphans():\n", "case false:\n", "./engine", "TestCancelWalksTheTree"},
+		"case d.s.orphans():\n", "case false:\n", "./engine", "TestCancelReachesAllSubAgents"},
 	{"a client can open a session as a child of another", "session.go",
 		"if do.Parent != nil || do.Root != \"\" {", "if false {", "./engine", "TestForbiddenDelegations"},
 	{"each child of a turn may use the whole remaining budget", "child.go",
@@ -864,9 +864,9 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 	{"a model call is retried after its first chunk", "provider/patient.go",
 		"end.err == nil || end.said || end.left", "end.err == nil || end.left", "./provider", "TestPatience"},
 	{"a fallback to another model is not recorded", "engine/model.go",
-		"tell(*s.FellBack)", "", "./engine", "TestFallingBackShows"},
+		"tell(*s.FellBack)", "", "./engine", "TestFallbacksAreInTheLog"},
 	{"a retry of a model call is not recorded", "engine/model.go",
-		"tell(a.retrying(*s.Retry))", "", "./engine", "TestRetriesShow"},
+		"tell(a.retrying(*s.Retry))", "", "./engine", "TestRetriesAreInTheLog"},
 	{"a retry is announced again after a crash", "problem.go",
 		"|| b.number() <= d.s.Run.Announced {", "{", ".", "TestRetriesAreAnnouncedOnce"},
 	{"a retry waits for its report", "provider/patient.go",
@@ -1080,7 +1080,7 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 	{"the server accepts a skill definition from a client", "engine/skill.go",
 		"in.Skill = nil", "", "./engine", "TestInputsThatCallNoSkill"},
 	{"a skill steers a running run", "engine/skill.go",
-		"in.Skill, in.Busy = &use, parley.Queue", "in.Skill = &use", "./engine", "TestASkillSteersNothing"},
+		"in.Skill, in.Busy = &use, parley.Queue", "in.Skill = &use", "./engine", "TestASkillDoesNotJoinARun"},
 
 	// One log, many protocols.
 	{"an answer counts as received when it is written", "dialect/threadchat/serve.go",
@@ -1104,7 +1104,7 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 		"TestEveryRequestEndsOnce"},
 	{"withdrawing a user's message in a child session ends the child", "engine/child.go",
 		"case parley.InputWithdrawn:\n\t\t\t\tif b.Request == parley.ChildRequest {",
-		"case parley.InputWithdrawn:\n\t\t\t\tif true {", "./engine", "TestPeopleTalkToChildrenToo"},
+		"case parley.InputWithdrawn:\n\t\t\t\tif true {", "./engine", "TestPeopleWriteToSubAgents"},
 	{"a plan is carried out by an agent that did not make it", "plan.go",
 		"plan.Agent = r.Agent.Name", "", "./engine", "TestPlansAreCarriedOutByTheirAgent"},
 	{"approving a plan runs a stopped agent", "engine/plan.go",
@@ -1224,7 +1224,7 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 	// Errors of a model are reported to it and do not end the run.
 	{"tool calls above the limit are dropped without a notice", "engine/model.go",
 		"case n == parley.MaxCalls:", "case n < 0:", "./engine",
-		"TestTooManyCallsAreTold"},
+		"TestCallsOverTheLimitAreOneEntry"},
 	{"an invalid tool call is sent back to the model unchanged", "provider/upstream/talk.go",
 		"toolName(c.Name), object(c.Arguments)", "c.Name, c.Arguments", "./provider/upstream",
 		"TestTalkRepairsInvalidCalls"},
@@ -1249,7 +1249,7 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 	{"an autonomous message is sent after a newer message of a user", "autonomy.go",
 		"for _, id := range d.s.Owed {", "for _, id := range d.s.Owed[:0] {", "./engine", "TestMessageCancelsFollowUpsAtAnyTime"},
 	{"an effect that always fails blocks all other effects", "effect.go",
-		"if b.Attempts < freeAttempts {", "if b.Attempts >= 0 {", "./engine", "TestPoison"},
+		"if b.Attempts < freeAttempts {", "if b.Attempts >= 0 {", "./engine", "TestUndeliverableEffectsAreSetAside"},
 
 	// A terminal shows the call that needs an approval, and no other text can imitate it.
 	{"a file can draw on the reader's terminal", "tui/visible.go",
