@@ -184,7 +184,7 @@ func (v View) inRun(e parley.Event, session parley.SessionID, frames []dialect.F
 	case parley.OutputFinished:
 		if rest := b.Text[min(v.shown, len(b.Text)):]; rest != "" {
 			frames = append(frames, dialect.Frame{Body: Update{Update: said(e.Session, b.Output, b.Kind, rest)},
-				Own: true})
+				PerClient: true})
 		}
 		v.shown = 0
 	case parley.ToolCallRequested:
@@ -262,8 +262,8 @@ func (v View) asking(c dialect.Card, session parley.SessionID) []dialect.Frame {
 	}
 	frames := []dialect.Frame{{Body: ask}}
 	if ask.Ask == nil {
-		frames = append(frames, dialect.Frame{Body: Update{Update: thought(v.Of(c, session) + "\n"), Card: c.ID},
-			Own: true})
+		frames = append(frames, dialect.Frame{Body: Update{Update: thought(v.Text(c, session) + "\n"), Card: c.ID},
+			PerClient: true})
 	}
 	return frames
 }

@@ -81,7 +81,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		v = View{Notices: v.Notices, run: e.Run}
 	case parley.RunFinished:
 		_, frames = v.projectCard(e)
-		return View{Notices: v.Notices}, append(frames, dialect.Frame{Body: v.endFrame(b), Own: v.partial})
+		return View{Notices: v.Notices}, append(frames, dialect.Frame{Body: v.endFrame(b), PerClient: v.partial})
 	case parley.TurnStarted:
 		if v.whole { // else the model continues the text that was cut off
 			v, frames = v.showText()
@@ -116,7 +116,8 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		v.seq = e.Seq
 	}
 	for i := range frames {
-		frames[i].Own = frames[i].Own || v.partial // text is missing in the view, so other clients may get other frames
+		// If text is missing in the view, other clients may get other frames.
+		frames[i].PerClient = frames[i].PerClient || v.partial
 	}
 	return v, frames
 }
@@ -134,7 +135,7 @@ func (v View) projectSubAgent(e parley.Event) (View, []dialect.Frame) {
 		v.seq = e.Seq
 	}
 	for i := range frames {
-		frames[i].Own = frames[i].Own || v.partial // the name of the sub-agent is not known then
+		frames[i].PerClient = frames[i].PerClient || v.partial // the name of the sub-agent is not known then
 	}
 	return v, frames
 }
@@ -203,8 +204,8 @@ func (v View) openCard(c dialect.Card, session parley.SessionID) (View, []dialec
 	opened := card{id: c.ID, body: cardFrame(c)}
 	frames := []dialect.Frame{{Body: opened.body}}
 	if !v.Off {
-		opened.notice = &agentThinking{"agent_thinking", v.Of(c, session), c.ID}
-		frames = append(frames, dialect.Frame{Body: *opened.notice, Own: true})
+		opened.notice = &agentThinking{"agent_thinking", v.Text(c, session), c.ID}
+		frames = append(frames, dialect.Frame{Body: *opened.notice, PerClient: true})
 	}
 	v.cards = append(slices.Clip(v.cards), opened)
 	return v, frames

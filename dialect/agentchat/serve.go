@@ -55,7 +55,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) serve(ctx context.Context, c *conn) {
 	var follower port.Follower
 	var err error
-	dialect.Apart(func() { follower, err = c.begin(ctx) })
+	dialect.OnTemporaryStack(func() { follower, err = c.begin(ctx) })
 	if err != nil {
 		h.Log.Error("agent chat cannot begin", "error", err)
 		bye := dialect.CannotBegin(err)

@@ -183,7 +183,7 @@ func (p *projection) outputFinished(b parley.OutputFinished) {
 		// here.
 		if rest := b.Text[min(p.shown, len(b.Text)):]; rest != "" {
 			p.say(named("resp", parley.Seq(b.Output)), "assistant", rest)
-			p.frames[len(p.frames)-1].Own = true
+			p.frames[len(p.frames)-1].PerClient = true
 		}
 	case !parley.IsBlank(b.Text):
 		p.item(reasoningItem{named("reasoning", parley.Seq(b.Output)), "reasoning", []text{{"input_text", b.Text}},

@@ -84,7 +84,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		frames[i] = dialect.Frame{Body: body}
 		switch body.(type) {
 		case runStarted, runFinished: // they name the thread
-			frames[i].Own = true
+			frames[i].PerClient = true
 		}
 	}
 	return v, frames

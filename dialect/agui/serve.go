@@ -134,7 +134,7 @@ func (a ask) knows() (list []string) {
 }
 
 // match finds the answers to the open cards and calls. left is the number of those without an answer.
-func (a ask) match(open []port.CardInfo) (list []dialect.Answered, left int, err error) {
+func (a ask) match(open []port.CardInfo) (list []dialect.CardAnswer, left int, err error) {
 	for _, c := range open {
 		id := parley.Ref(c.Session, c.Seq)
 		var do parley.CommandBody
@@ -152,7 +152,7 @@ func (a ask) match(open []port.CardInfo) (list []dialect.Answered, left int, err
 			left++
 			continue
 		}
-		list = append(list, dialect.Answered{Card: c, Do: do})
+		list = append(list, dialect.CardAnswer{Card: c, Do: do})
 	}
 	return list, left, nil
 }

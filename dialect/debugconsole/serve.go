@@ -112,7 +112,7 @@ func (h *Handler) running(ctx context.Context, who port.Principal, project, agen
 func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit port.Visit, to Place) {
 	var facts port.Follower
 	var err error
-	dialect.Apart(func() {
+	dialect.OnTemporaryStack(func() {
 		facts, err = h.Door.Follow(ctx, visit.Who, port.Scope{Session: parley.TenantSession}, port.Live)
 		if err == nil {
 			err = h.running(ctx, visit.Who, to.Project, to.Agent) // it may have been stopped before we follow facts

@@ -152,7 +152,7 @@ func (v View) tell(kind, message string) []dialect.Frame {
 func (v View) changed(session parley.SessionID, change dialect.Change) (shown []dialect.Frame) {
 	if c := change.Opened; c != nil {
 		shown = append(shown,
-			dialect.Frame{Body: progress{Kind: "waiting", Message: v.Notices.Of(*c, session), Card: c.ID,
+			dialect.Frame{Body: progress{Kind: "waiting", Message: v.Notices.Text(*c, session), Card: c.ID,
 				of: v.input, asks: c}})
 	}
 	for _, c := range change.Closed {

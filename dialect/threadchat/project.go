@@ -110,7 +110,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 			v.said += v.text.Gap() + b.Text
 			var rest string
 			if v.text, rest = v.text.End(b); rest != "" && v.run != 0 {
-				frames = append(frames, dialect.Frame{Body: v.piece(rest, ""), Own: true})
+				frames = append(frames, dialect.Frame{Body: v.piece(rest, ""), PerClient: true})
 			}
 		}
 	case parley.RunFinished:
@@ -167,7 +167,7 @@ func (v View) notice(c dialect.Card, thread parley.SessionID) []dialect.Frame {
 	if v.Off {
 		return nil
 	}
-	return []dialect.Frame{{Body: v.piece(v.text.Aside(v.Of(c, thread)), c.ID), Own: true}}
+	return []dialect.Frame{{Body: v.piece(v.text.Aside(v.Text(c, thread)), c.ID), PerClient: true}}
 }
 
 // asking returns the frame that shows a card.
