@@ -217,7 +217,7 @@ func (a *actor) checkNoAgentFile(name string) error {
 
 // AgentsChanged records that files now define these agents differently or,
 // without a digest, no longer.
-func (e *Engine) AgentsChanged(ctx context.Context, tenant parley.TenantID, changed []parley.MadeAgent) error {
+func (e *Engine) AgentsChanged(ctx context.Context, tenant parley.TenantID, changed []parley.AgentVersion) error {
 	if len(changed) == 0 {
 		return nil
 	}
@@ -229,21 +229,21 @@ const theServer parley.PrincipalID = "system"
 
 // ChangedAgents returns the agents that differ between two lists, by name. An
 // agent that is gone has no digest.
-func ChangedAgents(before, after []parley.Agent) (changed []parley.MadeAgent) {
+func ChangedAgents(before, after []parley.Agent) (changed []parley.AgentVersion) {
 	was := map[string]string{}
 	for _, a := range before {
 		was[a.Name] = a.Digest()
 	}
 	for _, a := range after {
 		if was[a.Name] != a.Digest() {
-			changed = append(changed, parley.MadeAgent{Name: a.Name, Digest: a.Digest()})
+			changed = append(changed, parley.AgentVersion{Name: a.Name, Digest: a.Digest()})
 		}
 		delete(was, a.Name)
 	}
 	for name := range was {
-		changed = append(changed, parley.MadeAgent{Name: name})
+		changed = append(changed, parley.AgentVersion{Name: name})
 	}
-	slices.SortFunc(changed, func(a, b parley.MadeAgent) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(changed, func(a, b parley.AgentVersion) int { return cmp.Compare(a.Name, b.Name) })
 	return changed
 }
 

@@ -231,8 +231,8 @@ func (e *Engine) Delivered(ctx context.Context, who port.Principal, id parley.Se
 	}
 	for _, b := range still {
 		e.Log.Debug("effect_delivered", "session", id, "type", parley.SendMessage, "run", b.Run)
-		if e.Told != nil {
-			e.Told(parley.SendMessage, now.Sub(b.CreatedAt))
+		if e.EffectDelivered != nil {
+			e.EffectDelivered(parley.SendMessage, now.Sub(b.CreatedAt))
 		}
 	}
 	return nil

@@ -66,10 +66,10 @@ type Config struct {
 	// DefaultModel returns the model of agents that name none, in tenants that
 	// have not chosen another.
 	DefaultModel func() string
-	// Told is called when an effect was delivered, with the time since its
+	// EffectDelivered is called when an effect was delivered, with the time since its
 	// creation. Nil: it is not called.
-	Told     func(effect parley.EffectType, owed time.Duration)
-	Refusals Refusals // nil: each refusal is recorded
+	EffectDelivered func(effect parley.EffectType, owed time.Duration)
+	Refusals        Refusals // nil: each refusal is recorded
 	// ReadPDF extracts the text of a document of a principal and counts its pages, see parley.Image; nil: documents are
 	// refused.
 	ReadPDF func(ctx context.Context, who port.Principal, document []byte) (text string, pages int, err error)
@@ -80,14 +80,14 @@ type Config struct {
 	Autonomy parley.Autonomy         // the limits for autonomous messages of any agent
 	Prompts  port.IdleLimits         // of idle prompts; zero: every 30 s, at most 10
 
-	// Quotas returns the quotas of a tenant; nil: there are none. Most returns the most that a call of a model can use
+	// Quotas returns the quotas of a tenant; nil: there are none. MaxUsage returns the most that a call of a model can use
 	// for a request of so many bytes; nil: one context window, without cost. Cost returns the cost of a call in
-	// millionths of a US dollar; nil: zero. Reached is called when a quota of a user or of a tenant has refused
+	// millionths of a US dollar; nil: zero. QuotaReached is called when a quota of a user or of a tenant has refused
 	// something, with the name of the quota.
-	Quotas  func(parley.TenantID) port.Quotas
-	Most    func(model string, bytes int64) parley.Usage
-	Cost    func(model string, used parley.Usage) int64
-	Reached func(of, what string)
+	Quotas       func(parley.TenantID) port.Quotas
+	MaxUsage     func(model string, bytes int64) parley.Usage
+	Cost         func(model string, used parley.Usage) int64
+	QuotaReached func(of, what string)
 
 	// Artifacts deletes a tenant's artifacts with these names and returns their number; nil: there are no artifacts.
 	Artifacts func(tenant parley.TenantID, names map[string]bool) (int, error)

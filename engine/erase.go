@@ -259,7 +259,7 @@ func (x *eraser) findWords(ctx context.Context) error {
 // retitle finds the title that a session of another user gets without the erased user's words. A title that a model
 // wrote was made from the first message, so it is erased if that message was the user's.
 func (x *eraser) retitle(ctx context.Context, m port.Summary, replaced map[parley.Seq]parley.Event) error {
-	log, err := x.Store.Tenant(x.tenant).Spoken(ctx, m.ID, 0)
+	log, err := x.Store.Tenant(x.tenant).EventsWithoutChunks(ctx, m.ID, 0)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func TestTurnsGetTheConversationOfTheLog(t *testing.T) {
 				t.Error(err)
 			}
 			for _, s := range list {
-				log, err := r.Store.Tenant(acme).Spoken(context.Background(), s.ID, 0)
+				log, err := r.Store.Tenant(acme).EventsWithoutChunks(context.Background(), s.ID, 0)
 				if err != nil {
 					t.Error(err)
 				}

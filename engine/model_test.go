@@ -104,7 +104,7 @@ func TestTheModelGetsItsMemo(t *testing.T) {
 		r.start()
 		memo := &parley.Memo{Provider: "p", Model: "m", Data: json.RawMessage(`{"sign":"AbC+/="}`)}
 		usage := parley.Usage{Input: 3, CostMicros: 7}
-		r.puppet.says = []port.Said{{Thinking: "hm"}, {Text: "so"},
+		r.puppet.says = []port.ModelChunk{{Thinking: "hm"}, {Text: "so"},
 			{Done: &port.ModelDone{Stop: parley.StopEnd, Usage: usage, Memo: memo}}}
 		id := r.open()
 		r.say(id, "one")

@@ -155,8 +155,8 @@ func (e *Engine) settleRest(ctx context.Context) {
 
 // countRefusal reports a reached quota to metrics.
 func (e *Engine) countRefusal(err error) {
-	if r := port.ReachedBy(err); r != nil && e.Reached != nil {
-		e.Reached(r.Of, r.What)
+	if r := port.ReachedBy(err); r != nil && e.QuotaReached != nil {
+		e.QuotaReached(r.Of, r.What)
 	}
 }
 
@@ -204,8 +204,8 @@ func (e *Engine) mostOf(r port.ModelRequest) (most port.Hold) {
 	for _, model := range append([]string{cmp.Or(r.Model, e.defaultModel())}, r.Fallback...) {
 		window := int64(e.window(model))
 		u := parley.Usage{Input: window}
-		if e.Most != nil {
-			u = e.Most(model, bytes)
+		if e.MaxUsage != nil {
+			u = e.MaxUsage(model, bytes)
 		}
 		most.Tokens, most.Micros = max(most.Tokens, min(u.Input+u.Output, window)), max(most.Micros, u.CostMicros)
 	}

@@ -251,7 +251,7 @@ func (a *actor) definitionAndLog(
 	if err != nil {
 		return agent, nil, err
 	}
-	log, err := a.engine.Store.Tenant(a.tenant).Spoken(ctx, a.session, from)
+	log, err := a.engine.Store.Tenant(a.tenant).EventsWithoutChunks(ctx, a.session, from)
 	return agent, log, err
 }
 

@@ -164,13 +164,13 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		NodeKey: key, Feed: meteredFeed{followers, meter, traces, hooks.dispatcher.Poke}, Access: access.Rules{},
 		DefaultModel: models.Default, Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
 		Model: model, Remotes: remotes, Log: log, Now: now,
-		Quotas: quotasOf(c), Most: provider.Most, Cost: provider.Cost, Reached: meter.QuotaReached,
+		Quotas: quotasOf(c), MaxUsage: provider.Most, Cost: provider.Cost, QuotaReached: meter.QuotaReached,
 		ReadPDF: readPDFs(), SeesPDF: models.SeesPDF,
 		Titles:    titles(c.Titles, models),
 		Artifacts: removeArtifacts(c, projects), OldArtifacts: oldArtifacts(c, projects), Retention: retentionOf(c),
 		KeptChanges: changes.Kept{Data: c.Data},
 		Idle:        c.Idle, Window: func(model string) int { return provider.About(model).Window },
-		FileRead: guard.Record.ReadFile, Webhooks: hooks, Told: meter.Delivered,
+		FileRead: guard.Record.ReadFile, Webhooks: hooks, EffectDelivered: meter.Delivered,
 		Classifier: newClassifier(c, model), Refusals: guard.Record, Screen: sentinel,
 	})
 	made.add("engine", door)

@@ -117,7 +117,7 @@ func newNative(
 	for _, p := range projects {
 		roots = append(roots, p.about.Root)
 	}
-	return &native.Handler{Door: s.door, Agents: s.agents, Remotes: s.remotes, Guard: s.guard, Office: s.guard,
+	return &native.Handler{Door: s.door, Agents: s.agents, Remotes: s.remotes, Guard: s.guard, Credentials: s.guard,
 		Log: s.log, Files: filesOf(projects), Access: access.Rules{},
 		Servers:  newPageServers(c, setups.Book, rules, s.door, projects, s.log),
 		Webhooks: s.door, Keys: setups.keys(s.door), Permissions: access.Permissions,

@@ -78,8 +78,8 @@ func (m *Model) List(ctx context.Context) ([]string, error) {
 	}, func(model *genai.Model) string { return strings.TrimPrefix(model.Name, "models/") })
 }
 
-func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.Said, error] {
-	return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(port.Said) error) error {
+func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.ModelChunk, error] {
+	return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(port.ModelChunk) error) error {
 		if m.err != nil {
 			return m.err
 		}

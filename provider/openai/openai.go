@@ -103,18 +103,18 @@ func New(o Options) *Model {
 
 func (m *Model) Close() { m.client.Close() }
 
-func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.Said, error] {
+func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.ModelChunk, error] {
 	if m.api == Chat {
-		return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(port.Said) error) error {
+		return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(port.ModelChunk) error) error {
 			return m.speakChat(ctx, req, say)
 		})
 	}
-	return func(yield func(port.Said, error) bool) {
+	return func(yield func(port.ModelChunk, error) bool) {
 		for {
 			summed := !m.unsummed.Load()
 			again := false
 			for said, err := range m.client.Stream(ctx, req.Model,
-				func(ctx context.Context, say func(port.Said) error) error {
+				func(ctx context.Context, say func(port.ModelChunk) error) error {
 					return m.speakResponses(ctx, req, summed, say)
 				}) {
 				// Accounts that are not verified may not see the model's

@@ -171,7 +171,8 @@ func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Se
 	return events, nil
 }
 
-func (t tenant) Spoken(ctx context.Context, id parley.SessionID, after parley.Seq) ([]parley.Event, error) {
+func (t tenant) EventsWithoutChunks(ctx context.Context, id parley.SessionID, after parley.Seq) (
+	[]parley.Event, error) {
 	events, bad, err := t.events(ctx, id, math.MaxInt, sessionEvents+`
 		WHERE s.tenant = ?1 AND s.id = ?2 AND e.tenant = ?1 AND e.seq > ?3 AND e.piece = 0
 		ORDER BY e.seq`, t.id, id, after)
