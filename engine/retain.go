@@ -49,6 +49,7 @@ func (e *Engine) retain() {
 		if err != nil && e.ctx.Err() == nil {
 			e.Log.Error("old data could not be deleted", "error", err)
 		}
+		e.Log.Debug("retention has run", "next", wait)
 		if !sleep(e.ctx, wait) {
 			return
 		}
