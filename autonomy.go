@@ -151,7 +151,7 @@ func (s State) refuses(agent AgentRef, f FollowUp) string {
 	}
 	switch {
 	case !limits.Enabled || s.Parent != nil:
-		return "this agent does not come back unasked"
+		return "autonomy is off for this agent"
 	case s.flagged():
 		// The follow-up would outlive the run that was attacked.
 		return "something that was said or read was flagged, so nothing happens later without a person"

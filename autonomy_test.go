@@ -122,7 +122,7 @@ func TestFollowUpsAreRefused(t *testing.T) {
 			"from 1 second to 30 days"},
 		{"long", parley.SubmitInput{}, []parley.CallAsked{comesBack(time.Hour, long)}, "at most 4096 bytes"},
 		{"disabled", parley.SubmitInput{Agent: none}, []parley.CallAsked{comesBack(time.Hour, "")},
-			"does not come back"},
+			"autonomy is off for this agent"},
 		{"flagged", parley.SubmitInput{Finding: flagged}, []parley.CallAsked{comesBack(time.Hour, "")}, "was flagged"},
 		{"planning", parley.SubmitInput{Mode: parley.ModePlan}, []parley.CallAsked{comesBack(time.Hour, "")},
 			"this run plans"},

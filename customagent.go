@@ -12,8 +12,8 @@ import (
 // read instructions. The definition is stored by digest, like every definition
 // of a run.
 
-// A MadeAgent is a custom agent.
-type MadeAgent struct {
+// A AgentVersion is a custom agent.
+type AgentVersion struct {
 	Name   string
 	Digest string // of its definition
 }
@@ -41,7 +41,7 @@ func (b AgentChanged) fold(s State, e Event) State {
 	case there:
 		list[i].Digest = b.Digest
 	default:
-		list = slices.Insert(list, i, MadeAgent{b.Agent, b.Digest})
+		list = slices.Insert(list, i, AgentVersion{b.Agent, b.Digest})
 	}
 	if s.Facts.Made = list; len(list) == 0 {
 		s.Facts.Made = nil
@@ -52,7 +52,7 @@ func (b AgentChanged) fold(s State, e Event) State {
 // made returns the index of a custom agent and whether it exists.
 func (t tenantFacts) made(name string) (int, bool) {
 	return slices.BinarySearchFunc(t.Made, name,
-		func(m MadeAgent, name string) int { return strings.Compare(m.Name, name) })
+		func(m AgentVersion, name string) int { return strings.Compare(m.Name, name) })
 }
 
 // MakeAgent creates a custom agent or changes one.
@@ -103,7 +103,7 @@ func (do DeleteAgent) decide(d *decision, _ Command) error {
 
 // NoteAgents is sent by the engine: these agents have other definitions in
 // their files or, without a digest, no file any more.
-type NoteAgents struct{ Agents []MadeAgent }
+type NoteAgents struct{ Agents []AgentVersion }
 
 func (NoteAgents) Rules() Rules {
 	return Rules{Action: ActAdmin, Tenant: true, ServerOnly: "Only the server says what its files are."}

@@ -21,13 +21,13 @@ func TestCustomAgentFacts(t *testing.T) {
 	a.do(agent("b", "y"))
 	a.do(parley.DeleteAgent{Agent: "c"})
 	a.expect("SessionOpened AgentChanged AgentChanged AgentChanged AgentChanged AgentChanged")
-	want := []parley.MadeAgent{{Name: "a", Digest: agent("a", "x").Agent.Digest()},
+	want := []parley.AgentVersion{{Name: "a", Digest: agent("a", "x").Agent.Digest()},
 		{Name: "b", Digest: agent("b", "y").Agent.Digest()}}
 	if !reflect.DeepEqual(a.state.Facts.Made, want) {
 		t.Errorf("%+v", a.state.Facts.Made)
 	}
 	// NoteAgents leads to events, but the engine reads agent files itself.
-	a.do(parley.NoteAgents{Agents: []parley.MadeAgent{{Name: "a"}, {Name: "z", Digest: "d"}}})
+	a.do(parley.NoteAgents{Agents: []parley.AgentVersion{{Name: "a"}, {Name: "z", Digest: "d"}}})
 	if !reflect.DeepEqual(a.state.Facts.Made, want) {
 		t.Errorf("%+v", a.state.Facts.Made)
 	}

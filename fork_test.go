@@ -42,8 +42,9 @@ func TestAForkHasTheConversation(t *testing.T) {
 	}
 }
 
-// TestForking checks that a fork is a new session of the principal that asks for it, and remembers untrusted sources.
-func TestForking(t *testing.T) {
+// TestAForkIsANewSession checks that a fork is a new session of the principal that asks for it, and remembers untrusted
+// sources.
+func TestAForkIsANewSession(t *testing.T) {
 	state := parley.NewState("acme", "550e8400-e29b-41d4-a716-446655440000")
 	do := parley.ForkSession{Source: forkSource, At: 4, Title: "Again", Agent: "coder", Project: "/p",
 		Messages: []parley.ForkedMessage{{Role: parley.RoleUser, Text: "Hi."}},

@@ -211,8 +211,7 @@ type AgentPrompted struct {
 
 func (b AgentPrompted) fold(s State, e Event) State {
 	s.Facts = s.Facts.withIdle(b.Mission, b.Agent, func(i *idlePrompting) {
-		i.Count, i.Last, i.Prompt = b.Number, b.At,
-			e.Seq
+		i.Count, i.Last, i.Prompt = b.Number, b.At, e.Seq
 	})
 	return s
 }
@@ -313,14 +312,15 @@ type PromptAgent struct {
 }
 
 func (PromptAgent) Rules() Rules {
-	return Rules{Action: ActMessage, Opens: true, ServerOnly: "Only the server prompts idle agents."}
+	return Rules{Action: ActMessage, Opens: true, Starts: true, ServerOnly: "Only the server prompts idle agents."}
 }
 
 // decide opens the session if necessary. The session refuses the prompt unless
 // it is idle.
 func (do PromptAgent) decide(d *decision, c Command) error {
 	if d.s.Owner == "" && !d.s.Deleted {
-		if err := (OpenSession{Agent: do.Agent.Name, Title: "Mission: " + do.Goal, Project: do.Project}).decide(d, c); err != nil {
+		open := OpenSession{Agent: do.Agent.Name, Title: "Mission: " + do.Goal, Project: do.Project}
+		if err := open.decide(d, c); err != nil {
 			return err
 		}
 	}
@@ -334,11 +334,10 @@ func (do PromptAgent) decide(d *decision, c Command) error {
 	case d.s.Halted != "":
 		return Errorf(CodeClosed, "This session was halted: %s.", d.s.Halted)
 	case !d.s.quiet():
-		return Errorf(CodeConflict, "Something else goes on in the session.")
+		return Errorf(CodeConflict, "The session is busy.")
 	}
 	d.emit(0, InputReceived{Content: do.content(), Request: fmt.Sprint(IdleNamed, do.Prompt), Agent: do.Agent,
-		Busy: Queue, Command: c.ID,
-		Synthetic: true, Mission: do.Mission})
+		Busy: Queue, Command: c.ID, Synthetic: true, Mission: do.Mission})
 	return nil
 }
 

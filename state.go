@@ -130,8 +130,8 @@ func (s State) withRun(change func(*openRun)) State {
 
 // quiet reports whether nothing is under way, so that the session may begin something by itself.
 func (s State) quiet() bool {
-	return s.Run == nil && s.Unreported == 0 && s.Undoing == 0 && len(s.Queue) == 0 && s.Owner != "" && !s.Deleted && s.Halted == "" &&
-		!s.orphans()
+	open := s.Owner != "" && !s.Deleted && s.Halted == ""
+	return open && s.Run == nil && s.Unreported == 0 && s.Undoing == 0 && len(s.Queue) == 0 && !s.orphans()
 }
 
 // without returns a copy of a list without some of its elements. An empty

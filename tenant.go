@@ -16,7 +16,7 @@ const TenantSession SessionID = "00000000-0000-4000-8000-000000000000"
 // other sessions.
 type tenantFacts struct {
 	Stopped   []string                     `json:",omitempty"` // agents by stopKey, sorted
-	Made      []MadeAgent                  `json:",omitempty"` // custom agents, by name
+	Made      []AgentVersion               `json:",omitempty"` // custom agents, by name
 	Settings  map[string]json.RawMessage   `json:",omitempty"` // changed settings
 	Accepted  map[string]map[string]string `json:",omitempty"` // digests by server and tool
 	Missions  []Mission                    `json:",omitempty"` // active missions, one per project

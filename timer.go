@@ -140,7 +140,7 @@ func (do FireTimer) decide(d *decision, _ Command) error {
 	case t == nil || d.at.Before(t.At):
 		return Errorf(CodeClosed, "This follow-up is not due.")
 	case !d.s.quiet():
-		return Errorf(CodeConflict, "Something else goes on in the session.")
+		return Errorf(CodeConflict, "The session is busy.")
 	}
 	var due []timerState
 	for _, other := range d.s.Timers {

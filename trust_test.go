@@ -71,8 +71,7 @@ func TestUntrustedContentNeedsApproval(t *testing.T) {
 		then  parley.CallAsked
 		want  string // text of the card; empty: it runs without approval
 	}{
-		"an MCP server": {helper(), mail, writes, "holds content from mcp:mail, which helper does " +
-			"not trust"},
+		"an MCP server":             {helper(), mail, writes, "holds content from mcp:mail, which helper does not trust"},
 		"one that is trusted":       {helper("mcp:mail"), mail, writes, ""},
 		"another one is trusted":    {helper("mcp:mails"), mail, writes, "mcp:mail,"},
 		"the workspace":             {helper(), file, writes, ""},

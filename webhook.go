@@ -85,7 +85,7 @@ func (b WebhookChanged) fold(s State, _ Event) State {
 
 func (SetWebhook) Rules() Rules {
 	// The secret must be sealed and the URL checked first.
-	return Rules{Action: ActMessage, ServerOnly: "A webhook is set by a request of its own."}
+	return Rules{Action: ActMessage, Starts: true, ServerOnly: "A webhook is set by a request of its own."}
 }
 
 func (do SetWebhook) decide(d *decision, _ Command) error {

@@ -2,9 +2,10 @@ package access
 
 import (
 	"context"
-	"parley"
 	"sync"
 	"time"
+
+	"parley"
 )
 
 const maxTickets = 10_000

@@ -109,7 +109,8 @@ func (g *Git) forget(folder string, size int) {
 
 // before reads the contents that the changed files had in the note, or returns why they cannot be restored. index is
 // the index of the note.
-func (d desk) before(ctx context.Context, index string, was note, now sight) (files []savedFile, why string, err error) {
+func (d desk) before(ctx context.Context, index string, was note, now sight) (files []savedFile, why string,
+	err error) {
 	out, err := d.run(ctx, nil, "diff-tree", "-r", "-z", "--no-renames", "--relative", was.Tree, now.tree)
 	if err != nil {
 		return nil, "", err
@@ -210,8 +211,8 @@ func (d desk) after(files []savedFile) (why string, err error) {
 // uses the attributes that the workspace has now. If these may have been
 // different when the file was noted, content returns why the file cannot be
 // restored.
-func (d desk) content(ctx context.Context, index string, was note, name, id string, attributes []string) (content []byte,
-	why string, err error) {
+func (d desk) content(ctx context.Context, index string, was note, name, id string, attributes []string) (
+	content []byte, why string, err error) {
 	if d.Dir == "" || slices.Contains(was.Read, name) {
 		content, err = d.output(ctx, nil, maxFile+1, "cat-file", "blob", id)
 	} else {

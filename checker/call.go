@@ -48,8 +48,8 @@ func (c *check) inCall(e parley.Event) {
 	switch b := e.Body.(type) {
 	case parley.ToolCallRequested:
 		c.must(c.run != 0 && (c.turn == b.Turn || b.RerunOf != 0), "turn %d is open, not %d", c.turn, b.Turn)
-		c.must(b.Remote == c.remote, "an agent elsewhere makes its calls itself, and no other agent does")
-		c.must(b.Remote || !b.Made, "the server makes a call for an agent elsewhere that is none of its calls")
+		c.must(b.Remote == c.remote, "a remote agent makes its calls itself, and no other agent does")
+		c.must(b.Remote || !b.Made, "the server makes a call for a remote agent that is none of its calls")
 		k := &call{made: b.Made, key: b.Name + " " + b.Arguments, source: sourceOf(b), distrusted: c.distrusted(),
 			class: b.Class, tainted: c.tainted || c.foreign || c.handed, client: b.Client}
 		if b.RerunOf != 0 {

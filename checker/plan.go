@@ -87,7 +87,7 @@ func (c *check) planChanged(e parley.Event, b parley.Plan) {
 	c.must(c.run != 0, "no run is open")
 	p.executes = p.executes || b.Status == parley.PlanExecuting
 	if c.turn != 0 && c.remote { // a remote agent has no call for it
-		c.must(len(b.Items) > 0 && b.Status == parley.PlanExecuting, "an agent elsewhere plans nothing, or proposes it")
+		c.must(len(b.Items) > 0 && b.Status == parley.PlanExecuting, "a remote agent plans nothing, or proposes it")
 		return
 	}
 	if c.turn != 0 { // a call updates the plan

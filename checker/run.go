@@ -42,7 +42,7 @@ func (c *check) inRun(e parley.Event) {
 		for id, k := range c.calls {
 			c.must(k.ended && !k.lost, "call %d is open", id)
 		}
-		c.must(!c.remote || c.cuts == 0, "an agent elsewhere that was lost is asked again")
+		c.must(!c.remote || c.cuts == 0, "a remote agent that was lost is asked again")
 		c.must(!c.compacting, "a compaction is under way")
 		c.must(len(c.children) == 0, "%d children of the last turn are out", len(c.children))
 		c.turn = parley.TurnID(e.Seq)
@@ -53,7 +53,7 @@ func (c *check) inRun(e parley.Event) {
 		c.must(c.turn != 0 && b.Turn == c.turn, "open is turn %d", c.turn)
 		c.must(c.output == 0, "output %d is open", c.output)
 		for id, k := range c.calls {
-			c.must(!c.remote || k.ended, "call %d of an agent elsewhere is open", id)
+			c.must(!c.remote || k.ended, "call %d of a remote agent is open", id)
 		}
 		if b.Stop == parley.StopCut && (!b.Handed || c.remote) {
 			c.cuts++

@@ -61,15 +61,23 @@ func (f *frontMatter) program() (key string, err error) {
 		}
 	}
 	for _, name := range f.Env {
-		switch {
-		case !variableName.MatchString(name):
-			return "env", fmt.Errorf("%.80q is no name of a variable; only names stand here, values come from the "+
-				"environment", name)
-		case strings.HasPrefix(name, "PARLEY_"):
-			return "env", fmt.Errorf("%s is for Parley alone", name)
+		if err := checkProgramVariable(name); err != nil {
+			return "env", err
 		}
 	}
 	return "", nil
+}
+
+// checkProgramVariable rejects the name of a variable that no program may be given.
+func checkProgramVariable(name string) error {
+	switch {
+	case !variableName.MatchString(name):
+		return fmt.Errorf("%.80q is no name of a variable; only names stand here, values come from the "+
+			"environment", name)
+	case strings.HasPrefix(name, "PARLEY_"):
+		return fmt.Errorf("%s is for Parley alone", name)
+	}
+	return nil
 }
 
 // CheckProgram rejects an agent whose program other agents could replace, because

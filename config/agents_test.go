@@ -206,7 +206,7 @@ func TestProgramsOfAgents(t *testing.T) {
 }
 
 func TestBrokenAgentFiles(t *testing.T) {
-	const nobody = "allow names nobody who could talk to this agent"
+	const nobody = "allow is empty, so nobody could talk to this agent"
 	const allowed = "; write allow: {roles: [...], users: [...]}, or remove it to let in everybody who may talk to " +
 		"agents"
 	for _, test := range []struct{ name, text, want string }{
@@ -259,8 +259,7 @@ func TestBrokenAgentFiles(t *testing.T) {
 		{"another scheme", "---\nruntime: frames\naddress: http://h:1\n---\nA.",
 			`3: "http://h:1" is no address of an agent; write tcp://host:port or unix:///path`},
 		{"here and elsewhere", "---\naddress: tcp://h:1\n---\nA.",
-			"2: address is where an agent with runtime: frames " +
-				"runs; add that, or remove the address"},
+			"2: address is where an agent with runtime: frames runs; add that, or remove the address"},
 		{"trust is text", "---\ntrust: workspace\n---\nA.", "2: a list is wanted here"},
 		{"trust in a source there is not", "---\nname: a\ntrust: [workspace, web]\n---\nA.",
 			`3: trust lists workspace, network, mcp:<server> and remote:<agent>, not "web"`},

@@ -172,12 +172,8 @@ func (s *ToolServer) readCommand(f serverFile, env Lookup) (key string, err erro
 		}
 	}
 	for _, name := range f.Env {
-		switch {
-		case !variableName.MatchString(name):
-			return "env", fmt.Errorf("%.80q is no name of a variable; only names stand here, values come from the "+
-				"environment", name)
-		case strings.HasPrefix(name, "PARLEY_"):
-			return "env", fmt.Errorf("%s is for Parley alone", name)
+		if err := checkProgramVariable(name); err != nil {
+			return "env", err
 		}
 		if value, ok := env(name); ok {
 			s.Env = append(s.Env, newVariable(name, value))

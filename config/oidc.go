@@ -73,9 +73,8 @@ func (a *Access) validateOIDC(listen string) error {
 			"this server", listen)
 	case err != nil || !safeURL(a.Public(listen)) || own.Path != "" && own.Path != "/" || own.RawQuery != "" ||
 		own.Fragment != "":
-		return fmt.Errorf("--public-url must be like https://parley.example.com, or http on this machine, without " +
-			"a path: " +
-			"browsers would otherwise send credentials unencrypted")
+		return fmt.Errorf("--public-url must be like https://parley.example.com, or http on this machine, without a " +
+			"path: browsers would otherwise send credentials unencrypted")
 	case a.OIDCDefaultRole != "" && badRole != nil:
 		return fmt.Errorf("--oidc-default-role %w", badRole)
 	case a.OIDCUserClaim == "" || a.OIDCRolesClaim == "":

@@ -102,7 +102,8 @@ func Status(err error, h http.Header) int {
 	if errors.As(err, &knows) {
 		return knows.Status(h)
 	}
-	if e, ok := errors.AsType[*parley.Error](err); ok && (e.Code == parley.CodeQuota || e.Code == parley.CodeLimited) && e.RetryAfter > 0 {
+	if e, ok := errors.AsType[*parley.Error](err); ok && e.RetryAfter > 0 &&
+		(e.Code == parley.CodeQuota || e.Code == parley.CodeLimited) {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
 	}
 	return cmp.Or(statuses[parley.CodeOf(err)], http.StatusInternalServerError)

@@ -54,7 +54,7 @@ func (c *Conns) Go(run func(context.Context)) bool {
 // socket. The visit ends when the socket ends, or at once if the upgrade fails.
 func (c *Conns) Accept(w http.ResponseWriter, r *http.Request, visit port.Visit, log *slog.Logger,
 	serve func(context.Context, *transport.Socket)) {
-	socket, err := transport.Accept(w, r, transport.Options{AllowOrigin: judged})
+	socket, err := transport.Accept(w, r, transport.Options{AllowOrigin: allowAnyOrigin})
 	if err != nil {
 		visit.Leave()
 		log.Debug("upgrade failed", "error", err)
@@ -72,9 +72,9 @@ func (c *Conns) Accept(w http.ResponseWriter, r *http.Request, visit port.Visit,
 	}
 }
 
-// Apart calls f on another goroutine and waits for it. A long-lived connection then does not keep the larger stack that
-// f needs, for example to read a store or to decode a message.
-func Apart(f func()) {
+// OnTemporaryStack calls f on another goroutine and waits for it. A long-lived connection then does not keep the larger
+// stack that f needs, for example to read a store or to decode a message.
+func OnTemporaryStack(f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -83,8 +83,8 @@ func Apart(f func()) {
 	<-done
 }
 
-// judged allows every origin, because the guard has already checked it.
-func judged(*http.Request) bool { return true }
+// allowAnyOrigin allows every origin, because the guard has already checked it.
+func allowAnyOrigin(*http.Request) bool { return true }
 
 // Open returns the number of open connections.
 func (c *Conns) Open() int {
@@ -131,8 +131,8 @@ type Conn struct {
 	inputs  lane
 	answers lane
 
-	mu    sync.Mutex     // guards under; leaf
-	under map[string]int // inputs in the inputs lane, by request
+	mu            sync.Mutex     // guards under; leaf
+	waitingInputs map[string]int // inputs in the inputs lane, by request
 }
 
 // laneSize is larger than a session's queue, so that the session reports a full
@@ -178,10 +178,10 @@ func (c *Conn) Submit(ctx context.Context, cmd parley.Command, refused func(erro
 	return c.answers.add(submit)
 }
 
-// Within is Submit for a connection of one session. A command for another
+// SubmitBelow is Submit for a connection of one session, top. A command for another
 // session, for example an answer to a sub-agent's card, must be for one below
 // it.
-func (c *Conn) Within(ctx context.Context, top parley.SessionID, cmd parley.Command, refused func(error)) bool {
+func (c *Conn) SubmitBelow(ctx context.Context, top parley.SessionID, cmd parley.Command, refused func(error)) bool {
 	if cmd.Session == top {
 		return c.Submit(ctx, cmd, refused)
 	}
@@ -206,22 +206,22 @@ func (c *Conn) Within(ctx context.Context, top parley.SessionID, cmd parley.Comm
 func (c *Conn) count(request string, change int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.under == nil {
-		c.under = map[string]int{}
+	if c.waitingInputs == nil {
+		c.waitingInputs = map[string]int{}
 	}
-	if c.under[request] += change; c.under[request] == 0 {
-		delete(c.under, request)
+	if c.waitingInputs[request] += change; c.waitingInputs[request] == 0 {
+		delete(c.waitingInputs, request)
 		return 0
 	}
-	return c.under[request]
+	return c.waitingInputs[request]
 }
 
-// After calls f once the inputs received so far were submitted. It returns
+// AfterInputs calls f once the inputs received so far were submitted. It returns
 // false if the lane is full.
-func (c *Conn) After(f func()) bool { return c.inputs.add(f) }
+func (c *Conn) AfterInputs(f func()) bool { return c.inputs.add(f) }
 
-// Later calls f in the lane of answers. It returns false if the lane is full.
-func (c *Conn) Later(f func()) bool { return c.answers.add(f) }
+// WithAnswers calls f in the lane of answers. It returns false if the lane is full.
+func (c *Conn) WithAnswers(f func()) bool { return c.answers.add(f) }
 
 // A Speaker implements a dialect on a connection. Receive gets one message after the other. If tooMany is not nil, the
 // client sent too many messages, and Receive must handle only cancels and answers. Show, on another goroutine, returns
@@ -276,7 +276,7 @@ func (c *Conn) read(ctx, wire context.Context, s Speaker) (tooMany error) {
 		if excess > maxExcess {
 			return tooMany
 		}
-		Apart(func() { s.Receive(ctx, msg, tooMany) })
+		OnTemporaryStack(func() { s.Receive(ctx, msg, tooMany) })
 	}
 }
 
@@ -299,9 +299,9 @@ func CannotBegin(err error) Goodbye {
 // is closed.
 const maxExcess = 100
 
-// ended returns how to close a connection whose context has ended, or whose
+// goodbyeFor returns how to close a connection whose context has ended, or whose
 // client sent too many messages.
-func ended(cause error) Goodbye {
+func goodbyeFor(cause error) Goodbye {
 	bye := Goodbye{transport.GoingAway, "the connection ended"}
 	if e, ok := errors.AsType[*parley.Error](cause); ok {
 		bye = Goodbye{transport.Policy, e.Message}

@@ -35,7 +35,7 @@ func TestWithin(t *testing.T) {
 	c.answers = lane{wg: &c.wg, size: 10}
 	var refused []parley.Code
 	for _, id := range []parley.SessionID{"top", "below", "other", "nowhere"} {
-		if !c.Within(t.Context(), "top", parley.Command{Session: id, Do: parley.DecideApproval{}},
+		if !c.SubmitBelow(t.Context(), "top", parley.Command{Session: id, Do: parley.DecideApproval{}},
 			func(err error) { refused = append(refused, parley.CodeOf(err)) }) {
 			t.Errorf("%s: too many", id)
 		}

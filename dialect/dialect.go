@@ -26,9 +26,9 @@ import (
 
 // A Frame is one message to a client, or the end of the connection.
 type Frame struct {
-	Body  any  // encoded as JSON
-	Own   bool // depends on what this follower has seen: other followers may get another frame
-	Close *Goodbye
+	Body      any  // encoded as JSON
+	PerClient bool // depends on what this follower has seen: other followers may get another frame
+	Close     *Goodbye
 }
 
 // A Goodbye says how to close a connection.
@@ -38,7 +38,7 @@ type Goodbye struct {
 }
 
 // Project returns the frames that show an event to a client. Frames that are
-// not Own must depend only on the log and the shape of the view: all followers
+// not PerClient must depend only on the log and the shape of the view: all followers
 // share them.
 type Project[V any] func(V, parley.Event) (V, []Frame)
 
@@ -54,7 +54,7 @@ func Encode(body any) []byte {
 // EncodeShared encodes a frame of an event once for all followers that speak
 // the same shape. n is the number of the frame among the event's frames.
 func EncodeShared(i *port.Item, shape string, n int, f Frame) []byte {
-	if f.Own {
+	if f.PerClient {
 		return Encode(f.Body)
 	}
 	return i.Made(shape+"/"+strconv.Itoa(n), func() []byte { return Encode(f.Body) })
@@ -76,9 +76,9 @@ func SessionFor(who port.Principal, space, name string) parley.SessionID {
 // Limits for names that clients give to sessions.
 const (
 	maxSessionName = 256 // bytes
-	// maxElsewhere is how often the session of a name may be deleted before the
+	// maxSubstitutes is how often the session of a name may be deleted before the
 	// name cannot be used again.
-	maxElsewhere = 16
+	maxSubstitutes = 16
 )
 
 // SessionsNamed returns the sessions that a client may mean by a session_id, in order: the session with this id, the
@@ -91,7 +91,7 @@ func SessionsNamed(who port.Principal, space, name string) (ids []parley.Session
 	if id := parley.SessionID(strings.ToLower(name)); id.Valid() && id != parley.TenantSession {
 		ids, name = append(ids, id), string(id)
 	}
-	for range maxElsewhere {
+	for range maxSubstitutes {
 		id := SessionFor(who, space, name)
 		ids, name = append(ids, id), string(id)
 	}

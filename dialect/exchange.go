@@ -20,19 +20,19 @@ type Exchange struct {
 	Agents  port.ProjectAgents
 	Agent   string // agent that the request names
 
-	run   parley.RunID // run that was open before the request, or the run to show
-	from  parley.Seq   // seq of the first event to read
-	asks  bool         // the first input at or after from is the client's; show its run
-	until place        // event of the client's last answer
+	run         parley.RunID // run that was open before the request, or the run to show
+	from        parley.Seq   // seq of the first event to read
+	awaitsInput bool         // the first input at or after from is the client's; show its run
+	lastAnswer  place        // event of the client's last answer
 	// answered has the cards that the client has answered. The client has read the run up to the point where a stream
 	// ended because of them. Nil: the client has read nothing.
 	answered map[string]bool
-	behind   place // event that the client has read up to; zero: no pause found
+	readUpTo place // event that the client has read up to; zero: no pause found
 
-	input   parley.InputID // the client's input
-	mine    bool           // the run that is being read is the run to show
-	showing bool           // frames are sent to the client
-	current bool           // all past events were read: open cards are really open
+	input      parley.InputID // the client's input
+	isShownRun bool           // the run that is being read is the run to show
+	showing    bool           // frames are sent to the client
+	current    bool           // all past events were read: open cards are really open
 }
 
 // place is an event in the log of a session or of one below it.
@@ -41,17 +41,17 @@ type place struct {
 	seq     parley.Seq
 }
 
-// A Said is a message of a client. The command ID is the same for the same message of the client, so that it is
-// submitted only once; empty: new each time. Again is the id to use if the client wants another answer to a message
+// A ClientMessage is a message of a client. The command ID is the same for the same message of the client, so that it
+// is submitted only once; empty: new each time. Again is the id to use if the client wants another answer to a message
 // that already has one.
-type Said struct {
+type ClientMessage struct {
 	ID    parley.CommandID
 	Again parley.CommandID
 	Do    parley.SubmitInput
 }
 
-// An Answered is the client's answer to a card.
-type Answered struct {
+// An CardAnswer is the client's answer to a card.
+type CardAnswer struct {
 	Card port.CardInfo
 	Do   parley.CommandBody
 }
@@ -98,7 +98,7 @@ func (x *Exchange) Open(ctx context.Context, opens bool) (list []port.CardInfo, 
 
 // Answering reports whether the open run answers this message, which means that
 // the client sent it again.
-func (x *Exchange) Answering(ctx context.Context, said Said) (is bool) {
+func (x *Exchange) Answering(ctx context.Context, said ClientMessage) (is bool) {
 	read := func(seq parley.Seq, each func(parley.Event)) {
 		if err := ReadLog(ctx, x.Door, x.Who, x.Session, seq, seq, each); err != nil {
 			is = false
@@ -134,13 +134,13 @@ func (x *Exchange) Again(ctx context.Context, run parley.RunID, card string) err
 	if err != nil {
 		return err
 	}
-	x.answered, x.until = map[string]bool{card: true}, place{x.Session, m.Head}
+	x.answered, x.lastAnswer = map[string]bool{card: true}, place{x.Session, m.Head}
 	return x.begin(ctx, run)
 }
 
 // Submit submits answers, and then messages. Stream then shows the run of the last message or, without messages, the
 // run that was answered.
-func (x *Exchange) Submit(ctx context.Context, answers []Answered, messages []Said) error {
+func (x *Exchange) Submit(ctx context.Context, answers []CardAnswer, messages []ClientMessage) error {
 	if len(answers) > 0 {
 		if err := x.begin(ctx, x.run); err != nil {
 			return err
@@ -155,7 +155,7 @@ func (x *Exchange) Submit(ctx context.Context, answers []Answered, messages []Sa
 		}
 		x.answered[parley.Ref(a.Card.Session, a.Card.Seq)] = true
 		if receipt.First != 0 {
-			x.until = place{receipt.Session, receipt.First}
+			x.lastAnswer = place{receipt.Session, receipt.First}
 		}
 	}
 	for n, s := range messages {
@@ -165,17 +165,17 @@ func (x *Exchange) Submit(ctx context.Context, answers []Answered, messages []Sa
 		if c.ID = s.Again; last && c.ID != "" && err != nil && parley.CodeOf(err) == parley.CodeConflict {
 			receipt, err = x.Door.Submit(ctx, x.Who, c)
 		}
-		if err != nil && (last || !isBad(err)) {
+		if err != nil && (last || !isPermanent(err)) {
 			return err
 		}
-		x.from, x.asks, x.answered = receipt.First, true, nil
+		x.from, x.awaitsInput, x.answered = receipt.First, true, nil
 	}
 	return nil
 }
 
-// isBad reports whether a message would always be refused, or was submitted before. Clients keep such messages in their
-// lists, and they must not prevent later messages from being answered.
-func isBad(err error) bool {
+// isPermanent reports whether a message would always be refused, or was submitted before. Clients keep such messages in
+// their lists, and they must not prevent later messages from being answered.
+func isPermanent(err error) bool {
 	switch parley.CodeOf(err) {
 	case parley.CodeConflict, parley.CodeBlocked, parley.CodeEmpty, parley.CodeTooLarge, parley.CodeInvalid:
 		return true
@@ -253,20 +253,20 @@ func (x *Exchange) Locate(ctx context.Context, view RunView, known []string) err
 			return err
 		}
 		for _, i := range items {
-			if i.Session == x.until.session && i.Seq >= x.until.seq {
+			if i.Session == x.lastAnswer.session && i.Seq >= x.lastAnswer.seq {
 				return nil
 			}
-			tracks(open, i.Event)
+			trackCards(open, i.Event)
 			view.Project(i.Event)
-			if _, _, paused := view.State(); paused && x.knows(open, known) {
-				x.behind = place{i.Session, i.Seq}
+			if _, _, paused := view.State(); paused && x.clientKnows(open, known) {
+				x.readUpTo = place{i.Session, i.Seq}
 			}
 		}
 	}
 }
 
-// tracks updates the set of open cards and client calls with an event.
-func tracks(open map[string]bool, e parley.Event) {
+// trackCards updates the set of open cards and client calls with an event.
+func trackCards(open map[string]bool, e parley.Event) {
 	if c, ok := Opens(e); ok {
 		open[c.ID] = true
 	}
@@ -285,14 +285,14 @@ func tracks(open map[string]bool, e parley.Event) {
 	}
 }
 
-// knows reports whether the client has read up to a pause at which these cards were open.
-func (x *Exchange) knows(open map[string]bool, known []string) bool {
+// clientKnows reports whether the client has read up to a pause at which these cards were open.
+func (x *Exchange) clientKnows(open map[string]bool, known []string) bool {
 	if known != nil {
 		return len(open) == len(known) && !slices.ContainsFunc(known, func(id string) bool { return !open[id] })
 	}
 	for id := range x.answered {
 		if open[id] {
-			return x.behind == place{}
+			return x.readUpTo == place{}
 		}
 	}
 	return false
@@ -346,7 +346,7 @@ func (x *Exchange) next(view RunView, e parley.Event) (s Shown, last bool) {
 	own := e.Session == x.Session
 	switch b := e.Body.(type) {
 	case parley.InputReceived:
-		if own && x.asks && x.input == 0 {
+		if own && x.awaitsInput && x.input == 0 {
 			x.input = parley.InputID(e.Seq)
 		}
 	case parley.InputWithdrawn:
@@ -355,20 +355,20 @@ func (x *Exchange) next(view RunView, e parley.Event) (s Shown, last bool) {
 		}
 	case parley.RunStarted:
 		if own {
-			x.mine = x.asks && b.Input == x.input || !x.asks && parley.RunID(e.Seq) == x.run
-			x.showing = x.mine && x.answered == nil
+			x.isShownRun = x.awaitsInput && b.Input == x.input || !x.awaitsInput && parley.RunID(e.Seq) == x.run
+			x.showing = x.isShownRun && x.answered == nil
 		}
 	}
 	frames := view.Project(e)
 	ended, waits, _ := view.State()
 	switch {
-	case !x.mine:
+	case !x.isShownRun:
 		return s, false
 	case x.showing:
-	case x.behind == place{} && e.Session == x.until.session && e.Seq >= x.until.seq:
+	case x.readUpTo == place{} && e.Session == x.lastAnswer.session && e.Seq >= x.lastAnswer.seq:
 		x.showing, s.Begin = true, true // another client watches the run, so it did not pause
 	default:
-		x.showing = x.behind == place{e.Session, e.Seq}
+		x.showing = x.readUpTo == place{e.Session, e.Seq}
 		return s, ended
 	}
 	s.Frames = frames

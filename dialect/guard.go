@@ -16,6 +16,20 @@ type Guard interface {
 	Who(*http.Request) (port.Principal, error)
 }
 
+// An AgentGuard also admits requests about one agent.
+type AgentGuard interface {
+	Guard
+	// Ask admits a request about an agent. Its visit ends with the answer.
+	Ask(r *http.Request, agent string) (port.Visit, error)
+}
+
+// An AnswerGuard also admits requests whose body tells whether the answer takes long.
+type AnswerGuard interface {
+	Guard
+	// Begin admits a request. stay turns it into a visit, for a long answer.
+	Begin(r *http.Request, agent string) (who port.Principal, stay func() (port.Visit, error), err error)
+}
+
 // EnterReader admits the connection of a principal that may read sessions. If
 // ok is false, it has already answered the request.
 func EnterReader(w http.ResponseWriter, r *http.Request, guard Guard, door port.Door) (visit port.Visit, ok bool) {

@@ -6,16 +6,16 @@ import "maps"
 var (
 	// Bookkeeping lists events that only the native dialect shows.
 	Bookkeeping = map[string]string{
-		"UndoRequested":     "what came of it is shown",
+		"UndoRequested":     "its result is shown",
 		"SessionForked":     "the conversation before a fork is shown by the native protocol only",
 		"InputScreened":     "a run that is blocked says so when it ends",
 		"EffectEnqueued":    "a bookmark for clients that come back, not a message",
 		"EffectCancelled":   "a bookmark for clients that come back, not a message",
 		"ToolServersChosen": "tool servers are shown by the native protocol only",
 		"GrantRevoked":      "grants are shown by the native protocol only",
-		"TimerPostponed":    "a follow-up is shown when it comes",
-		"TimerCancelled":    "a follow-up is shown when it comes",
-		"FollowUpEvaluated": "a follow-up is shown when it comes",
+		"TimerPostponed":    "the follow-up is shown when it is due",
+		"TimerCancelled":    "the follow-up is shown when it is due",
+		"FollowUpEvaluated": "the follow-up is shown when it is due",
 		"LateResultNoted":   "shown in the native log only",
 		"AgentPrompted":     "an idle prompt is shown when its session takes it",
 		"PromptSettled":     "an idle prompt is shown when its session takes it",
@@ -31,6 +31,18 @@ var (
 		"MissionSet":      "a fact of the tenant, not of a conversation",
 		"MissionCleared":  "a fact of the tenant, not of a conversation",
 		"OverrideSet":     "a fact of the tenant, not of a conversation",
+	}
+	// ContextEvents lists events about the context window, for dialects that do not show it.
+	ContextEvents = map[string]string{
+		"ContextMeasured":   "the context is not visible here",
+		"CompactionStarted": "the context is not visible here",
+		"ContextCompacted":  "the context is not visible here",
+		"CompactionFailed":  "the context is not visible here",
+	}
+	// FileEvents lists events about files, for dialects that do not show them.
+	FileEvents = map[string]string{
+		"FilesChanged":  "files are not visible here",
+		"ChangesUndone": "files are not visible here",
 	}
 )
 

@@ -9,12 +9,14 @@ import (
 	"parley"
 )
 
-// Limits for the images and PDF documents of one input.
+// Limits for messages, and for the images and PDF documents of one input.
 const (
 	maxImages     = 4
 	MaxImageBytes = 4 << 20 // of all images together
 	// MaxMessage has room for the images in base64 and for escaped text.
 	MaxMessage = 2*parley.MaxContent + MaxImageBytes/3*4 + 64<<10
+	// MaxConversation has room for a long conversation, for clients that send it whole with every request.
+	MaxConversation = 16 << 20
 )
 
 // ReadImages reads the field images of a message.

@@ -21,9 +21,9 @@ type Notices struct {
 // ShowsCards reports whether the client's request says that it shows cards.
 func ShowsCards(r *http.Request) bool { return r.URL.Query().Get("cards") == "1" }
 
-// Of returns the notice about a card. It names the page of the console where
+// Text returns the notice about a card. It names the page of the console where
 // the card can be answered; session is the conversation at the top of the tree.
-func (n Notices) Of(c Card, session parley.SessionID) string {
+func (n Notices) Text(c Card, session parley.SessionID) string {
 	what, do := "", ""
 	switch b := c.Asks.(type) {
 	case parley.ApprovalRequested:

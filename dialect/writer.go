@@ -67,7 +67,7 @@ func (w *writer) write() *Goodbye {
 		switch {
 		case w.ctx.Err() != nil:
 			w.mu.Lock()
-			bye := ended(cmp.Or(w.tooMany, context.Cause(w.ctx)))
+			bye := goodbyeFor(cmp.Or(w.tooMany, context.Cause(w.ctx)))
 			w.mu.Unlock()
 			return &bye
 		case parley.CodeOf(err) == parley.CodeUnavailable && err != nil:

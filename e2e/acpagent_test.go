@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"parley/checker"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"parley"
+	"parley/checker"
 )
 
 // withProgram returns the settings of a server whose agent is a program that uses the official SDK of the Agent Client

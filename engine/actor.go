@@ -19,23 +19,23 @@ type actor struct {
 	log    *slog.Logger
 	users  int // guarded by Engine.mu
 
-	inputs  chan *request
-	answers chan *request // cancels and answers overtake inputs
-	reports chan report
-	spoke   chan struct{} // signals that a worker's coalescer has new text
-	nudged  chan struct{}
-	gone    chan struct{} // closed when the actor has left
-	refusal error         // the answer to requests that still wait; set before gone is closed
+	inputs      chan *request
+	answers     chan *request // cancels and answers overtake inputs
+	reports     chan report
+	outputReady chan struct{} // signals that a worker's coalescer has new text
+	nudged      chan struct{}
+	gone        chan struct{} // closed when the actor has left
+	refusal     error         // the answer to requests that still wait; set before gone is closed
 
-	s       *session
-	memory  memory
-	unheard bool               // a worker's coalescer may hold text
-	owner   parley.PrincipalID // of the session; set once, before the first worker is started
-	project *Project           // likewise; nil: the session is not open yet
-	looks   bool               // it never runs: TurnRequest builds a request with it
-	workers map[parley.Step]*worker
-	resting []*request // see request.rest
-	swept   bool       // the session is deleted, and sweepAgain was told to remove the file contents kept for its runs
+	s            *session
+	memory       memory
+	hasOutput    bool               // a worker's coalescer may hold text
+	owner        parley.PrincipalID // of the session; set once, before the first worker is started
+	project      *Project           // likewise; nil: the session is not open yet
+	preview      bool               // it never runs: TurnRequest builds a request with it
+	workers      map[parley.Step]*worker
+	awaitingRest []*request // see request.rest
+	swept        bool       // the session is deleted, and sweepLoop was told to remove the file contents kept for its runs
 
 	term atomic.Int64 // the node's lease term in which the node was last known to have the session
 }
@@ -44,12 +44,12 @@ type actor struct {
 const mailbox = 64
 
 type request struct {
-	who     port.Principal
-	command parley.Command   // Do is nil: the request only wakes the actor
-	own     bool             // of the engine itself: permission is not checked
-	rest    bool             // answered when no work of an ended run is alive
-	letter  parley.CommandID // the letter that brought it from another node; empty: none
-	reply   chan reply       // buffers the one reply
+	who      port.Principal
+	command  parley.Command   // Do is nil: the request only wakes the actor
+	internal bool             // of the engine itself: permission is not checked
+	rest     bool             // answered when no work of an ended run is alive
+	letter   parley.CommandID // the letter that brought it from another node; empty: none
+	reply    chan reply       // buffers the one reply
 }
 
 type reply struct {
@@ -60,9 +60,9 @@ type reply struct {
 func newActor(e *Engine, k key) *actor {
 	return &actor{key: k, engine: e, log: e.Log.With("session", k.session),
 		inputs: make(chan *request, mailbox), answers: make(chan *request, mailbox),
-		reports: make(chan report), spoke: make(chan struct{}, 1), nudged: make(chan struct{}, 1),
+		reports: make(chan report), outputReady: make(chan struct{}, 1), nudged: make(chan struct{}, 1),
 		gone:    make(chan struct{}),
-		workers: map[parley.Step]*worker{}, memory: memory{all: &e.remembered}}
+		workers: map[parley.Step]*worker{}, memory: memory{total: &e.conversationBytes}}
 }
 
 // submit hands a command to the actor and waits for the answer. If ctx ends
@@ -102,13 +102,13 @@ func (a *actor) nudge() {
 }
 
 func (a *actor) run() {
-	err := a.live()
+	err := a.loop()
 	a.stopWorkers()
-	if errors.Is(err, errDraining) && a.s != nil && a.engine.shared() {
-		a.leaveToOthers()
+	if errors.Is(err, errDraining) && a.s != nil && a.engine.hasOtherNodes() {
+		a.handOver()
 	}
-	a.memory.forget()
-	if a.refusal = err; err == nil || parley.CodeOf(err) == parley.CodeInternal && !moved(err) {
+	a.memory.drop()
+	if a.refusal = err; err == nil || parley.CodeOf(err) == parley.CodeInternal && !isElsewhere(err) {
 		a.refusal = errGone
 	}
 	if err != nil {
@@ -121,7 +121,7 @@ func (a *actor) run() {
 // the session is set aside for setAsideFor. After any other error the session
 // is loaded again soon, and recovered as after a crash.
 func (a *actor) fail(err error) {
-	if moved(err) {
+	if isElsewhere(err) {
 		a.log.Debug("another node has the session", "error", err)
 		a.engine.remove(a, errors.Is(err, errFenced))
 		return
@@ -143,9 +143,9 @@ var errPanicked = parley.Errorf(parley.CodeCorrupt, "This session cannot be serv
 // errGone means that the actor left before it handled the request.
 var errGone = parley.Errorf(parley.CodeUnavailable, "The session could not be written; try again in a moment.")
 
-// live runs the actor. It returns nil when the actor has unloaded without an
+// loop runs the actor. It returns nil when the actor has unloaded without an
 // error.
-func (a *actor) live() (err error) {
+func (a *actor) loop() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.panicked(p)
@@ -153,33 +153,33 @@ func (a *actor) live() (err error) {
 		}
 	}()
 	e := a.engine
-	if err := a.begin(); err != nil {
+	if err := a.noteTerm(); err != nil {
 		return err
 	}
-	if a.s, err = loadIf(e.ctx, e.Store, a.tenant, a.session, e.Snapshot, a.mayHave); err != nil {
+	if a.s, err = loadIf(e.ctx, e.Store, a.tenant, a.session, e.Snapshot, a.mayLoad); err != nil {
 		return e.tooNew(err)
 	}
 	if a.s.state.Head == 0 { // a new session: there is no log to read
 		a.memory.transcript = parley.NewTranscript()
 	}
-	a.settleIn()
+	a.noteProject()
 	// An earlier append may be in the log though it was reported as failed.
 	e.Feed.Reread(a.tenant, a.session)
-	if _, err := a.take(entry{in: parley.Report{At: e.Now(), Body: parley.Recover{}}}); err != nil {
+	if _, err := a.apply(entry{in: parley.Report{At: e.Now(), Body: parley.Recover{}}}); err != nil {
 		return err
 	}
 	timer := time.NewTimer(e.Idle)
 	defer timer.Stop()
 	for {
-		wake, err := a.settle()
+		wake, err := a.reconcile()
 		if err != nil {
 			return err
 		}
 		draining := e.draining.Load()
 		if draining && len(a.workers) == 0 {
-			err := a.s.release(e.ctx, e.shared())
+			err := a.s.release(e.ctx, e.hasOtherNodes())
 			e.remove(a, false)
-			e.tell(dueTopic, nil)
+			e.tellNodes(dueTopic, nil)
 			return err
 		}
 		timer.Reset(wake)
@@ -201,8 +201,8 @@ func (a *actor) await(timer *time.Timer, wake time.Duration) (left bool, err err
 	}
 	for {
 		var pieces chan struct{} // nil: no chunk is to be committed
-		if a.unheard {
-			pieces = e.pieces
+		if a.hasOutput {
+			pieces = e.chunkCommits
 		}
 		select {
 		case r := <-a.answers:
@@ -210,12 +210,12 @@ func (a *actor) await(timer *time.Timer, wake time.Duration) (left bool, err err
 		case r := <-a.inputs:
 			return false, a.serve(r)
 		case r := <-a.reports:
-			return false, a.hear(r)
-		case <-a.spoke:
-			a.unheard = true
+			return false, a.handleReport(r)
+		case <-a.outputReady:
+			a.hasOutput = true
 		case pieces <- struct{}{}:
-			heard, err := a.hearPieces()
-			<-e.pieces
+			heard, err := a.commitOutput()
+			<-e.chunkCommits
 			if heard || err != nil {
 				return false, err
 			}
@@ -227,7 +227,7 @@ func (a *actor) await(timer *time.Timer, wake time.Duration) (left bool, err err
 			if len(a.workers) > 0 || len(a.s.steps(e.Now())) > 0 && wake < e.Idle {
 				return false, nil // busy, or a card expires
 			}
-			if err = a.s.release(e.ctx, e.shared()); err == nil && e.leave(a) {
+			if err = a.s.release(e.ctx, e.hasOtherNodes()); err == nil && e.unload(a) {
 				e.poke() // the released session may be due before all others
 				return true, nil
 			}
@@ -236,26 +236,26 @@ func (a *actor) await(timer *time.Timer, wake time.Duration) (left bool, err err
 	}
 }
 
-// take commits the events that an entry leads to, and publishes them to
+// apply commits the events that an entry leads to, and publishes them to
 // followers.
-func (a *actor) take(en entry) ([]parley.Event, error) {
-	en.goOn = a.clear
-	events, err := a.s.take(a.engine.ctx, en)
+func (a *actor) apply(en entry) ([]parley.Event, error) {
+	en.mayContinue = a.mayContinue
+	events, err := a.s.apply(a.engine.ctx, en)
 	if err != nil {
 		return nil, err
 	}
-	a.learn()
-	a.settleIn()
+	a.cacheTenantState()
+	a.noteProject()
 	a.memory.add(events)
 	a.engine.Feed.Publish(a.tenant, events)
-	a.story(events)
+	a.logEvents(events)
 	return events, nil
 }
 
 // serve answers a request. It returns an error when the actor cannot go on.
 func (a *actor) serve(r *request) error {
 	if r.rest {
-		a.resting = append(a.resting, r)
+		a.awaitingRest = append(a.awaitingRest, r)
 		return nil
 	}
 	if r.command.Do == nil {
@@ -271,15 +271,15 @@ func (a *actor) serve(r *request) error {
 	return nil
 }
 
-// hear commits a report of a worker, after the chunks that the worker produced
+// handleReport commits a report of a worker, after the chunks that the worker produced
 // before it. The last report means that the worker has ended.
-func (a *actor) hear(r report) error {
+func (a *actor) handleReport(r report) error {
 	en := entry{pieces: r.pieces}
 	if r.last {
 		delete(a.workers, r.step)
-		defer r.settled()
+		defer r.settleHold()
 		if _, ok := r.step.(parley.CallModel); ok {
-			a.memory.learned(r.read)
+			a.memory.setTranscript(r.transcript)
 		}
 	}
 	if r.Body != nil {
@@ -288,27 +288,27 @@ func (a *actor) hear(r report) error {
 	if en.in == nil && len(en.pieces) == 0 {
 		return nil
 	}
-	_, err := a.take(en)
+	_, err := a.apply(en)
 	return err
 }
 
-// hearPieces commits the chunks that the workers have produced so far. It
+// commitOutput commits the chunks that the workers have produced so far. It
 // returns false if there are none: a report took them already, or there is only
 // part of a character.
-func (a *actor) hearPieces() (heard bool, err error) {
+func (a *actor) commitOutput() (heard bool, err error) {
 	select {
 	case r := <-a.reports: // it brings its chunks in the same commit
-		return true, a.hear(r)
+		return true, a.handleReport(r)
 	default:
 	}
 	var en entry
-	a.unheard = false
+	a.hasOutput = false
 	now := a.engine.Now()
 	for step, w := range a.workers {
 		en.pieces = append(en.pieces, w.out.reports(step, now, false)...)
 	}
 	if len(en.pieces) > 0 {
-		_, err = a.take(en)
+		_, err = a.apply(en)
 	}
 	return len(en.pieces) > 0, err
 }
@@ -334,9 +334,9 @@ const (
 	idleEmpty   = 100 * time.Millisecond // when an actor unloads whose session does not exist
 )
 
-// shown returns an error as callers outside the engine may see it.
-func shown(err error) error {
-	if moved(err) {
+// publicError returns an error as callers outside the engine may see it.
+func publicError(err error) error {
+	if isElsewhere(err) {
 		return errGone
 	}
 	if broken, ok := errors.AsType[*brokenError](err); ok {

@@ -13,26 +13,26 @@ type agenda struct {
 	at    time.Time
 }
 
-// ask calls Next for the session and counts the calls.
-func (s *session) ask(state parley.State, at time.Time) *agenda {
-	s.asked++
+// nextSteps calls Next for the session and counts the calls.
+func (s *session) nextSteps(state parley.State, at time.Time) *agenda {
+	s.asks++
 	return &agenda{parley.Next(state, at), at}
 }
 
 // steps returns the steps that should be under way now. The agenda of the last
-// take is used only once: later, the passing of time alone may change it.
+// apply is used only once: later, the passing of time alone may change it.
 func (s *session) steps(now time.Time) []parley.Step {
 	next := s.next
 	if s.next = nil; next == nil || now.Before(next.at) {
-		next = s.ask(s.state, now)
+		next = s.nextSteps(s.state, now)
 	}
 	return next.steps
 }
 
 func wants(steps []parley.Step, step parley.Step) bool { return slices.Contains(steps, step) }
 
-// fires returns the timer that is due, if there is one.
-func fires(steps []parley.Step) (parley.TimerID, bool) {
+// dueTimer returns the timer that is due, if there is one.
+func dueTimer(steps []parley.Step) (parley.TimerID, bool) {
 	for _, step := range steps {
 		if f, ok := step.(parley.Fire); ok {
 			return f.Timer, true

@@ -25,7 +25,7 @@ func TestNextIsAskedOncePerChunk(t *testing.T) {
 		if err := r.Engine.Close(context.Background()); err != nil { // from now on only the test uses the actor
 			t.Fatal(err)
 		}
-		return a.s.asked, len(all[parley.OutputAppended](log))
+		return a.s.asks, len(all[parley.OutputAppended](log))
 	}
 	synctest.Test(t, func(t *testing.T) {
 		asked, chunks := count(t, 5)

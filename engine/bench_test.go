@@ -99,7 +99,7 @@ func writeLong(t testing.TB, store port.Store, id parley.SessionID, length parle
 	}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	take := func(in parley.In) {
-		if _, err := s.take(context.Background(), entry{in: in, goOn: always}); err != nil {
+		if _, err := s.apply(context.Background(), entry{in: in, mayContinue: always}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,7 +118,7 @@ func writeLong(t testing.TB, store port.Store, id parley.SessionID, length parle
 			}
 			events, state = append(events, more...), fold(state, more)
 		}
-		if err := s.append(context.Background(), entry{}, events, state, s.ask(state, now)); err != nil {
+		if err := s.append(context.Background(), entry{}, events, state, s.nextSteps(state, now)); err != nil {
 			t.Fatal(err)
 		}
 		take(parley.Report{At: now, Run: state.Run.ID, Turn: state.Run.Turn.ID,

@@ -16,10 +16,10 @@ func (in *Project) ref(agent parley.Agent) parley.AgentRef {
 }
 
 // changes tracks the file changes of the actor's runs. It is nil if the project does not track them.
-func (a *actor) changes() port.Changes { return a.in().Changes }
+func (a *actor) changes() port.Changes { return a.currentProject().Changes }
 
-// noted returns the name under which Changes keeps the state of the files before a run.
-func (a *actor) noted(run parley.RunID) string {
+// noteName returns the name under which Changes keeps the state of the files before a run.
+func (a *actor) noteName(run parley.RunID) string {
 	return fmt.Sprintf("%s.%s.%d", a.tenant, a.session, run)
 }
 
@@ -32,8 +32,8 @@ func (a *actor) noteFiles(ctx context.Context, run parley.RunID) {
 	if changes == nil { // changes were tracked when the run began
 		return
 	}
-	if err := changes.Note(ctx, a.noted(run)); err != nil && ctx.Err() == nil {
-		a.log.Warn("what a run does to files will not be reported", "run", run, "error", err)
+	if err := changes.Note(ctx, a.noteName(run)); err != nil && ctx.Err() == nil {
+		a.log.Warn("the file changes of a run will not be reported", "run", run, "error", err)
 	}
 }
 
@@ -44,12 +44,12 @@ func (a *actor) reportChanges(ctx context.Context, step parley.ReportChanges) pa
 	if changes == nil {
 		return found
 	}
-	changed, err := changes.Since(ctx, a.noted(step.Run))
+	changed, err := changes.Since(ctx, a.noteName(step.Run))
 	switch {
 	case ctx.Err() != nil:
 		return nil // the run goes on, or the server stops: the step comes again
 	case err != nil:
-		a.log.Warn("what a run did to files cannot be reported", "run", step.Run, "error", err)
+		a.log.Warn("the file changes of a run cannot be reported", "run", step.Run, "error", err)
 		return found
 	}
 	for _, f := range changed.Files {
@@ -79,7 +79,7 @@ func (a *actor) mayUndo(who port.Principal, via string, do parley.UndoChanges) e
 		return parley.Errorf(parley.CodeClosed, "This server does not keep what files were before a run: "+
 			"git is not installed.")
 	}
-	return changes.MayUndo(ctx, a.noted(do.Run))
+	return changes.MayUndo(ctx, a.noteName(do.Run))
 }
 
 // restoreFiles gives files the state that they had before a run.
@@ -88,7 +88,7 @@ func (a *actor) restoreFiles(ctx context.Context, step parley.RestoreFiles) parl
 	if changes == nil {
 		return parley.FilesEnded{Problem: "git is not installed."}
 	}
-	files, err := changes.Undo(ctx, a.noted(step.Run))
+	files, err := changes.Undo(ctx, a.noteName(step.Run))
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return nil // the server stops: the step comes again

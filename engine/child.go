@@ -17,8 +17,8 @@ import (
 // decides whether it is stopped.
 func (a *actor) runChild(ctx context.Context, step parley.RunChild) parley.ReportBody {
 	var ended parley.ChildEnded
-	err := a.patiently(ctx, func() (err error) {
-		ended, err = a.childRuns(ctx, step)
+	err := a.retry(ctx, func() (err error) {
+		ended, err = a.startChild(ctx, step)
 		return err
 	})
 	switch {
@@ -28,11 +28,11 @@ func (a *actor) runChild(ctx context.Context, step parley.RunChild) parley.Repor
 		a.log.Warn("a sub-agent could not be started", "run", step.Run, "child", step.Child, "error", err)
 		return parley.ChildEnded{Child: step.Child, Outcome: parley.Failed, Result: parley.MessageOf(err)}
 	}
-	ended.Finding = a.engine.suspect(ended.Result)
+	ended.Finding = a.engine.findingIn(ended.Result)
 	return ended
 }
 
-func (a *actor) childRuns(ctx context.Context, step parley.RunChild) (parley.ChildEnded, error) {
+func (a *actor) startChild(ctx context.Context, step parley.RunChild) (parley.ChildEnded, error) {
 	ended := parley.ChildEnded{Child: step.Child}
 	event, spawned, err := readEvent[parley.ChildSpawned](ctx, a, step.Spawned)
 	if err != nil {
@@ -44,7 +44,7 @@ func (a *actor) childRuns(ctx context.Context, step parley.RunChild) (parley.Chi
 	}
 	owner := mine.Summary.Owner
 	origin := &parley.Origin{Session: a.session, Run: step.Run, Call: step.Call, Depth: spawned.Depth}
-	if err := a.engine.act(ctx, a.tenant, step.Child, owner, "open",
+	if err := a.engine.submitInternal(ctx, a.tenant, step.Child, owner, "open",
 		parley.OpenSession{Agent: spawned.Agent, Title: spawned.Task, Transient: true, Parent: origin, Root: event.Root,
 			Hooks: spawned.Hooks, Off: spawned.Off, Project: mine.Summary.Project}); err != nil {
 		return ended, err
@@ -57,7 +57,7 @@ func (a *actor) childRuns(ctx context.Context, step parley.RunChild) (parley.Chi
 		in.Finding = &parley.Finding{Verdict: parley.ScreenFlag, Reason: "the agent that delegates this was given " +
 			"something that was flagged"}
 	}
-	if err := a.engine.act(ctx, a.tenant, step.Child, owner, "task", in); err != nil {
+	if err := a.engine.submitInternal(ctx, a.tenant, step.Child, owner, "task", in); err != nil {
 		return ended, err
 	}
 	return a.engine.awaitRun(ctx, a.tenant, step.Child)
@@ -81,8 +81,8 @@ func (a *actor) mayDelegate(agent parley.Agent, to string) (parley.Agent, error)
 	return other, err
 }
 
-// whoElse returns instructions that list the agents an agent can delegate to.
-func (a *actor) whoElse(agent parley.Agent) string {
+// delegateList returns instructions that list the agents an agent can delegate to.
+func (a *actor) delegateList(agent parley.Agent) string {
 	if !a.offers(agent, "delegate") {
 		return ""
 	}
@@ -152,7 +152,7 @@ func (e *Engine) awaitRun(ctx context.Context, tenant parley.TenantID, child par
 
 // stopChild cancels a child's run and waits until none of its work is alive.
 func (a *actor) stopChild(ctx context.Context, step parley.StopChild) parley.ReportBody {
-	err := a.patiently(ctx, func() error {
+	err := a.retry(ctx, func() error {
 		st, err := a.engine.Store.Tenant(a.tenant).Session(ctx, step.Child)
 		switch {
 		case err != nil && parley.CodeOf(err) == parley.CodeNotFound:
@@ -160,12 +160,12 @@ func (a *actor) stopChild(ctx context.Context, step parley.StopChild) parley.Rep
 		case err != nil:
 			return err
 		}
-		err = a.engine.act(ctx, a.tenant, step.Child, st.Summary.Owner, "",
+		err = a.engine.submitInternal(ctx, a.tenant, step.Child, st.Summary.Owner, "",
 			parley.CancelRun{Request: parley.ChildRequest})
 		if code := parley.CodeOf(err); err != nil && code != parley.CodeNotFound && code != parley.CodeClosed {
 			return err
 		}
-		return a.engine.rest(ctx, key{a.tenant, step.Child})
+		return a.engine.awaitRest(ctx, key{a.tenant, step.Child})
 	})
 	if err != nil {
 		if ctx.Err() == nil && !a.engine.draining.Load() {
@@ -177,24 +177,20 @@ func (a *actor) stopChild(ctx context.Context, step parley.StopChild) parley.Rep
 	return parley.ChildEnded{Child: step.Child, Outcome: parley.Cancelled}
 }
 
-// act submits a command of the engine on behalf of a session's owner. It skips
+// submitInternal submits a command of the engine on behalf of a session's owner. It skips
 // the permission check: the command follows from a session that the owner may
 // use.
-func (e *Engine) act(ctx context.Context, tenant parley.TenantID, session parley.SessionID, owner parley.PrincipalID,
-	id parley.CommandID, do parley.CommandBody) error {
-	_, starts := do.(parley.SubmitInput)
-	if _, prompts := do.(parley.PromptAgent); prompts {
-		starts = true
-	}
+func (e *Engine) submitInternal(ctx context.Context, tenant parley.TenantID, session parley.SessionID,
+	owner parley.PrincipalID, id parley.CommandID, do parley.CommandBody) error {
 	c := parley.Command{ID: id, Tenant: tenant, Session: session, By: owner, At: e.Now(), Do: do}
 	who := port.Principal{ID: owner, Tenant: tenant}
-	_, err := e.hand(ctx, key{tenant, session}, starts, &request{who: who, command: c, own: true})
+	_, err := e.route(ctx, key{tenant, session}, &request{who: who, command: c, internal: true})
 	return err
 }
 
-// rest waits until all work of a session that is no longer wanted has ended.
-func (e *Engine) rest(ctx context.Context, k key) error {
-	_, err := e.hand(ctx, k, false, &request{rest: true})
+// awaitRest waits until all work of a session that is no longer wanted has ended.
+func (e *Engine) awaitRest(ctx context.Context, k key) error {
+	_, err := e.route(ctx, k, &request{rest: true})
 	return err
 }
 

@@ -110,9 +110,9 @@ func TestChildrenSurviveRestarts(t *testing.T) {
 	}
 }
 
-// TestCancelWalksTheTree checks that cancelling a run cancels its sub-agents at
+// TestCancelReachesAllSubAgents checks that cancelling a run cancels its sub-agents at
 // every depth. Nothing new starts while any of them is alive.
-func TestCancelWalksTheTree(t *testing.T) {
+func TestCancelReachesAllSubAgents(t *testing.T) {
 	for _, crash := range []bool{false, true} {
 		r := newRig(t)
 		id := r.open()
@@ -214,10 +214,10 @@ func TestTimeIsLimited(t *testing.T) {
 	}
 }
 
-// TestPeopleTalkToChildrenToo checks that inputs of people in a child session,
+// TestPeopleWriteToSubAgents checks that inputs of people in a child session,
 // their withdrawal and their runs are no answer to the parent. People cannot
 // use the request name of the parent's task.
-func TestPeopleTalkToChildrenToo(t *testing.T) {
+func TestPeopleWriteToSubAgents(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
 	r.tell(id, "call delegate one: call write x / say mine | say thanks")
@@ -241,10 +241,10 @@ func TestPeopleTalkToChildrenToo(t *testing.T) {
 	r.sound(kid)
 }
 
-// TestWaitingForAChildThatWaits checks that a session whose run waits for
+// TestASessionWaitsIfAllSubAgentsWait checks that a session whose run waits for
 // sub-agents waits for a person if all of them do, at any depth. A follower of
 // the session and those below it is shown the card.
-func TestWaitingForAChildThatWaits(t *testing.T) {
+func TestASessionWaitsIfAllSubAgentsWait(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
 	status := func(want parley.Status) {

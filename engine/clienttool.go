@@ -7,8 +7,8 @@ import (
 	"parley"
 )
 
-// freeNames refuses client tools that have the name of one of the agent's tools.
-func (a *actor) freeNames(agent parley.Agent, tools []parley.ClientTool) error {
+// checkToolNames refuses client tools that have the name of one of the agent's tools.
+func (a *actor) checkToolNames(agent parley.Agent, tools []parley.ClientTool) error {
 	if len(tools) == 0 {
 		return nil
 	}

@@ -28,7 +28,7 @@ const (
 // The chunks are always valid UTF-8 and never end inside a character, so that
 // the stored text equals the text that was shown.
 type coalescer struct {
-	spoke chan struct{} // of the actor; buffers one signal
+	outputReady chan struct{} // of the actor; buffers one signal
 
 	mu       sync.Mutex // guards the following; leaf
 	taken    sync.Cond  // of mu: the actor has taken what was gathered, or left
@@ -44,7 +44,7 @@ type piece struct {
 }
 
 func newCoalescer(spoke chan struct{}) *coalescer {
-	c := &coalescer{spoke: spoke}
+	c := &coalescer{outputReady: spoke}
 	c.taken.L = &c.mu
 	return c
 }
@@ -74,7 +74,7 @@ func (c *coalescer) add(kind parley.OutputKind, stream parley.Stream, text strin
 		c.size += n
 		text = text[n:]
 		select {
-		case c.spoke <- struct{}{}:
+		case c.outputReady <- struct{}{}:
 		default:
 		}
 	}

@@ -14,28 +14,28 @@ import (
 func (a *actor) command(r *request) (port.Receipt, error) {
 	who, c := r.who, r.command
 	rules := c.Do.Rules()
-	if !r.own {
+	if !r.internal {
 		if err := a.engine.permit(a.engine.ctx, who, c.Via, rules.Action, a.resource()); err != nil {
 			return port.Receipt{}, err
 		}
 	}
-	if err := a.belongs(rules); err != nil {
+	if err := a.checkScope(rules); err != nil {
 		return port.Receipt{}, err
 	}
 	en := entry{letter: r.letter}
 	if c.ID != "" {
-		first, ok, err := a.repeated(who, c)
+		first, ok, err := a.earlierReceipt(who, c)
 		if err != nil || ok {
 			return first, err
 		}
 		en.receipt = &port.StoredReceipt{Receipt: port.Receipt{Session: a.session, Command: c.ID},
 			Digest: digest(c.Do), By: who.ID}
 	}
-	if err := a.screened(who, c, rules); err != nil {
+	if err := a.screenCommand(who, c, rules); err != nil {
 		return port.Receipt{}, err
 	}
 	var err error
-	if en.in, en.agent, err = a.prepared(r); err != nil {
+	if en.in, en.agent, err = a.prepare(r); err != nil {
 		return port.Receipt{}, err
 	}
 	settle, err := a.admit(r)
@@ -47,7 +47,7 @@ func (a *actor) command(r *request) (port.Receipt, error) {
 		en.webhook = &port.StoredWebhook{URL: do.URL, Sealed: do.Sealed, Hook: do.Hook,
 			At: c.At.UTC().Truncate(time.Microsecond)}
 	}
-	events, err := a.take(en)
+	events, err := a.apply(en)
 	if err != nil {
 		return port.Receipt{}, err
 	}
@@ -58,10 +58,10 @@ func (a *actor) command(r *request) (port.Receipt, error) {
 	return receipt, nil
 }
 
-// belongs checks that a command fits the actor's session, and that its project
+// checkScope checks that a command fits the actor's session, and that its project
 // and agents exist. Decide checks the session, too. The early check keeps
 // commands that Decide refuses from being screened and recorded.
-func (a *actor) belongs(rules parley.Rules) error {
+func (a *actor) checkScope(rules parley.Rules) error {
 	if rules.Tenant != (a.session == parley.TenantSession) {
 		return parley.Errorf(parley.CodeNotFound, "There is no such session.")
 	}
@@ -74,16 +74,16 @@ func (a *actor) belongs(rules parley.Rules) error {
 		if name == "" {
 			continue // Decide refuses an empty name; Agents would take it for the default agent
 		}
-		if err := a.thereIs(rules.Project, name); err != nil {
+		if err := a.checkAgentExists(rules.Project, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// repeated returns the receipt of an earlier command with the same id, if there
+// earlierReceipt returns the receipt of an earlier command with the same id, if there
 // was one.
-func (a *actor) repeated(who port.Principal, c parley.Command) (port.Receipt, bool, error) {
+func (a *actor) earlierReceipt(who port.Principal, c parley.Command) (port.Receipt, bool, error) {
 	first, ok, err := a.engine.Store.Tenant(a.tenant).Receipt(a.engine.ctx, a.session, c.ID)
 	if err == nil && ok && (first.Digest != digest(c.Do) || first.By != who.ID) {
 		err = parley.Errorf(parley.CodeConflict, "The id %q was used for another request.", c.ID)
@@ -92,9 +92,9 @@ func (a *actor) repeated(who port.Principal, c parley.Command) (port.Receipt, bo
 	return first.Receipt, ok, err
 }
 
-// screened refuses answers of people who may not talk to the agent, and texts
+// screenCommand refuses answers of people who may not talk to the agent, and texts
 // that must not reach a model.
-func (a *actor) screened(who port.Principal, c parley.Command, rules parley.Rules) error {
+func (a *actor) screenCommand(who port.Principal, c parley.Command, rules parley.Rules) error {
 	if rules.Answers {
 		if err := a.mayAnswer(who, c.Via); err != nil {
 			return err
@@ -108,37 +108,37 @@ func (a *actor) screened(who port.Principal, c parley.Command, rules parley.Rule
 	return a.screenOrders(who, c, rules.Orders...)
 }
 
-// prepared completes a command with facts that Decide needs and only the engine
+// prepare completes a command with facts that Decide needs and only the engine
 // knows: current agent definitions, and the roles of the sender. The agent, if
 // it is not nil, is the definition that the command's events refer to.
-func (a *actor) prepared(r *request) (c parley.Command, agent *parley.Agent, err error) {
+func (a *actor) prepare(r *request) (c parley.Command, agent *parley.Agent, err error) {
 	who := r.who
 	c = r.command
 	switch do := c.Do.(type) {
 	case parley.OpenSession:
 		var p *Project
-		if p, err = a.enter(do.Project); err == nil {
-			do.Project = a.engine.projects.key(a.tenant, p)
+		if p, err = a.projectFor(do.Project); err == nil {
+			do.Project = a.engine.projects.nameToRecord(a.tenant, p)
 			c.Do = do
 		}
 	case parley.ForkSession:
-		c.Do, err = a.forked(who, do)
+		c.Do, err = a.prepareFork(who, do)
 	case parley.SubmitInput:
-		agent, c.Do, err = a.addressed(r, do)
+		agent, c.Do, err = a.prepareInput(r, do)
 	case parley.ReturnToolResult:
 		do.Result = a.redacted(do.Result)
-		do.Finding = a.engine.suspect(do.Result)
+		do.Finding = a.engine.findingIn(do.Result)
 		c.Do = do
 	case parley.DecidePlan:
-		agent, c.Do, err = a.planned(who, c, do)
+		agent, c.Do, err = a.preparePlan(who, c, do)
 	case parley.UndoChanges:
 		err = a.mayUndo(who, c.Via, do)
 	case parley.PromptAgent:
-		agent, c.Do, err = a.prompted(do)
+		agent, c.Do, err = a.preparePrompt(do)
 	case parley.MakeAgent:
-		agent, c.Do, err = a.makes(who, c, do)
+		agent, c.Do, err = a.prepareAgent(who, c, do)
 	case parley.DeleteAgent:
-		err = a.ofNoFile(do.Agent)
+		err = a.checkNoAgentFile(do.Agent)
 	case parley.SetMission:
 		do.Roles = who.Roles
 		c.Do = do
@@ -146,44 +146,44 @@ func (a *actor) prepared(r *request) (c parley.Command, agent *parley.Agent, err
 	return c, agent, err
 }
 
-// addressed finds the agent of an input and screens the input. An input of the
+// prepareInput finds the agent of an input and screens the input. An input of the
 // engine itself is a task that an agent delegates. It was screened as that
 // agent's output, and that agent's limits and lack of trust apply to it.
-func (a *actor) addressed(r *request, in parley.SubmitInput) (*parley.Agent, parley.SubmitInput, error) {
+func (a *actor) prepareInput(r *request, in parley.SubmitInput) (*parley.Agent, parley.SubmitInput, error) {
 	who, c := r.who, r.command
-	p, err := a.enter(in.Project)
+	p, err := a.projectFor(in.Project)
 	if err != nil {
 		return nil, in, err
 	}
-	in.Project = a.engine.projects.key(a.tenant, p)
+	in.Project = a.engine.projects.nameToRecord(a.tenant, p)
 	agent, err := a.agentFor(p, in.Agent.Name)
-	if err == nil && !r.own {
+	if err == nil && !r.internal {
 		err = a.mayTalk(who, c.Via, agent)
 	}
 	if err == nil {
-		err = a.engine.running(a.engine.ctx, a.tenant, p.Root, agent.Name)
+		err = a.engine.checkNotStopped(a.engine.ctx, a.tenant, p.Root, agent.Name)
 	}
-	if err == nil && !r.own {
+	if err == nil && !r.internal {
 		agent, in, err = a.withSkill(p, agent, in)
 	}
-	if err == nil && !r.own && in.Model+in.Instructions != "" {
-		agent, in, err = a.changedFor(who, c.Via, agent, in)
+	if err == nil && !r.internal && in.Model+in.Instructions != "" {
+		agent, in, err = a.withRunOverrides(who, c.Via, agent, in)
 	}
 	if err != nil {
 		return nil, in, err
 	}
 	ref := p.ref(agent)
-	if r.own {
+	if r.internal {
 		in.Agent = ref.Within(in.Agent.Tokens, in.Agent.Seconds, in.Agent.Micros).WithoutTrust(in.Untrusted)
 		return &agent, in, nil
 	}
 	ref.Titles = a.engine.Titles != nil && !agent.Elsewhere() && !in.Transient && a.s.state.Titled() &&
 		a.engine.Titles(cmp.Or(agent.Model, a.engine.defaultModel()))
 	in.Agent = ref
-	if err := a.readable(agent, in.Images); err != nil {
+	if err := a.checkReadable(agent, in.Images); err != nil {
 		return nil, in, err
 	}
-	if err := a.freeNames(agent, in.Tools); err != nil {
+	if err := a.checkToolNames(agent, in.Tools); err != nil {
 		return nil, in, err
 	}
 	in, err = a.screen(who, c, in)
@@ -211,10 +211,10 @@ func (a *actor) agentFor(p *Project, name string) (parley.Agent, error) {
 	return settings.Complete(agent), err
 }
 
-// changedFor returns the agent with the model and the instructions of an input. The input gets a run of its own, unless
-// it only names the model of the current run.
-func (a *actor) changedFor(who port.Principal, via string, agent parley.Agent, in parley.SubmitInput) (parley.Agent,
-	parley.SubmitInput, error) {
+// withRunOverrides returns the agent with the model and the instructions of an input. The input gets a run of its own,
+// unless it only names the model of the current run.
+func (a *actor) withRunOverrides(who port.Principal, via string, agent parley.Agent, in parley.SubmitInput) (
+	parley.Agent, parley.SubmitInput, error) {
 	if agent.Address != "" {
 		return agent, in, parley.Errorf(parley.CodeInvalid, "%s runs elsewhere and chooses its model itself.", agent.Name)
 	}
@@ -248,7 +248,7 @@ func (a *actor) mayAnswer(who port.Principal, via string) error {
 
 // mayTalkTo checks whether a principal may talk to the agent of a run, in the session's project.
 func (a *actor) mayTalkTo(who port.Principal, via string, ref parley.AgentRef) error {
-	if err := a.in().missing; err != nil {
+	if err := a.currentProject().missing; err != nil {
 		return err // the session cannot go on without its project
 	}
 	agent, err := a.agents().Agent(a.tenant, ref.Name)

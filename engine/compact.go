@@ -78,7 +78,7 @@ const compactWithin = 2 * time.Minute
 // compact asks the model to summarise the conversation, in one call without
 // tools. No chunk of the summary is streamed: Decide accepts it only if it
 // makes the context smaller.
-func (a *actor) compact(ctx context.Context, step parley.Compact, b *brief) parley.CompactionEnded {
+func (a *actor) compact(ctx context.Context, step parley.Compact, b *stepInput) parley.CompactionEnded {
 	inTime, cancel := context.WithTimeout(ctx, compactWithin)
 	defer cancel()
 	ended, err := a.summarise(inTime, step, b)
@@ -93,9 +93,9 @@ func (a *actor) compact(ctx context.Context, step parley.Compact, b *brief) parl
 	return ended
 }
 
-func (a *actor) summarise(ctx context.Context, step parley.Compact, b *brief) (parley.CompactionEnded, error) {
+func (a *actor) summarise(ctx context.Context, step parley.Compact, b *stepInput) (parley.CompactionEnded, error) {
 	ended := parley.CompactionEnded{Since: step.Since}
-	agent, log, err := a.recall(ctx, step.Agent, step.From)
+	agent, log, err := a.definitionAndLog(ctx, step.Agent, step.From)
 	if err != nil {
 		return ended, err
 	}
@@ -106,10 +106,10 @@ func (a *actor) summarise(ctx context.Context, step parley.Compact, b *brief) (p
 		return ended, parley.Errorf(parley.CodeEmpty, "There is nothing to compact.")
 	}
 	var summary strings.Builder
-	said, err := a.ask(ctx, b, port.ModelRequest{
+	said, err := a.askModel(ctx, b, port.ModelRequest{
 		Model:        agent.Model,
 		Instructions: summaryOrders,
-		Messages:     []parley.Message{{Role: parley.RoleUser, Text: record(messages[:cut], limit*2)}},
+		Messages:     []parley.Message{{Role: parley.RoleUser, Text: transcriptText(messages[:cut], limit*2)}},
 	}, parley.Agent{Name: agent.Name, Model: agent.Model, Tools: []string{}},
 		func(text string) { summary.WriteString(text) })
 	switch {
@@ -130,7 +130,7 @@ func (a *actor) summarise(ctx context.Context, step parley.Compact, b *brief) (p
 	ended.From = ended.Upto
 	for _, e := range log {
 		if _, ok := e.Body.(parley.InputReceived); ok && e.Seq <= ended.Upto &&
-			needed(parley.InputID(e.Seq), messages[cut:], log) {
+			stillNeeded(parley.InputID(e.Seq), messages[cut:], log) {
 			ended.From = min(ended.From, e.Seq-1)
 		}
 	}
@@ -143,8 +143,8 @@ func (a *actor) summarise(ctx context.Context, step parley.Compact, b *brief) (p
 	return ended, nil
 }
 
-// needed reports whether an input is in one of the messages or still waits to be adopted.
-func needed(id parley.InputID, messages []parley.Message, log []parley.Event) bool {
+// stillNeeded reports whether an input is in one of the messages or still waits to be adopted.
+func stillNeeded(id parley.InputID, messages []parley.Message, log []parley.Event) bool {
 	for _, m := range messages {
 		if m.Input == id {
 			return true
@@ -165,10 +165,10 @@ func needed(id parley.InputID, messages []parley.Message, log []parley.Event) bo
 	return true
 }
 
-// record writes messages as text for a model. If the text is too long, its
+// transcriptText writes messages as text for a model. If the text is too long, its
 // middle is left out: the beginning has the request, and the end has the
 // current state.
-func record(messages []parley.Message, most int) string {
+func transcriptText(messages []parley.Message, most int) string {
 	var b strings.Builder
 	for _, m := range messages {
 		switch m.Role {

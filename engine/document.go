@@ -71,8 +71,8 @@ func textsOf(images []parley.Image) (texts []string) {
 	return texts
 }
 
-// readable refuses documents without text if the agent's model cannot see their pages.
-func (a *actor) readable(agent parley.Agent, images []parley.Image) error {
+// checkReadable refuses documents without text if the agent's model cannot see their pages.
+func (a *actor) checkReadable(agent parley.Agent, images []parley.Image) error {
 	model := cmp.Or(agent.Model, a.engine.defaultModel())
 	if !agent.Elsewhere() && a.engine.SeesPDF != nil && a.engine.SeesPDF(model) {
 		return nil

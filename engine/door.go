@@ -23,7 +23,7 @@ func (e *Engine) Submit(ctx context.Context, who port.Principal, c parley.Comman
 	if c.Do, err = e.withDocuments(ctx, who, c); err != nil {
 		return port.Receipt{}, err
 	}
-	return e.hand(ctx, key{c.Tenant, c.Session}, c.Do.Rules().Starts, &request{who: who, command: c})
+	return e.route(ctx, key{c.Tenant, c.Session}, &request{who: who, command: c})
 }
 
 // Follow implements port.Door.
@@ -39,7 +39,7 @@ func (e *Engine) Follow(ctx context.Context, who port.Principal, scope port.Scop
 		if err != nil {
 			return nil, err
 		}
-		if err := e.noteReading(ctx, who, m); err != nil {
+		if err := e.auditReading(ctx, who, m); err != nil {
 			return nil, err
 		}
 		after, err := place(from, int64(m.Head))
@@ -58,7 +58,7 @@ func (e *Engine) Follow(ctx context.Context, who port.Principal, scope port.Scop
 	case scope.Root != "":
 		var m port.Summary
 		if m, err = e.Session(ctx, who, scope.Root); err == nil {
-			err = e.noteReading(ctx, who, m)
+			err = e.auditReading(ctx, who, m)
 		}
 	case scope.Readable:
 		everybody, err = e.mayReadAll(ctx, who)
@@ -78,7 +78,7 @@ func (e *Engine) Follow(ctx context.Context, who port.Principal, scope port.Scop
 	}
 	f := e.Feed.Tree(who.Tenant, scope.Root, parley.Position(after))
 	if !everybody || scope.Project.Root != "" {
-		f = &narrowed{Follower: f, engine: e, who: who, project: scope.Project, mine: map[parley.SessionID]bool{}}
+		f = &readableFollower{Follower: f, engine: e, who: who, project: scope.Project, mayRead: map[parley.SessionID]bool{}}
 	}
 	return f, nil
 }
@@ -102,9 +102,9 @@ func (e *Engine) mayReadAll(ctx context.Context, who port.Principal) (bool, erro
 	return false, e.permit(ctx, who, "", parley.ActRead, port.Resource{Kind: port.OwnSessions, Tenant: who.Tenant})
 }
 
-// noteReading records in the audit that a principal reads a session of another
+// auditReading records in the audit that a principal reads a session of another
 // user.
-func (e *Engine) noteReading(ctx context.Context, who port.Principal, m port.Summary) error {
+func (e *Engine) auditReading(ctx context.Context, who port.Principal, m port.Summary) error {
 	if m.Owner == who.ID || m.ID == parley.TenantSession {
 		return nil
 	}
@@ -158,10 +158,10 @@ func (e *Engine) Session(ctx context.Context, who port.Principal, id parley.Sess
 // Sessions lists the sessions that the principal may see: those of all users,
 // or only its own.
 func (e *Engine) Sessions(ctx context.Context, who port.Principal, q port.SessionQuery) ([]port.Summary, error) {
-	if q.Limit > most {
-		q.Limit = min(q.Limit, mostSessions)
+	if q.Limit > maxLimit {
+		q.Limit = min(q.Limit, maxSessions)
 	} else {
-		q.Limit = atMost(q.Limit)
+		q.Limit = listLimit(q.Limit)
 	}
 	everybody, err := e.mayReadAll(ctx, who)
 	if err != nil {
@@ -192,7 +192,7 @@ func (e *Engine) Resume(ctx context.Context, who port.Principal, id parley.Sessi
 	if err != nil {
 		return port.Cursor{}, err
 	}
-	from, err := e.owed(ctx, who.Tenant, m)
+	from, err := e.nextBookmark(ctx, who.Tenant, m)
 	switch {
 	case err != nil:
 		return port.Cursor{}, err
@@ -231,8 +231,8 @@ func (e *Engine) Delivered(ctx context.Context, who port.Principal, id parley.Se
 	}
 	for _, b := range still {
 		e.Log.Debug("effect_delivered", "session", id, "type", parley.SendMessage, "run", b.Run)
-		if e.Told != nil {
-			e.Told(parley.SendMessage, now.Sub(b.CreatedAt))
+		if e.EffectDelivered != nil {
+			e.EffectDelivered(parley.SendMessage, now.Sub(b.CreatedAt))
 		}
 	}
 	return nil
@@ -259,7 +259,7 @@ func (e *Engine) Users(ctx context.Context, who port.Principal, after parley.Pri
 		port.Resource{Kind: port.WholeTenant, Tenant: who.Tenant}); err != nil {
 		return nil, err
 	}
-	return e.Store.Tenant(who.Tenant).Users(ctx, after, atMost(limit))
+	return e.Store.Tenant(who.Tenant).Users(ctx, after, listLimit(limit))
 }
 
 func (e *Engine) Epoch() string { return e.Store.Epoch() }

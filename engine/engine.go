@@ -8,8 +8,8 @@
 // Background goroutines: the scheduler, retention, the sweep of kept file contents, the expiry of effects, the indexing
 // of earlier conversations and, with several nodes, the watch of other nodes. Close waits for them and for one actor
 // per loaded session; each actor waits for its workers. Locks: Engine.mu guards the map of actors, tenants.mu the
-// cached tenant states, made.mu the cached definitions, held.mu the quota holds; all are leaves and never held across
-// I/O.
+// cached tenant states, definitions.mu the cached definitions, quotaHolds.mu the quota holds; all are leaves and never
+// held across I/O.
 package engine
 
 import (
@@ -67,10 +67,10 @@ type Config struct {
 	// DefaultModel returns the model of agents that name none, in tenants that
 	// have not chosen another.
 	DefaultModel func() string
-	// Told is called when an effect was delivered, with the time since its
+	// EffectDelivered is called when an effect was delivered, with the time since its
 	// creation. Nil: it is not called.
-	Told     func(effect parley.EffectType, owed time.Duration)
-	Refusals Refusals // nil: each refusal is recorded
+	EffectDelivered func(effect parley.EffectType, owed time.Duration)
+	Refusals        Refusals // nil: each refusal is recorded
 	// ReadPDF extracts the text of a document of a principal and counts its pages, see parley.Image; nil: documents are
 	// refused.
 	ReadPDF func(ctx context.Context, who port.Principal, document []byte) (text string, pages int, err error)
@@ -81,14 +81,14 @@ type Config struct {
 	Autonomy parley.Autonomy         // the limits for autonomous messages of any agent
 	Prompts  port.IdleLimits         // of idle prompts; zero: every 30 s, at most 10
 
-	// Quotas returns the quotas of a tenant; nil: there are none. Most returns the most that a call of a model can use
+	// Quotas returns the quotas of a tenant; nil: there are none. MaxUsage returns the most that a call of a model can use
 	// for a request of so many bytes; nil: one context window, without cost. Cost returns the cost of a call in
-	// millionths of a US dollar; nil: zero. Reached is called when a quota of a user or of a tenant has refused
+	// millionths of a US dollar; nil: zero. QuotaReached is called when a quota of a user or of a tenant has refused
 	// something, with the name of the quota.
-	Quotas  func(parley.TenantID) port.Quotas
-	Most    func(model string, bytes int64) parley.Usage
-	Cost    func(model string, used parley.Usage) int64
-	Reached func(of, what string)
+	Quotas       func(parley.TenantID) port.Quotas
+	MaxUsage     func(model string, bytes int64) parley.Usage
+	Cost         func(model string, used parley.Usage) int64
+	QuotaReached func(of, what string)
 
 	// Artifacts deletes a tenant's artifacts with these names and returns their number; nil: there are no artifacts.
 	Artifacts func(tenant parley.TenantID, names map[string]bool) (int, error)
@@ -121,31 +121,31 @@ type Engine struct {
 
 	leased chan struct{} // tells expire that a client asked for an effect
 
-	sealer   sealer
-	lettered chan struct{} // makes watch read letters
-	sweeps   chan struct{} // makes sweepAgain sweep
+	sealer     sealer
+	letterCame chan struct{} // makes watch read letters
+	sweeps     chan struct{} // makes sweepLoop sweep
 
 	began     time.Time // of Start
 	artifacts artifactSweeps
 
-	factsTold chan struct{} // makes watch read which tenants' facts other nodes have changed
+	factsChanged chan struct{} // makes watch read which tenants' facts other nodes have changed
 
-	draining atomic.Bool   // set under mu
-	slots    chan struct{} // model calls under way
-	pieces   chan struct{} // commits of chunks that wait for the store
+	draining     atomic.Bool   // set under mu
+	modelSlots   chan struct{} // model calls under way
+	chunkCommits chan struct{} // commits of chunks that wait for the store
 
-	held       quotaHolds
-	erasures   erasures
-	large      largeInputs
-	remembered atomic.Int64 // bytes of the conversations that are kept in memory
-	tenants    tenants
-	made       definitions // definitions that were read from the store
+	quotaHolds        quotaHolds
+	erasures          erasures
+	large             largeInputs
+	conversationBytes atomic.Int64 // bytes of the conversations that are kept in memory
+	tenants           tenants
+	definitions       definitionCache // definitions that were read from the store
 
-	mu      sync.Mutex // guards the following; leaf
-	actors  map[key]*actor
-	retries map[key]time.Time // sessions that failed, and when to load them again
-	drained chan struct{}     // closed when draining and no actor is left
-	reading map[about]bool    // letters that are being answered
+	mu               sync.Mutex // guards the following; leaf
+	actors           map[key]*actor
+	retries          map[key]time.Time  // sessions that failed, and when to load them again
+	drained          chan struct{}      // closed when draining and no actor is left
+	answeringLetters map[messageID]bool // letters that are being answered
 }
 
 type key struct {
@@ -174,20 +174,20 @@ func New(c Config) *Engine {
 	if c.Snapshot == 0 {
 		c.Snapshot = 200
 	}
-	e := &Engine{Config: c, slots: make(chan struct{}, c.Calls), pieces: make(chan struct{}, pieceCommits),
+	e := &Engine{Config: c, modelSlots: make(chan struct{}, c.Calls), chunkCommits: make(chan struct{}, pieceCommits),
 		poked:  make(chan struct{}, 1),
 		leased: make(chan struct{}, 1), actors: map[key]*actor{}, retries: map[key]time.Time{},
-		drained: make(chan struct{}), reading: map[about]bool{}, lettered: make(chan struct{}, 1),
-		sweeps:    make(chan struct{}, 1),
-		factsTold: make(chan struct{}, 1),
-		sealer:    newSealer(c.NodeKey),
-		held:      newQuotaHolds(),
-		tenants:   tenants{known: map[parley.TenantID]parley.State{}}}
+		drained: make(chan struct{}), answeringLetters: map[messageID]bool{}, letterCame: make(chan struct{}, 1),
+		sweeps:       make(chan struct{}, 1),
+		factsChanged: make(chan struct{}, 1),
+		sealer:       newSealer(c.NodeKey),
+		quotaHolds:   newQuotaHolds(),
+		tenants:      tenants{states: map[parley.TenantID]parley.State{}}}
 	e.artifacts.upTo = map[parley.TenantID]time.Time{}
 	e.large.places = make(chan struct{}, largeAtOnce)
-	e.made.read = map[definitionKey]parley.Agent{}
+	e.definitions.read = map[definitionKey]parley.Agent{}
 	e.projects = newProjects(c)
-	e.projects.apart = e.apart
+	e.projects.differ = e.projectsDiffer
 	e.Agents = everyAgent{engine: e}
 	e.ctx, e.cut = context.WithCancel(context.Background())
 	return e
@@ -201,13 +201,13 @@ func (e *Engine) Start() {
 	e.wg.Go(e.expire)
 	e.wg.Go(e.indexEarlier)
 	if e.Nodes != nil {
-		e.meet()
+		e.joinNodes()
 	}
 	if e.Retention != nil {
 		e.wg.Go(e.retain)
 	}
 	if e.KeptChanges != nil || e.OldArtifacts != nil {
-		e.wg.Go(e.sweepAgain)
+		e.wg.Go(e.sweepLoop)
 	}
 }
 
@@ -215,7 +215,7 @@ func (e *Engine) Start() {
 // until they reach a boundary between steps.
 func (e *Engine) Drain() {
 	if e.Nodes != nil {
-		e.Nodes.Describe(e.aboutNode) // finds other nodes for requests that are refused here
+		e.Nodes.Describe(e.describeNode) // finds other nodes for requests that are refused here
 	}
 	e.mu.Lock()
 	if !e.draining.Swap(true) {
@@ -226,7 +226,7 @@ func (e *Engine) Drain() {
 	}
 	e.mu.Unlock()
 	if e.Nodes != nil {
-		e.Nodes.Describe(e.aboutNode) // other nodes learn of it at once
+		e.Nodes.Describe(e.describeNode) // other nodes learn of it at once
 	}
 	e.poke() // the scheduler ends
 }
@@ -241,7 +241,7 @@ func (e *Engine) Close(ctx context.Context) error {
 	select {
 	case <-e.drained:
 	case <-ctx.Done():
-		e.Log.Info("cutting what still runs; it goes on after the next start", "sessions", e.loaded())
+		e.Log.Info("cutting runs that are still under way; they continue after the next start", "sessions", e.loaded())
 	}
 	e.cut()
 	gone := make(chan struct{})
@@ -289,14 +289,14 @@ func (e *Engine) loaded() int {
 
 var errDraining = parley.Errorf(parley.CodeUnavailable, "The server is stopping; come back in a moment.")
 
-// use finds or loads the actor of a session and keeps it from unloading until
+// acquire finds or loads the actor of a session and keeps it from unloading until
 // done is called. While the engine drains, only loaded sessions can be used
 // and, without other nodes, only for requests that start nothing.
-func (e *Engine) use(k key, starts bool) (a *actor, done func(), err error) {
+func (e *Engine) acquire(k key, starts bool) (a *actor, done func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	a = e.actors[k]
-	if e.draining.Load() && (a == nil || starts && !e.shared()) {
+	if e.draining.Load() && (a == nil || starts && !e.hasOtherNodes()) {
 		return nil, nil, errDraining
 	}
 	if a == nil {
@@ -313,10 +313,10 @@ func (e *Engine) use(k key, starts bool) (a *actor, done func(), err error) {
 	}, nil
 }
 
-// here submits a request to the session's actor on this node. If moved(err) is true, nothing was done, and another node
-// has to answer.
-func (e *Engine) here(ctx context.Context, k key, starts bool, r *request) (port.Receipt, error) {
-	a, done, err := e.use(k, starts)
+// submitHere submits a request to the session's actor on this node. If isElsewhere(err) is true, nothing was done, and
+// another node has to answer.
+func (e *Engine) submitHere(ctx context.Context, k key, starts bool, r *request) (port.Receipt, error) {
+	a, done, err := e.acquire(k, starts)
 	if err != nil {
 		return port.Receipt{}, err
 	}
@@ -325,8 +325,8 @@ func (e *Engine) here(ctx context.Context, k key, starts bool, r *request) (port
 	return a.submit(ctx, r)
 }
 
-// leave removes an idle actor from the map, unless it is in use.
-func (e *Engine) leave(a *actor) bool {
+// unload removes an idle actor from the map, unless it is in use.
+func (e *Engine) unload(a *actor) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if a.users > 0 {

@@ -393,7 +393,7 @@ func TestALastPieceIsNotHeldBack(t *testing.T) {
 	})
 }
 
-func TestModelsAreTriedAgain(t *testing.T) {
+func TestModelCallsAreRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		id := r.open()

@@ -21,7 +21,7 @@ import (
 // docs/keeping.md.
 func (e *Engine) Erase(ctx context.Context, who port.Principal, user parley.PrincipalID) (report port.ErasureReport,
 	err error) {
-	if err := e.mayKeep(ctx, who); err != nil {
+	if err := e.mayManageData(ctx, who); err != nil {
 		return report, err
 	}
 	if !user.Valid() {
@@ -43,16 +43,16 @@ func (e *Engine) Erase(ctx context.Context, who port.Principal, user parley.Prin
 	}
 	x := &eraser{Engine: e, holds: holds, tenant: who.Tenant, user: user, sum: sha256.New(),
 		artifacts: map[string]bool{}, kept: map[string]bool{}, titles: map[parley.SessionID]string{}}
-	if err := x.others(ctx); err != nil { // all refusals come before anything is deleted
+	if err := x.findWords(ctx); err != nil { // all refusals come before anything is deleted
 		return report, err
 	}
-	if err := x.begin(ctx, who.ID); err != nil {
+	if err := x.recordBegin(ctx, who.ID); err != nil {
 		return report, err
 	}
-	if err := x.end(ctx); err != nil {
+	if err := x.deleteSessions(ctx); err != nil {
 		return report, err
 	}
-	if err := x.read(ctx); err != nil {
+	if err := x.hashSessions(ctx); err != nil {
 		return report, err
 	}
 	x.report.User, x.report.Digest = user, hex.EncodeToString(x.sum.Sum(nil))
@@ -82,9 +82,9 @@ func (e *Engine) Erase(ctx context.Context, who port.Principal, user parley.Prin
 	return x.report, e.Store.Erase(ctx, who.Tenant, port.Erasure{Ended: user})
 }
 
-// begin records durably that the erasure begins. It takes over the artifact names that an earlier, interrupted erasure
-// of the user has left.
-func (x *eraser) begin(ctx context.Context, by parley.PrincipalID) error {
+// recordBegin records durably that the erasure begins. It takes over the artifact names that an earlier, interrupted
+// erasure of the user has left.
+func (x *eraser) recordBegin(ctx context.Context, by parley.PrincipalID) error {
 	cut, err := x.Store.Tenant(x.tenant).BegunErasures(ctx)
 	if err != nil {
 		return err
@@ -196,9 +196,9 @@ type eraser struct {
 
 const erasePage = 500
 
-// others finds the user's words in sessions of others, and the artifacts that those sessions need. It fails if such a
-// session has an open run, because its state is in use.
-func (x *eraser) others(ctx context.Context) error {
+// findWords finds the user's words in sessions of others, and the artifacts that those sessions need. It fails if such
+// a session has an open run, because its state is in use.
+func (x *eraser) findWords(ctx context.Context) error {
 	logs := x.Store.Tenant(x.tenant)
 	sessions, wrote := map[parley.SessionID]port.Stored{}, map[parley.SessionID]map[parley.Seq]parley.Event{}
 	copies := map[parley.SessionID]*copiedWords{}
@@ -249,7 +249,7 @@ func (x *eraser) others(ctx context.Context) error {
 				wrote[e.Session] = map[parley.Seq]parley.Event{}
 			}
 			if had {
-				x.count(e)
+				x.hashEvent(e)
 				e.Body = body
 				x.replaced = append(x.replaced, e)
 				wrote[e.Session][e.Seq] = e
@@ -300,7 +300,7 @@ func (c *copiedWords) without(e parley.Event, user parley.PrincipalID) (parley.E
 // retitle finds the title that a session of another user gets without the erased user's words. A title that a model
 // wrote was made from the first message, so it is erased if that message was the user's.
 func (x *eraser) retitle(ctx context.Context, m port.Summary, replaced map[parley.Seq]parley.Event) error {
-	log, err := x.Store.Tenant(x.tenant).Spoken(ctx, m.ID, 0)
+	log, err := x.Store.Tenant(x.tenant).EventsWithoutChunks(ctx, m.ID, 0)
 	if err != nil {
 		return err
 	}
@@ -311,7 +311,7 @@ func (x *eraser) retitle(ctx context.Context, m port.Summary, replaced map[parle
 			first = cmp.Or(first, e.By)
 		case parley.SessionRenamed:
 			if b.Agent != "" && first == x.user {
-				x.count(e)
+				x.hashEvent(e)
 				e.Body, _ = port.WithoutWords(b)
 				x.replaced = append(x.replaced, e)
 			}
@@ -327,8 +327,9 @@ func (x *eraser) retitle(ctx context.Context, m port.Summary, replaced map[parle
 	return nil
 }
 
-// end deletes the user's sessions by the command that users have, and waits until none of their work is alive.
-func (x *eraser) end(ctx context.Context) error {
+// deleteSessions deletes the user's sessions by the command that users have, and waits until none of their work is
+// alive.
+func (x *eraser) deleteSessions(ctx context.Context) error {
 	owned, err := x.Store.Tenant(x.tenant).Owned(ctx, x.user)
 	if err != nil {
 		return err
@@ -343,20 +344,20 @@ func (x *eraser) end(ctx context.Context) error {
 			continue
 		}
 		if !m.Deleted {
-			if err := x.act(ctx, x.tenant, m.ID, x.user, "", parley.DeleteSession{}); err != nil &&
+			if err := x.submitInternal(ctx, x.tenant, m.ID, x.user, "", parley.DeleteSession{}); err != nil &&
 				parley.CodeOf(err) != parley.CodeNotFound {
 				return err
 			}
 		}
-		if err := x.rest(ctx, k); err != nil {
+		if err := x.awaitRest(ctx, k); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// read counts and hashes the events that are about to be deleted.
-func (x *eraser) read(ctx context.Context) error {
+// hashSessions counts and hashes the events that are about to be deleted.
+func (x *eraser) hashSessions(ctx context.Context) error {
 	for _, id := range x.sessions {
 		for after := parley.Seq(0); ; {
 			page, err := x.Store.Tenant(x.tenant).Events(ctx, id, after, erasePage)
@@ -367,7 +368,7 @@ func (x *eraser) read(ctx context.Context) error {
 				break
 			}
 			for _, e := range page {
-				x.count(e)
+				x.hashEvent(e)
 			}
 			after = page[len(page)-1].Seq
 		}
@@ -375,7 +376,7 @@ func (x *eraser) read(ctx context.Context) error {
 	return nil
 }
 
-func (x *eraser) count(e parley.Event) {
+func (x *eraser) hashEvent(e parley.Event) {
 	name, version, body, err := parley.EncodeBody(e.Body)
 	if err != nil {
 		return // it cannot be encoded, and is deleted all the same

@@ -32,12 +32,12 @@ say so.`
 
 // explain asks the model to explain the call of an approval. The answer is
 // always a text: if there is no explanation, the text says why.
-func (a *actor) explain(ctx context.Context, step parley.Explain, b *brief) parley.ReportBody {
+func (a *actor) explain(ctx context.Context, step parley.Explain, b *stepInput) parley.ReportBody {
 	inTime, cancel := context.WithTimeout(ctx, explainWithin)
 	defer cancel()
 	var text string
 	var usage parley.Usage
-	err := a.patiently(inTime, func() (err error) {
+	err := a.retry(inTime, func() (err error) {
 		text, usage, err = a.explanation(inTime, step, b)
 		return err
 	})
@@ -70,7 +70,7 @@ const unexplained = "Unable to generate an explanation for this call. "
 
 var errEnough = errors.New("the explanation is long enough")
 
-func (a *actor) explanation(ctx context.Context, step parley.Explain, b *brief) (string, parley.Usage, error) {
+func (a *actor) explanation(ctx context.Context, step parley.Explain, b *stepInput) (string, parley.Usage, error) {
 	request, agent, err := a.explainRequest(ctx, step)
 	if err != nil {
 		return "", parley.Usage{}, err
@@ -78,7 +78,7 @@ func (a *actor) explanation(ctx context.Context, step parley.Explain, b *brief) 
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var said strings.Builder
-	ended, err := a.ask(ctx, b, request, agent, func(text string) {
+	ended, err := a.askModel(ctx, b, request, agent, func(text string) {
 		if said.WriteString(text); said.Len() > parley.MaxExplanation {
 			stop(errEnough)
 		}
@@ -125,8 +125,8 @@ func (a *actor) explainRequest(ctx context.Context, step parley.Explain) (port.M
 	if err != nil {
 		return port.ModelRequest{}, agent, err
 	}
-	text := fmt.Sprintf("Tool: %s\nArguments: %s\n\nThe person is shown:\n%s", call.Name, part(call.Arguments),
-		part(card.Show))
+	text := fmt.Sprintf("Tool: %s\nArguments: %s\n\nThe person is shown:\n%s", call.Name, clipArguments(call.Arguments),
+		clipArguments(card.Show))
 	if card.Why != "" {
 		text += "\n\nIt is asked about because " + card.Why + "."
 	}
@@ -134,7 +134,7 @@ func (a *actor) explainRequest(ctx context.Context, step parley.Explain) (port.M
 		Messages: []parley.Message{{Role: parley.RoleUser, Text: text}}}, agent, nil
 }
 
-func part(text string) string {
+func clipArguments(text string) string {
 	if len(text) <= explainArguments {
 		return text
 	}

@@ -94,12 +94,12 @@ func TestFailedExplanations(t *testing.T) {
 func TestAnExplanationIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
-		r.puppet.says = []port.Said{{Call: &parley.MessageCall{Name: "write", Arguments: `"x"`}}}
+		r.puppet.says = []port.ModelChunk{{Call: &parley.MessageCall{Name: "write", Arguments: `"x"`}}}
 		id := r.open()
 		r.say(id, "write")
 		card := card[parley.ApprovalRequested](r, id, 1)
 		synctest.Wait()
-		r.puppet.says = slices.Repeat([]port.Said{{Text: strings.Repeat("é", 100)}}, 1000)
+		r.puppet.says = slices.Repeat([]port.ModelChunk{{Text: strings.Repeat("é", 100)}}, 1000)
 		if text := r.explained(id, 1); len(text) > parley.MaxExplanation || len(text) < parley.MaxExplanation-3 ||
 			!strings.HasSuffix(text, "é …") {
 			t.Errorf("it has %d bytes: %.20q", len(text), text[len(text)-20:])

@@ -64,13 +64,14 @@ func (t roughTenant) Context(ctx context.Context, agent string, user parley.Prin
 	return t.TenantStore.Context(ctx, agent, user)
 }
 
-func (t roughTenant) Spoken(ctx context.Context, id parley.SessionID, after parley.Seq) ([]parley.Event, error) {
+func (t roughTenant) EventsWithoutChunks(ctx context.Context, id parley.SessionID, after parley.Seq) (
+	[]parley.Event, error) {
 	if t.s.spoken != nil {
 		if err := t.s.spoken(); err != nil {
 			return nil, err
 		}
 	}
-	return t.TenantStore.Spoken(ctx, id, after)
+	return t.TenantStore.EventsWithoutChunks(ctx, id, after)
 }
 
 var errDisk = parley.Errorf(parley.CodeUnavailable, "The disk is full.")
@@ -90,9 +91,9 @@ func (r *rig) harm(statement string) {
 	}
 }
 
-// TestAFullDiskIsNotHammered checks that sessions that cannot be written wait
+// TestSessionsThatCannotBeWrittenWait checks that sessions that cannot be written wait
 // for their own retries, and do not hide other due sessions.
-func TestAFullDiskIsNotHammered(t *testing.T) {
+func TestSessionsThatCannotBeWrittenWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &rough{}
 		var bad sync.Map
@@ -215,7 +216,7 @@ func TestCommittedEventsAreShown(t *testing.T) {
 	}
 }
 
-func TestAReadThatFailsOnceIsTriedAgain(t *testing.T) {
+func TestAFailedReadIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &rough{}
 		r := newRig(t, func(c *Config) { c.Store = store })
@@ -243,7 +244,7 @@ func TestAReadThatFailsOnceIsTriedAgain(t *testing.T) {
 func TestTextIsStoredAsShown(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
-	r.puppet.says = []port.Said{{Text: "a\xe2"}, {Text: "\x82"}, {Text: "\xac b"}, {Text: "\xff"},
+	r.puppet.says = []port.ModelChunk{{Text: "a\xe2"}, {Text: "\x82"}, {Text: "\xac b"}, {Text: "\xff"},
 		{Thinking: "\xf0\x9f"}, {Text: "\x98\x80"},
 		{Call: &parley.MessageCall{Name: "do", Arguments: "\"\xff\""}}}
 	r.do(id, parley.SubmitInput{Content: "x"})
@@ -403,7 +404,7 @@ func TestLongTextsAreRefused(t *testing.T) {
 		err) != parley.CodeInvalid {
 		t.Errorf("a name of the server's own: %v", err)
 	}
-	r.puppet.says = []port.Said{{Text: strings.Repeat("x", parley.MaxOutput+1)}}
+	r.puppet.says = []port.ModelChunk{{Text: strings.Repeat("x", parley.MaxOutput+1)}}
 	r.do(id, parley.SubmitInput{Content: "x"})
 	if end := all[parley.RunFinished](r.finished(id, 1))[0]; end.Outcome == parley.Completed ||
 		end.Code != parley.CodeTooLarge {
@@ -419,7 +420,7 @@ func TestAnAnswerThatIsTooLong(t *testing.T) {
 	id := r.open()
 	chunk := strings.Repeat("x", parley.MaxOutput/4)
 	for range 5 {
-		r.puppet.says = append(r.puppet.says, port.Said{Text: chunk})
+		r.puppet.says = append(r.puppet.says, port.ModelChunk{Text: chunk})
 	}
 	r.do(id, parley.SubmitInput{Content: "x"})
 	log := r.finished(id, 1)

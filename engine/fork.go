@@ -8,15 +8,15 @@ import (
 // forkPage bounds the events in memory while a source is read.
 const forkPage = 500
 
-// forked completes a fork with the conversation of its source, which the principal must be permitted to read.
-func (a *actor) forked(who port.Principal, do parley.ForkSession) (parley.ForkSession, error) {
+// prepareFork completes a fork with the conversation of its source, which the principal must be permitted to read.
+func (a *actor) prepareFork(who port.Principal, do parley.ForkSession) (parley.ForkSession, error) {
 	ctx := a.engine.ctx
 	if do.Source == parley.TenantSession {
 		return do, parley.Errorf(parley.CodeNotFound, "There is no such session.")
 	}
 	m, err := a.engine.Session(ctx, who, do.Source)
 	if err == nil {
-		err = a.engine.noteReading(ctx, who, m)
+		err = a.engine.auditReading(ctx, who, m)
 	}
 	if err != nil {
 		return do, err
@@ -47,14 +47,14 @@ func (a *actor) forked(who port.Principal, do parley.ForkSession) (parley.ForkSe
 			break
 		}
 	}
-	project, err := a.enter(state.Project)
+	project, err := a.projectFor(state.Project)
 	if err != nil {
 		return do, err
 	}
 	if do.Title == "" {
 		do.Title = m.Title
 	}
-	do.Agent, do.Project, do.Sources = state.Agent, a.engine.projects.key(a.tenant, project), state.Sources
+	do.Agent, do.Project, do.Sources = state.Agent, a.engine.projects.nameToRecord(a.tenant, project), state.Sources
 	do.Messages = parley.ForkOf(transcript.Messages())
 	return do, nil
 }

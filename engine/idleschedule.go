@@ -22,9 +22,9 @@ type appointment struct {
 	at       time.Time
 }
 
-// look returns the agents that are due, each once per interval, and when to
+// due returns the agents that are due, each once per interval, and when to
 // look again; zero: when the list of agents has changed.
-func (v idleSchedule) look(list []idleAgent, now time.Time) (due []string, next time.Time) {
+func (v idleSchedule) due(list []idleAgent, now time.Time) (due []string, next time.Time) {
 	names := map[string]bool{}
 	for _, i := range list {
 		names[i.name] = true

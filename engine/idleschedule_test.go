@@ -72,7 +72,7 @@ func (w *watchedMission) look() time.Time {
 	if w.activity.Last.After(since) {
 		since = w.activity.Last
 	}
-	due, next := w.schedule.look([]idleAgent{{name: "coder", interval: w.interval, since: since,
+	due, next := w.schedule.due([]idleAgent{{name: "coder", interval: w.interval, since: since,
 		held: w.activity.Open}}, w.now)
 	for _, agent := range due {
 		w.report(parley.AgentFoundIdle{Mission: m.ID, Agent: agent, Last: idle.Last, Heard: w.heard, Most: w.most})

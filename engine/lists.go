@@ -8,12 +8,12 @@ import (
 	"parley/port"
 )
 
-// most bounds a list; few is the default limit.
+// maxLimit bounds a list; defaultLimit is for queries without a limit.
 const (
-	most = 200
-	few  = 50
-	// mostSessions bounds a list of sessions, whose rows are small. People scroll through it.
-	mostSessions = 2000
+	maxLimit     = 200
+	defaultLimit = 50
+	// maxSessions bounds a list of sessions, whose rows are small. People scroll through it.
+	maxSessions = 2000
 )
 
 // Runs implements port.Door.
@@ -88,13 +88,13 @@ func (e *Engine) mayList(
 	if err == nil && !everybody {
 		*owner = who.ID
 	}
-	*limit = atMost(*limit)
+	*limit = listLimit(*limit)
 	return err
 }
 
-func atMost(limit int) int {
-	if limit <= 0 || limit > most {
-		return few
+func listLimit(limit int) int {
+	if limit <= 0 || limit > maxLimit {
+		return defaultLimit
 	}
 	return limit
 }

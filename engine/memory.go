@@ -20,7 +20,7 @@ const (
 // log; from then on the actor adds the events that it commits. Only the actor's
 // goroutine uses it.
 type memory struct {
-	all        *atomic.Int64      // bytes that all memories hold
+	total      *atomic.Int64      // bytes that all memories hold
 	transcript *parley.Transcript // nil: not cached
 	counted    int64              // bytes of it that are counted in all
 
@@ -31,7 +31,7 @@ type memory struct {
 
 // messages returns the conversation as far as it was committed. False means
 // that it is not cached: the worker has to read it, and the actor passes the
-// result to learned.
+// result to setTranscript.
 func (m *memory) messages() ([]parley.Message, bool) {
 	if m.transcript != nil {
 		return m.transcript.Messages(), true
@@ -79,9 +79,9 @@ func sizeOf(e parley.Event) int {
 	return fixed
 }
 
-// learned takes the conversation that a worker has read from the log; nil: it
+// setTranscript takes the conversation that a worker has read from the log; nil: it
 // has read none.
-func (m *memory) learned(t *parley.Transcript) {
+func (m *memory) setTranscript(t *parley.Transcript) {
 	if !m.reading {
 		return
 	}
@@ -106,35 +106,35 @@ func (m *memory) count() {
 		return
 	}
 	size := int64(m.transcript.Size())
-	if m.all.Add(size-m.counted) > rememberAll || size > rememberSession {
+	if m.total.Add(size-m.counted) > rememberAll || size > rememberSession {
 		m.counted = size
-		m.forget()
+		m.drop()
 		return
 	}
 	m.counted = size
 }
 
-// forget drops the conversation.
-func (m *memory) forget() {
-	m.all.Add(-m.counted)
+// drop drops the conversation.
+func (m *memory) drop() {
+	m.total.Add(-m.counted)
 	m.transcript, m.counted = nil, 0
 }
 
-// recallTurn returns the agent of a turn and the conversation for it. A
+// turnInput returns the agent of a turn and the conversation for it. A
 // conversation that the actor has not cached is read from the log.
-func (a *actor) recallTurn(ctx context.Context, step parley.CallModel, b *brief) (parley.Agent, []parley.Message,
+func (a *actor) turnInput(ctx context.Context, step parley.CallModel, b *stepInput) (parley.Agent, []parley.Message,
 	error) {
-	if b.known {
+	if b.hasMessages {
 		agent, err := a.definition(ctx, step.Agent)
 		return agent, b.messages, err
 	}
-	agent, log, err := a.recall(ctx, step.Agent, step.From)
+	agent, log, err := a.definitionAndLog(ctx, step.Agent, step.From)
 	if err != nil {
 		return agent, nil, err
 	}
-	b.read = parley.NewTranscript()
+	b.transcript = parley.NewTranscript()
 	for _, e := range log {
-		b.read.Read(e)
+		b.transcript.Read(e)
 	}
-	return agent, b.read.Messages(), nil
+	return agent, b.transcript.Messages(), nil
 }

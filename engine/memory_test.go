@@ -29,7 +29,7 @@ func TestTurnsGetTheConversationOfTheLog(t *testing.T) {
 				t.Error(err)
 			}
 			for _, s := range list {
-				log, err := r.Store.Tenant(acme).Spoken(context.Background(), s.ID, 0)
+				log, err := r.Store.Tenant(acme).EventsWithoutChunks(context.Background(), s.ID, 0)
 				if err != nil {
 					t.Error(err)
 				}
@@ -99,7 +99,7 @@ func TestAConversationIsReadOnce(t *testing.T) {
 		t.Errorf("told was %q", outline(last))
 	}
 	r.stop(true)
-	if n := r.remembered.Load(); n != 0 {
+	if n := r.conversationBytes.Load(); n != 0 {
 		t.Errorf("%d bytes are counted after the end", n)
 	}
 	r.start()
@@ -113,11 +113,11 @@ func TestMemoriesAreBounded(t *testing.T) {
 		return []parley.Event{{Seq: 1, Body: parley.InputReceived{Content: strings.Repeat("x", n)}}}
 	}
 	grown := func(n int) *memory {
-		m := &memory{all: &all}
+		m := &memory{total: &all}
 		if _, known := m.messages(); known {
 			t.Fatal("it is known before it was read")
 		}
-		m.learned(parley.NewTranscript())
+		m.setTranscript(parley.NewTranscript())
 		m.add(input(n))
 		return m
 	}
@@ -134,9 +134,9 @@ func TestMemoriesAreBounded(t *testing.T) {
 		t.Errorf("%d are kept, %d bytes", len(kept), n)
 	}
 	for _, m := range kept {
-		m.forget()
+		m.drop()
 	}
-	m := &memory{all: &all}
+	m := &memory{total: &all}
 	m.messages()
 	m.add(input(rememberSession + 1)) // while a worker reads
 	if m.since != nil || m.reading || all.Load() != 0 {
@@ -147,13 +147,13 @@ func TestMemoriesAreBounded(t *testing.T) {
 // TestCommitsDuringAReadAreKept checks that events that the actor commits while a worker reads the log are in
 // the conversation.
 func TestCommitsDuringAReadAreKept(t *testing.T) {
-	m := memory{all: new(atomic.Int64)}
+	m := memory{total: new(atomic.Int64)}
 	if _, known := m.messages(); known {
 		t.Fatal("an empty memory knows the conversation")
 	}
 	m.add([]parley.Event{{Seq: 2, Body: parley.InputReceived{Content: "hello"}},
 		{Seq: 4, Run: 3, Body: parley.InputAdopted{Input: 2}}})
-	m.learned(parley.NewTranscript())
+	m.setTranscript(parley.NewTranscript())
 	if list, known := m.messages(); !known || len(list) != 1 {
 		t.Errorf("%v, %t", list, known)
 	}

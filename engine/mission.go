@@ -23,7 +23,7 @@ func (a *actor) watchMission(ctx context.Context, step parley.WatchMission) parl
 	}
 	schedule := idleSchedule{}
 	for {
-		next, err := a.lookAround(ctx, step.Mission, schedule)
+		next, err := a.reportIdle(ctx, step.Mission, schedule)
 		wait := e.Retry
 		switch {
 		case err == nil && next.IsZero():
@@ -31,7 +31,7 @@ func (a *actor) watchMission(ctx context.Context, step parley.WatchMission) parl
 		case err == nil:
 			wait = min(lookAtClock, max(next.Sub(e.Now()), time.Millisecond)) // clocks are set, and machines sleep
 		case ctx.Err() == nil:
-			a.log.Warn("who is idle could not be found out", "error", err)
+			a.log.Warn("idle agents cannot be determined", "error", err)
 		}
 		if !sleep(ctx, wait) {
 			return nil
@@ -39,8 +39,8 @@ func (a *actor) watchMission(ctx context.Context, step parley.WatchMission) parl
 	}
 }
 
-// lookAround reports the agents that are due, and says when to look again.
-func (a *actor) lookAround(ctx context.Context, id parley.MissionID, schedule idleSchedule) (next time.Time,
+// reportIdle reports the agents that are due, and says when to look again.
+func (a *actor) reportIdle(ctx context.Context, id parley.MissionID, schedule idleSchedule) (next time.Time,
 	err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -48,7 +48,7 @@ func (a *actor) lookAround(ctx context.Context, id parley.MissionID, schedule id
 		}
 	}()
 	e := a.engine
-	s, err := e.tenant(ctx, a.tenant)
+	s, err := e.tenantState(ctx, a.tenant)
 	m := s.Facts.ActiveMission(id)
 	if err != nil || m == nil {
 		return time.Time{}, err // the mission is over, so this step is about to end
@@ -56,7 +56,7 @@ func (a *actor) lookAround(ctx context.Context, id parley.MissionID, schedule id
 	var idlers []idleAgent
 	found := map[string]parley.AgentFoundIdle{}
 	for _, agent := range e.Agents.Of(m.Project).List(a.tenant) {
-		idler, report, err := a.idler(ctx, s, *m, agent)
+		idler, report, err := a.idleState(ctx, s, *m, agent)
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -66,7 +66,7 @@ func (a *actor) lookAround(ctx context.Context, id parley.MissionID, schedule id
 	}
 	now := e.Now()
 	var due []string
-	due, next = schedule.look(idlers, now)
+	due, next = schedule.due(idlers, now)
 	for _, agent := range due {
 		select {
 		case a.reports <- report{Report: parley.Report{At: now, Body: found[agent]},
@@ -81,9 +81,9 @@ func (a *actor) lookAround(ctx context.Context, id parley.MissionID, schedule id
 // longRun is how long ago a run may have begun to be counted as activity when it ends.
 const longRun = 24 * time.Hour
 
-// idler returns the idle time of an agent, and the report for when it is due.
+// idleState returns the idle time of an agent, and the report for when it is due.
 // If the report names no agent, the agent is not prompted until a fact changes.
-func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, agent parley.Agent) (i idleAgent,
+func (a *actor) idleState(ctx context.Context, s parley.State, m parley.Mission, agent parley.Agent) (i idleAgent,
 	found parley.AgentFoundIdle, err error) {
 	e := a.engine
 	text, interval := s.Facts.Prompting(m, agent)
@@ -131,7 +131,7 @@ func (a *actor) idler(ctx context.Context, s parley.State, m parley.Mission, age
 // that it can be repeated after a crash: the command's id names the event that
 // promised the prompt.
 func (a *actor) deliverPrompt(ctx context.Context, step parley.DeliverPrompt) parley.ReportBody {
-	err := a.patiently(ctx, func() error { return a.handOver(ctx, step.Prompt) })
+	err := a.retry(ctx, func() error { return a.submitPrompt(ctx, step.Prompt) })
 	if ctx.Err() != nil || a.engine.draining.Load() {
 		return nil // the step comes again after the next start, if the prompt is still wanted
 	}
@@ -143,12 +143,12 @@ func (a *actor) deliverPrompt(ctx context.Context, step parley.DeliverPrompt) pa
 	return done
 }
 
-func (a *actor) handOver(ctx context.Context, prompt parley.Seq) error {
+func (a *actor) submitPrompt(ctx context.Context, prompt parley.Seq) error {
 	event, err := a.engine.fact(ctx, a.tenant, prompt)
 	if err != nil {
 		return err
 	}
-	s, err := a.engine.tenant(ctx, a.tenant)
+	s, err := a.engine.tenantState(ctx, a.tenant)
 	if err != nil {
 		return err
 	}
@@ -158,39 +158,39 @@ func (a *actor) handOver(ctx context.Context, prompt parley.Seq) error {
 		return errMissionOver
 	}
 	a.engine.Log.Info("an idle agent is prompted", "agent", b.Agent, "session", b.Session, "number", b.Number)
-	return a.engine.act(ctx, a.tenant, b.Session, m.By, parley.CommandID(parley.Ref(a.session, prompt)),
+	return a.engine.submitInternal(ctx, a.tenant, b.Session, m.By, parley.CommandID(parley.Ref(a.session, prompt)),
 		parley.PromptAgent{Mission: m.ID, Agent: parley.AgentRef{Name: b.Agent}, Prompt: prompt})
 }
 
 var errMissionOver = parley.Errorf(parley.CodeClosed, "The mission is over.")
 
-// prompted prepares an idle prompt in the session that gets it. It checks here,
+// preparePrompt prepares an idle prompt in the session that gets it. It checks here,
 // not at the sender, whether the prompt is still wanted: in between, a person
 // may have cleared the mission or stopped the agent, and was told so. The text
 // is read here, too, and does not count for the command's digest: a command
 // that is repeated after the text has changed is the same prompt.
-func (a *actor) prompted(do parley.PromptAgent) (*parley.Agent, parley.PromptAgent, error) {
+func (a *actor) preparePrompt(do parley.PromptAgent) (*parley.Agent, parley.PromptAgent, error) {
 	e := a.engine
-	s, err := e.tenant(e.ctx, a.tenant)
+	s, err := e.tenantState(e.ctx, a.tenant)
 	m := s.Facts.ActiveMission(do.Mission)
 	if err == nil && m == nil {
 		err = errMissionOver
 	}
 	if err == nil && !e.Autonomy.Enabled { // it was enabled when the prompt was promised
-		err = parley.Errorf(parley.CodeClosed, "This server does nothing unasked.")
+		err = parley.Errorf(parley.CodeClosed, "Autonomy is off: this server was started without AUTONOMY_ENABLED=true.")
 	}
 	if err == nil {
-		err = e.running(e.ctx, a.tenant, m.Project, do.Agent.Name)
+		err = e.checkNotStopped(e.ctx, a.tenant, m.Project, do.Agent.Name)
 	}
 	if err != nil {
 		return nil, do, err
 	}
-	p, err := a.enter(m.Project)
+	p, err := a.projectFor(m.Project)
 	if err != nil {
 		return nil, do, err
 	}
 	agent, err := a.agentFor(p, do.Agent.Name)
-	do.Agent, do.Goal, do.Project = p.ref(agent), m.Text, e.projects.key(a.tenant, p)
+	do.Agent, do.Goal, do.Project = p.ref(agent), m.Text, e.projects.nameToRecord(a.tenant, p)
 	if do.Text, _ = s.Facts.Prompting(*m, agent); err == nil && parley.IsBlank(do.Text) {
 		err = parley.Errorf(parley.CodeClosed, "The agent has no idle prompt any more.")
 	}
@@ -216,7 +216,7 @@ func (a *actor) screenOrders(who port.Principal, c parley.Command, texts ...stri
 // Missions implements port.Door.
 func (e *Engine) Missions(ctx context.Context, who port.Principal, project string, limit int) ([]port.MissionInfo,
 	error) {
-	s, err := e.tenantFor(ctx, who)
+	s, err := e.tenantStateFor(ctx, who)
 	if err != nil {
 		return nil, err
 	}
@@ -272,18 +272,18 @@ func (e *Engine) fact(ctx context.Context, tenant parley.TenantID, seq parley.Se
 
 // Override implements port.Door.
 func (e *Engine) Override(ctx context.Context, who port.Principal, project, agent string) (parley.Override, error) {
-	s, err := e.tenantFor(ctx, who)
+	s, err := e.tenantStateFor(ctx, who)
 	if err == nil {
 		_, err = e.Agents.Of(project).Agent(who.Tenant, agent)
 	}
 	return s.Facts.Override(project, agent), err
 }
 
-// tenantFor returns the state of the tenant's session if the principal may read it.
-func (e *Engine) tenantFor(ctx context.Context, who port.Principal) (parley.State, error) {
+// tenantStateFor returns the state of the tenant's session if the principal may read it.
+func (e *Engine) tenantStateFor(ctx context.Context, who port.Principal) (parley.State, error) {
 	if err := e.permit(ctx, who, "", parley.ActRead,
 		port.Resource{Kind: port.WholeTenant, Tenant: who.Tenant}); err != nil {
 		return parley.State{}, err
 	}
-	return e.tenant(ctx, who.Tenant)
+	return e.tenantState(ctx, who.Tenant)
 }

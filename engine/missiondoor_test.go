@@ -83,9 +83,9 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 		late := parley.PromptAgent{Mission: 2, Goal: "x", Agent: parley.AgentRef{Name: "coder"}, Prompt: 3, Text: "x"}
 		elsewhere := parley.MissionID(seqOf[parley.MissionSet](r.log(parley.TenantSession), 4))
 		for mission, why := range map[parley.MissionID]string{2: "The mission is over.",
-			elsewhere: "This server does nothing unasked."} {
+			elsewhere: "Autonomy is off: this server was started without AUTONOMY_ENABLED=true."} {
 			late.Mission = mission
-			if err := r.act(ctx, acme, parley.IdleSession(mission, "coder"), "ann", "late", late); parley.CodeOf(
+			if err := r.submitInternal(ctx, acme, parley.IdleSession(mission, "coder"), "ann", "late", late); parley.CodeOf(
 				err) != parley.CodeClosed || parley.MessageOf(err) != why {
 				t.Errorf("of mission %d: %v", mission, err)
 			}
@@ -95,7 +95,7 @@ func TestMissionsBehindTheDoor(t *testing.T) {
 		r.restart(false)
 		late.Mission = elsewhere
 		id := parley.IdleSession(late.Mission, "coder")
-		if err := r.act(ctx, acme, id, "ann", "late", late); parley.CodeOf(err) != parley.CodeStopped {
+		if err := r.submitInternal(ctx, acme, id, "ann", "late", late); parley.CodeOf(err) != parley.CodeStopped {
 			t.Errorf("for an agent that is stopped: %v", err)
 		}
 		if log := r.log(id); len(log) != 0 {
@@ -168,7 +168,7 @@ func TestIdlePromptsAvoidForeignSessions(t *testing.T) {
 		}
 		// The prompt is refused even if the session is opened after the promise.
 		late := parley.PromptAgent{Mission: 2, Agent: parley.AgentRef{Name: "aloof"}, Prompt: 9}
-		if err := r.act(t.Context(), acme, r.idleSession("aloof"), "olga", "late", late); parley.CodeOf(
+		if err := r.submitInternal(t.Context(), acme, r.idleSession("aloof"), "olga", "late", late); parley.CodeOf(
 			err) != parley.CodeClosed {
 			t.Errorf("a prompt that comes late: %v", err)
 		}

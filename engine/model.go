@@ -13,22 +13,22 @@ import (
 	"parley/port"
 )
 
-// slot waits until one more model may be called. The caller gives the slot back
+// modelSlot waits until one more model may be called. The caller gives the slot back
 // by release.
-func (e *Engine) slot(ctx context.Context) (release func(), err error) {
+func (e *Engine) modelSlot(ctx context.Context) (release func(), err error) {
 	select {
-	case e.slots <- struct{}{}:
-		return func() { <-e.slots }, nil
+	case e.modelSlots <- struct{}{}:
+		return func() { <-e.modelSlots }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// ask makes a model call that is not a turn of the conversation. The text of
+// askModel makes a model call that is not a turn of the conversation. The text of
 // the answer goes to gather, chunk by chunk; nothing else of it is reported or
 // recorded.
-func (a *actor) ask(
-	ctx context.Context, b *brief, request port.ModelRequest, agent parley.Agent, gather func(text string),
+func (a *actor) askModel(
+	ctx context.Context, b *stepInput, request port.ModelRequest, agent parley.Agent, gather func(text string),
 ) (parley.ModelEnded, error) {
 	_, release, err := a.beginCall(ctx, b, func() (port.ModelRequest, error) { return request, nil })
 	if err != nil {
@@ -41,20 +41,20 @@ func (a *actor) ask(
 		}
 	}, func(parley.ReportBody) {})
 	if err != nil {
-		b.holdNothing() // the call may be retried, and must not wait for its own hold
+		b.settleHold() // the call may be retried, and must not wait for its own hold
 	}
 	return ended, err
 }
 
 // callModel makes the model call of a turn. If the model fails after part of
 // the answer was shown, only Decide knows what to do.
-func (a *actor) callModel(ctx context.Context, step parley.CallModel, b *brief) parley.ReportBody {
+func (a *actor) callModel(ctx context.Context, step parley.CallModel, b *stepInput) parley.ReportBody {
 	tell := func(body parley.ReportBody) {
 		a.send(step, b.out, parley.Report{Run: step.Run, Turn: step.Turn, Body: body})
 	}
 	var agent parley.Agent
 	request, release, err := a.beginCall(ctx, b, func() (request port.ModelRequest, err error) {
-		err = a.patiently(ctx, func() (err error) {
+		err = a.retry(ctx, func() (err error) {
 			request, agent, err = a.request(ctx, step, b)
 			return err
 		})
@@ -70,15 +70,15 @@ func (a *actor) callModel(ctx context.Context, step parley.CallModel, b *brief) 
 		a.log.Warn("the model said its canary; the session is halted", "run", step.Run)
 		return parley.CanaryLeaked{}
 	case err != nil:
-		return a.counted(a.modelFailed(ctx, step.Run, err), ended.Usage, b)
+		return a.withUsage(a.modelFailed(ctx, step.Run, err), ended.Usage, b)
 	}
 	ended.Prompt = request.Digest()
 	return ended
 }
 
-func (a *actor) request(ctx context.Context, step parley.CallModel, b *brief) (port.ModelRequest, parley.Agent,
+func (a *actor) request(ctx context.Context, step parley.CallModel, b *stepInput) (port.ModelRequest, parley.Agent,
 	error) {
-	agent, messages, err := a.recallTurn(ctx, step, b)
+	agent, messages, err := a.turnInput(ctx, step, b)
 	if err != nil {
 		return port.ModelRequest{}, agent, err
 	}
@@ -88,10 +88,10 @@ func (a *actor) request(ctx context.Context, step parley.CallModel, b *brief) (p
 	}
 	return port.ModelRequest{
 		Model: agent.Model,
-		Instructions: a.knowing(ctx, instructed(agent, step.Mode, b.plan)+a.whoElse(agent)+a.skillsFor(agent),
-			agent.Name),
+		Instructions: a.withUserContext(ctx,
+			instructionsFor(agent, step.Mode, b.plan)+a.delegateList(agent)+a.skillsFor(agent), agent.Name),
 		Messages: messages,
-		Tools:    offered(specs, step.Mode),
+		Tools:    toolsIn(specs, step.Mode),
 		Fallback: agent.Fallback,
 	}, caller, nil
 }
@@ -111,9 +111,9 @@ func (a *actor) stream(ctx context.Context, request port.ModelRequest, agent par
 			ended.Usage = a.estimate(request, ended.Calls, said)
 		}
 	}()
-	mouth := a.mouth(say)
-	defer mouth.rest()
-	request.Instructions = mouth.instructions(request.Instructions)
+	guard := a.guardOutput(say)
+	defer guard.flush()
+	request.Instructions = guard.instructions(request.Instructions)
 	for s, err := range a.engine.Model.Stream(ctx, request) {
 		if err == nil {
 			err = ctx.Err()
@@ -131,22 +131,22 @@ func (a *actor) stream(ctx context.Context, request port.ModelRequest, agent par
 		case s.Retry != nil:
 			tell(a.retrying(*s.Retry))
 		case s.Text != "":
-			if err := mouth.speak(parley.Text, s.Text); err != nil {
+			if err := guard.write(parley.Text, s.Text); err != nil {
 				return ended, err
 			}
 		case s.Thinking != "":
-			if err := mouth.speak(parley.Thinking, s.Thinking); err != nil {
+			if err := guard.write(parley.Thinking, s.Thinking); err != nil {
 				return ended, err
 			}
 		case s.Call != nil:
-			if err := mouth.check(s.Call.Name + s.Call.Arguments); err != nil {
+			if err := guard.check(s.Call.Name + s.Call.Arguments); err != nil {
 				return ended, err
 			}
 			switch n := len(ended.Calls); {
 			case n < parley.MaxCalls:
 				ended.Calls = append(ended.Calls, a.judge(ctx, agent, request.Tools, *s.Call))
 			case n == parley.MaxCalls: // one entry for all further calls
-				ended.Calls = append(ended.Calls, tooMany(*s.Call))
+				ended.Calls = append(ended.Calls, excessCall(*s.Call))
 			}
 		case s.Done != nil:
 			ended.Stop, ended.Usage, ended.Memo = s.Done.Stop, s.Done.Usage, s.Done.Memo
@@ -155,7 +155,7 @@ func (a *actor) stream(ctx context.Context, request port.ModelRequest, agent par
 				ended.Usage = a.estimate(request, ended.Calls, said)
 			}
 			if ended.Memo != nil {
-				return ended, mouth.check(string(ended.Memo.Data))
+				return ended, guard.check(string(ended.Memo.Data))
 			}
 			return ended, nil
 		}
@@ -163,17 +163,17 @@ func (a *actor) stream(ctx context.Context, request port.ModelRequest, agent par
 	return ended, parley.Errorf(parley.CodeUnavailable, "The model stopped in the middle of its answer.")
 }
 
-// tooMany returns a blocked call that stands for all calls beyond the limit of
+// excessCall returns a blocked call that stands for all calls beyond the limit of
 // a turn.
-func tooMany(c parley.MessageCall) parley.CallAsked {
-	return parley.CallAsked{Name: known(c.Name), Arguments: "{}", Provider: strings.ToValidUTF8(c.Provider, "\uFFFD"),
+func excessCall(c parley.MessageCall) parley.CallAsked {
+	return parley.CallAsked{Name: toolName(c.Name), Arguments: "{}", Provider: strings.ToValidUTF8(c.Provider, "\uFFFD"),
 		Verdict: parley.Verdict{Kind: parley.VerdictBlock,
 			Reason: fmt.Sprintf("a turn has at most %d calls; this one, and all that came after it, were left out",
 				parley.MaxCalls)}}
 }
 
-// known returns the name of a tool, cut to MaxName bytes and made valid UTF-8.
-func known(name string) string {
+// toolName returns the name of a tool, cut to MaxName bytes and made valid UTF-8.
+func toolName(name string) string {
 	return strings.ToValidUTF8(name[:min(len(name), parley.MaxName)], "\uFFFD")
 }
 
@@ -189,7 +189,7 @@ func (a *actor) judge(ctx context.Context, agent parley.Agent, offered []parley.
 		asked.Arguments = strings.ToValidUTF8(c.Arguments, "\uFFFD")
 		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock, Reason: "the call is not valid UTF-8"}
 	case len(c.Name) > parley.MaxName || len(c.Arguments) > parley.MaxArguments:
-		asked.Name, asked.Arguments = known(c.Name), "{}"
+		asked.Name, asked.Arguments = toolName(c.Name), "{}"
 		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock,
 			Reason: fmt.Sprintf("the name of a tool has at most %d bytes, and its arguments %d", parley.MaxName,
 				parley.MaxArguments)}
@@ -213,9 +213,9 @@ func (a *actor) judge(ctx context.Context, agent parley.Agent, offered []parley.
 	return asked
 }
 
-// counted adds the estimated usage of a call that ended with an error to its report, if there are quotas. Otherwise a
+// withUsage adds the estimated usage of a call that ended with an error to its report, if there are quotas. Otherwise a
 // user could use more than a quota by cancelling runs. A call that fails before any output is free.
-func (a *actor) counted(body parley.ReportBody, used parley.Usage, b *brief) parley.ReportBody {
+func (a *actor) withUsage(body parley.ReportBody, used parley.Usage, b *stepInput) parley.ReportBody {
 	failed, ok := body.(parley.ModelFailed)
 	switch {
 	case b.settle == nil: // no quotas

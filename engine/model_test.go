@@ -21,9 +21,9 @@ func (twoModels) Agent(parley.TenantID, string) (parley.Agent, error) {
 	return parley.Agent{Name: "puppet", Instructions: "obey", Model: "first", Fallback: []string{"second"}}, nil
 }
 
-// TestFallingBackShows checks that a fallback is in the log before any output
+// TestFallbacksAreInTheLog checks that a fallback is in the log before any output
 // of the other model, and that the next turn calls the first model again.
-func TestFallingBackShows(t *testing.T) {
+func TestFallbacksAreInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(c *Config) { c.Agents = twoModels{} })
 		var asked []string
@@ -52,9 +52,9 @@ func TestFallingBackShows(t *testing.T) {
 	})
 }
 
-// TestRetriesShow checks that a retry is in the log while the model is still
+// TestRetriesAreInTheLog checks that a retry is in the log while the model is still
 // called. It is there once, even if the server stops between two attempts.
-func TestRetriesShow(t *testing.T) {
+func TestRetriesAreInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		told := func(log []parley.Event) (messages []string) {
@@ -94,9 +94,9 @@ func TestRetriesShow(t *testing.T) {
 	})
 }
 
-// TestMemosComeBack checks that the model gets its memo back with the next
+// TestTheModelGetsItsMemo checks that the model gets its memo back with the next
 // turn, also after a restart.
-func TestMemosComeBack(t *testing.T) {
+func TestTheModelGetsItsMemo(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, reopen func() port.Store) {
 		r := newRig(t)
 		r.stop(true)
@@ -104,7 +104,7 @@ func TestMemosComeBack(t *testing.T) {
 		r.start()
 		memo := &parley.Memo{Provider: "p", Model: "m", Data: json.RawMessage(`{"sign":"AbC+/="}`)}
 		usage := parley.Usage{Input: 3, CostMicros: 7}
-		r.puppet.says = []port.Said{{Thinking: "hm"}, {Text: "so"},
+		r.puppet.says = []port.ModelChunk{{Thinking: "hm"}, {Text: "so"},
 			{Done: &port.ModelDone{Stop: parley.StopEnd, Usage: usage, Memo: memo}}}
 		id := r.open()
 		r.say(id, "one")
@@ -138,9 +138,9 @@ func compact(t *testing.T, raw json.RawMessage) string {
 	return string(out)
 }
 
-// TestTooManyCallsAreTold checks that as many calls as a turn may have are
+// TestCallsOverTheLimitAreOneEntry checks that as many calls as a turn may have are
 // carried out, and that the next one in the log stands for all others.
-func TestTooManyCallsAreTold(t *testing.T) {
+func TestCallsOverTheLimitAreOneEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		id := r.open()

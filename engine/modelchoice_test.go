@@ -47,9 +47,9 @@ func TestModelChoiceNeedsPermission(t *testing.T) {
 	}
 }
 
-// TestAModelSteersItsOwnRun checks that a message that names the model of the current run is adopted by that run. A
-// message that names another model waits for a run of its own.
-func TestAModelSteersItsOwnRun(t *testing.T) {
+// TestAModelChoiceJoinsOnlyARunOfThatModel checks that a message that names the model of the current run is adopted by
+// that run. A message that names another model waits for a run of its own.
+func TestAModelChoiceJoinsOnlyARunOfThatModel(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
 	r.do(id, parley.SubmitInput{Content: "call ask x | say done", Model: "other-model"})

@@ -23,7 +23,7 @@ type awayError struct {
 	wait    time.Duration // before this node looks again; zero: Config.Retry
 }
 
-func (e *awayError) Error() string { return "another node is to have the session: " + e.node + e.why }
+func (e *awayError) Error() string { return "another node has to serve the session: " + e.node + e.why }
 
 // others returns the other live nodes that are not draining.
 func (e *Engine) others() (list []port.Node) {
@@ -38,21 +38,21 @@ func (e *Engine) others() (list []port.Node) {
 	return list
 }
 
-// shared reports whether there are other nodes that may have the sessions which this node does not hold.
-func (e *Engine) shared() bool { return e.Nodes != nil && len(e.Nodes.Others()) > 0 }
+// hasOtherNodes reports whether there are other nodes that may have the sessions which this node does not hold.
+func (e *Engine) hasOtherNodes() bool { return e.Nodes != nil && len(e.Nodes.Others()) > 0 }
 
-// mayHave refuses to load a session that another node has, or whose project only other nodes have.
-func (a *actor) mayHave(st port.Stored) error {
+// mayLoad refuses to load a session that another node has, or whose project only other nodes have.
+func (a *actor) mayLoad(st port.Stored) error {
 	if st.Holder != "" {
 		return &awayError{node: st.Holder}
 	}
-	return a.homeless(st.Summary.Project)
+	return a.checkProjectServed(st.Summary.Project)
 }
 
-// homeless refuses a session of a project that other nodes have and this one does not.
-func (a *actor) homeless(project string) error {
+// checkProjectServed refuses a session of a project that other nodes have and this one does not.
+func (a *actor) checkProjectServed(project string) error {
 	e := a.engine
-	if _, ok := e.projects.find(a.tenant, project); ok || len(e.served(project)) == 0 {
+	if _, ok := e.projects.find(a.tenant, project); ok || len(e.nodesServing(project)) == 0 {
 		return nil
 	}
 	return &awayError{why: "This node does not have the project " + project + ".", project: project}
@@ -64,13 +64,12 @@ func (e *Engine) tooNew(err error) error {
 	if e.Nodes == nil || !errors.Is(err, parley.ErrNewer) {
 		return err
 	}
-	return &awayError{wait: setAsideFor, why: "This session was written by a newer release of the server than " +
-		"this node " +
-		"runs. Update the node, or use a node that is up to date."}
+	return &awayError{wait: setAsideFor, why: "This session was written by a newer release of the server than this " +
+		"node runs. Update the node, or use a node that is up to date."}
 }
 
-// begin notes the lease term in which the session is loaded.
-func (a *actor) begin() error {
+// noteTerm notes the lease term in which the session is loaded.
+func (a *actor) noteTerm() error {
 	if a.engine.Nodes == nil {
 		return nil
 	}
@@ -79,10 +78,10 @@ func (a *actor) begin() error {
 	return err
 }
 
-// mine makes sure that no other node has taken the session. It reads the
+// checkLease makes sure that no other node has taken the session. It reads the
 // session's row only if this node's lease may have run out since the last
 // check. Workers may call it, too.
-func (a *actor) mine(ctx context.Context) error {
+func (a *actor) checkLease(ctx context.Context) error {
 	e := a.engine
 	if e.Nodes == nil {
 		return nil
@@ -97,16 +96,16 @@ func (a *actor) mine(ctx context.Context) error {
 	if term == a.term.Load() {
 		return nil
 	}
-	if err := a.untouched(ctx); err != nil {
+	if err := a.checkOnlyWriter(ctx); err != nil {
 		return err
 	}
 	a.term.Store(term)
 	return nil
 }
 
-// untouched makes sure that there was no other writer since the session was
+// checkOnlyWriter makes sure that there was no other writer since the session was
 // loaded.
-func (a *actor) untouched(ctx context.Context) error {
+func (a *actor) checkOnlyWriter(ctx context.Context) error {
 	st, err := a.engine.Store.Tenant(a.tenant).Session(ctx, a.session)
 	switch {
 	case err != nil && parley.CodeOf(err) == parley.CodeNotFound && a.s.epoch == 1:
@@ -123,24 +122,24 @@ func (a *actor) untouched(ctx context.Context) error {
 // has not claimed its session, a refusal may rest on an old state. So
 // commandHere then checks that no other node has written the session.
 func (a *actor) commandHere(r *request) (port.Receipt, error) {
-	if err := a.mine(a.engine.ctx); err != nil {
+	if err := a.checkLease(a.engine.ctx); err != nil {
 		return port.Receipt{}, err
 	}
 	receipt, err := a.command(r)
-	if err != nil && a.engine.Nodes != nil && !a.s.held && !moved(err) {
-		if changed := a.untouched(a.engine.ctx); changed != nil {
+	if err != nil && a.engine.Nodes != nil && !a.s.held && !isElsewhere(err) {
+		if changed := a.checkOnlyWriter(a.engine.ctx); changed != nil {
 			return port.Receipt{}, changed
 		}
 	}
 	return receipt, err
 }
 
-// leaveToOthers hands the session over to another node in its current state. No worker of the session is alive here any
+// handOver hands the session over to another node in its current state. No worker of the session is alive here any
 // more.
-func (a *actor) leaveToOthers() {
+func (a *actor) handOver() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopGrace/2)
 	defer cancel()
-	events, err := a.s.take(ctx, entry{in: parley.Report{At: a.engine.Now(), Body: parley.HandOver{}}})
+	events, err := a.s.apply(ctx, entry{in: parley.Report{At: a.engine.Now(), Body: parley.HandOver{}}})
 	if err == nil {
 		a.engine.Feed.Publish(a.tenant, events)
 		err = a.s.release(ctx, true)
@@ -148,12 +147,12 @@ func (a *actor) leaveToOthers() {
 	if err != nil {
 		a.log.Warn("a session was not handed over; another node takes it later", "error", err)
 	}
-	a.engine.tell(dueTopic, nil)
+	a.engine.tellNodes(dueTopic, nil)
 }
 
-// moved reports whether an error only says that the session has another writer
+// isElsewhere reports whether an error only says that the session has another writer
 // or its actor has left, and that nothing was done.
-func moved(err error) bool {
+func isElsewhere(err error) bool {
 	_, away := errors.AsType[*awayError](err)
 	return away || errors.Is(err, errFenced) || errors.Is(err, errGone)
 }
@@ -197,16 +196,16 @@ func (e *Engine) watch() {
 				e.nudgeAll() // a node may have come with the project of a session that waits here
 				e.poke()     // the scheduler looks more often while there are other nodes
 			}
-			if e.shared() {
+			if e.hasOtherNodes() {
 				e.readLetters()
 			}
-		case <-e.lettered:
+		case <-e.letterCame:
 			e.readLetters()
 		case <-facts.C:
-			if e.shared() {
+			if e.hasOtherNodes() {
 				e.readFacts()
 			}
-		case <-e.factsTold:
+		case <-e.factsChanged:
 			e.readFacts()
 		case <-e.ctx.Done():
 			return
@@ -226,15 +225,15 @@ func (e *Engine) nudgeAll() {
 func (e *Engine) readFacts() {
 	heads, err := e.Nodes.Facts(e.ctx, e.tenants.list())
 	if err != nil && e.ctx.Err() == nil {
-		e.Log.Warn("it was not found out what other nodes have changed", "error", err)
+		e.Log.Warn("the changes of other nodes cannot be read", "error", err)
 	}
 	for id, head := range heads {
-		e.tenants.forget(id, head)
+		e.tenants.dropOlder(id, head)
 	}
 }
 
-// aboutNode returns what other nodes are told of this one.
-func (e *Engine) aboutNode() port.Node {
+// describeNode returns what other nodes are told of this one.
+func (e *Engine) describeNode() port.Node {
 	var n port.Node
 	if e.Node != nil {
 		n = e.Node()
@@ -248,8 +247,8 @@ func (e *Engine) aboutNode() port.Node {
 	return n
 }
 
-// served lists the other nodes that can have a session of a project, those with the fewest sessions first.
-func (e *Engine) served(project string) (nodes []string) {
+// nodesServing lists the other nodes that can have a session of a project, those with the fewest sessions first.
+func (e *Engine) nodesServing(project string) (nodes []string) {
 	list := e.others()
 	slices.SortStableFunc(list, func(a, b port.Node) int { return a.Sessions - b.Sessions })
 	for _, n := range list {
@@ -262,9 +261,9 @@ func (e *Engine) served(project string) (nodes []string) {
 	return nodes
 }
 
-// apart reports whether another node has a project that this one does not. In that case every new session records its
-// project, even if this node has only one.
-func (e *Engine) apart() bool {
+// projectsDiffer reports whether another node has a project that this one does not. In that case every new session
+// records its project, even if this node has only one.
+func (e *Engine) projectsDiffer() bool {
 	if e.Nodes == nil {
 		return false
 	}
@@ -282,9 +281,9 @@ func (e *Engine) apart() bool {
 	return false
 }
 
-// meet describes this node to the others, and starts listening to them.
-func (e *Engine) meet() {
-	e.Nodes.Describe(e.aboutNode)
+// joinNodes describes this node to the others, and starts listening to them.
+func (e *Engine) joinNodes() {
+	e.Nodes.Describe(e.describeNode)
 	e.wg.Go(e.watch)
 	if e.Bus == nil {
 		return
@@ -293,14 +292,14 @@ func (e *Engine) meet() {
 		e.Bus.Listen(dueTopic, func([]byte) { e.poke() }),
 		e.Bus.Listen(factsTopic, func([]byte) {
 			select {
-			case e.factsTold <- struct{}{}:
+			case e.factsChanged <- struct{}{}:
 			default: // a signal is pending
 			}
 		}),
-		e.Bus.Answer(e.Nodes.Node(), e.answerAsk),
+		e.Bus.Answer(e.Nodes.Node(), e.answerBusRequest),
 		e.Bus.Listen(letterTopic+e.Nodes.Node(), func([]byte) {
 			select {
-			case e.lettered <- struct{}{}:
+			case e.letterCame <- struct{}{}:
 			default: // a signal is pending
 			}
 		}),

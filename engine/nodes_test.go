@@ -133,12 +133,12 @@ func TestNonServingProcessTakesNoSessions(t *testing.T) {
 	idle := a.reopen()
 	defer idle.Close()
 	await(t, "the node knows the process", func() bool { return len(a.Nodes.Others()) == 1 })
-	if list := a.others(); len(list) > 0 || !a.shared() {
+	if list := a.others(); len(list) > 0 || !a.hasOtherNodes() {
 		t.Errorf("sessions may go to %+v", list)
 	}
 	b := c.node()
 	await(t, "the node knows one that serves", func() bool { return len(a.others()) == 1 })
-	if got := a.served(""); len(got) != 1 || got[0] != b.Nodes.Node() {
+	if got := a.nodesServing(""); len(got) != 1 || got[0] != b.Nodes.Node() {
 		t.Errorf("sessions may go to %q", got)
 	}
 }
@@ -277,24 +277,24 @@ func TestUnsealedMessagesAreIgnored(t *testing.T) {
 	a := c.node()
 	id := a.open()
 	k := key{acme, id}
-	forged := func(with sealer, of about, k key) []byte {
+	forged := func(with sealer, of messageID, k key) []byte {
 		r := &request{who: ann, command: parley.Command{Do: parley.DeleteSession{}, By: ann.ID, At: time.Now()}}
-		raw, _ := json.Marshal(envelope{k.tenant, k.session, "c1", with.seal(of, passedOf(r, false))})
+		raw, _ := json.Marshal(envelope{k.tenant, k.session, "c1", with.seal(of, newForwarded(r))})
 		return raw
 	}
 	own, other := newSealer([]byte("shared")), newSealer([]byte("stolen elsewhere"))
 	for what, message := range map[string][]byte{
 		"no JSON":         []byte("{"),
-		"another key":     forged(other, about{key: k, command: "c1"}, k),
-		"another session": forged(own, about{key: key{acme, "x"}, command: "c1"}, k),
-		"another command": forged(own, about{key: k, command: "c2"}, k),
-		"an answer":       forged(own, about{key: k, command: "c1", answer: true}, k),
+		"another key":     forged(other, messageID{key: k, command: "c1"}, k),
+		"another session": forged(own, messageID{key: key{acme, "x"}, command: "c1"}, k),
+		"another command": forged(own, messageID{key: k, command: "c2"}, k),
+		"an answer":       forged(own, messageID{key: k, command: "c1", answer: true}, k),
 	} {
-		if got := a.answerAsk(context.Background(), message); got != nil {
+		if got := a.answerBusRequest(context.Background(), message); got != nil {
 			t.Errorf("%s is answered", what)
 		}
 	}
-	if got := a.answerAsk(context.Background(), forged(own, about{key: k, command: "c1"}, k)); got == nil {
+	if got := a.answerBusRequest(context.Background(), forged(own, messageID{key: k, command: "c1"}, k)); got == nil {
 		t.Error("a node is not answered")
 	}
 }
@@ -309,10 +309,10 @@ func TestAStoppingNodeTakesPassedInputs(t *testing.T) {
 	a.say(id, "say one; hang")
 	a.until(id, "it speaks", seen[parley.OutputAppended](1))
 	a.Drain()
-	of := about{key: key{acme, id}, command: "c1"}
-	body := a.sealer.seal(of, passedOf(&request{who: ann, command: parley.Command{By: ann.ID, At: time.Now(),
-		Do: parley.SubmitInput{Content: "say two"}}}, true))
-	if got, ok := a.answer(context.Background(), of, body, ""); !ok || got.Receipt == nil {
+	of := messageID{key: key{acme, id}, command: "c1"}
+	body := a.sealer.seal(of, newForwarded(&request{who: ann, command: parley.Command{By: ann.ID, At: time.Now(),
+		Do: parley.SubmitInput{Content: "say two"}}}))
+	if got, ok := a.answerRequest(context.Background(), of, body, ""); !ok || got.Receipt == nil {
 		t.Errorf("an input that another node passes on is answered with %+v", got)
 	}
 }
@@ -323,13 +323,13 @@ func TestEveryCommandCanBePassedOn(t *testing.T) {
 		v := reflect.New(typ).Elem()
 		fill(v, 1)
 		do := v.Interface().(parley.CommandBody)
-		r := &request{who: ann, own: true, command: parley.Command{By: ann.ID, At: time.Now(), Via: "x", Do: do}}
-		raw, _ := json.Marshal(passedOf(r, true))
-		var p passed
+		r := &request{who: ann, internal: true, command: parley.Command{By: ann.ID, At: time.Now(), Via: "x", Do: do}}
+		raw, _ := json.Marshal(newForwarded(r))
+		var p forwarded
 		if err := json.Unmarshal(raw, &p); err != nil {
 			t.Fatal(err)
 		}
-		got, err := p.request(about{key: key{acme, "s"}, command: "c"})
+		got, err := p.request(messageID{key: key{acme, "s"}, command: "c"})
 		if err != nil || !reflect.DeepEqual(got.command.Do, do) || digest(got.command.Do) != digest(do) {
 			t.Errorf("%s becomes\n%+v, was\n%+v, %v", name, got.command.Do, do, err)
 		}

@@ -8,11 +8,11 @@ import (
 	"parley/port"
 )
 
-// owed returns the run at which a client without a cursor begins: the oldest
+// nextBookmark returns the run at which a client without a cursor begins: the oldest
 // with an undelivered bookmark that may be tried now; zero: none. If that run
 // has ended, the attempt is noted. A bookmark that has failed too often is set
 // aside, because it would block all later ones.
-func (e *Engine) owed(ctx context.Context, tenant parley.TenantID, m port.Summary) (parley.RunID, error) {
+func (e *Engine) nextBookmark(ctx context.Context, tenant parley.TenantID, m port.Summary) (parley.RunID, error) {
 	logs, now := e.Store.Tenant(tenant), e.Now()
 	list, err := logs.Undelivered(ctx, m.ID, now.Add(-parley.EffectLife))
 	if err != nil {
@@ -80,7 +80,7 @@ func (e *Engine) expire() {
 // before the next look.
 func (e *Engine) expireAt(now time.Time) (time.Duration, error) {
 	next := now.Add(outboxClock)
-	if e.shared() { // a client and its node may die during an attempt
+	if e.hasOtherNodes() { // a client and its node may die during an attempt
 		next = now.Add(lookAtClock)
 	}
 	tenants, err := e.Store.Tenants(e.ctx)

@@ -85,9 +85,9 @@ func TestMessageWithdrawsUnseenFollowUps(t *testing.T) {
 	})
 }
 
-// TestPoison checks that an effect rests longer after each failed delivery and
+// TestUndeliverableEffectsAreSetAside checks that an effect rests longer after each failed delivery and
 // is then set aside. Later effects do not wait for it.
-func TestPoison(t *testing.T) {
+func TestUndeliverableEffectsAreSetAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, forward)
 		id := r.open()
@@ -188,9 +188,9 @@ func TestALostClientStrandsNothing(t *testing.T) {
 	})
 }
 
-// TestAnOpenRunIsNoPoison checks that clients that connect again and again
+// TestABookmarkOfAnOpenRunDoesNotRest checks that clients that connect again and again
 // during a run do not make its bookmark rest: its end cannot be delivered yet.
-func TestAnOpenRunIsNoPoison(t *testing.T) {
+func TestABookmarkOfAnOpenRunDoesNotRest(t *testing.T) {
 	r := newRig(t)
 	id := r.open()
 	r.do(id, parley.SubmitInput{Content: "hang", Request: "r1", Deliver: true})

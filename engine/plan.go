@@ -8,10 +8,10 @@ import (
 	"parley/port"
 )
 
-// planned finds the agent that carries out an approved plan: the one that made it,
+// preparePlan finds the agent that carries out an approved plan: the one that made it,
 // unless another is named.
-func (a *actor) planned(who port.Principal, c parley.Command, do parley.DecidePlan) (*parley.Agent, parley.DecidePlan,
-	error) {
+func (a *actor) preparePlan(who port.Principal, c parley.Command, do parley.DecidePlan) (*parley.Agent,
+	parley.DecidePlan, error) {
 	if do.Decision != parley.ApprovePlan {
 		return nil, do, nil
 	}
@@ -19,7 +19,7 @@ func (a *actor) planned(who port.Principal, c parley.Command, do parley.DecidePl
 	if plan := a.s.state.Plan; name == "" && plan != nil {
 		name = plan.Agent
 	}
-	p, err := a.enter("")
+	p, err := a.projectFor("")
 	if err != nil {
 		return nil, do, err
 	}
@@ -28,22 +28,22 @@ func (a *actor) planned(who port.Principal, c parley.Command, do parley.DecidePl
 		err = a.mayTalk(who, c.Via, agent)
 	}
 	if err == nil {
-		err = a.engine.running(a.engine.ctx, a.tenant, p.Root, agent.Name)
+		err = a.engine.checkNotStopped(a.engine.ctx, a.tenant, p.Root, agent.Name)
 	}
 	do.Agent = p.ref(agent)
 	return &agent, do, err
 }
 
-// instructed returns the agent's instructions, with those for the run's mode
+// instructionsFor returns the agent's instructions, with those for the run's mode
 // and plan.
-func instructed(agent parley.Agent, mode parley.RunMode, plan *parley.Plan) string {
+func instructionsFor(agent parley.Agent, mode parley.RunMode, plan *parley.Plan) string {
 	about := plan.Instructions(mode)
 	return strings.Trim(agent.Instructions+"\n\n"+about, "\n")
 }
 
-// offered returns the tools that a run may have: in plan mode, only those that
+// toolsIn returns the tools that a run may have: in plan mode, only those that
 // read.
-func offered(specs []parley.ToolSpec, mode parley.RunMode) []parley.ToolSpec {
+func toolsIn(specs []parley.ToolSpec, mode parley.RunMode) []parley.ToolSpec {
 	if mode != parley.ModePlan {
 		return specs
 	}
@@ -72,7 +72,7 @@ func (e *Engine) Plan(ctx context.Context, who port.Principal, id parley.Session
 func (e *Engine) stateOf(ctx context.Context, who port.Principal, id parley.SessionID) (parley.State, error) {
 	m, err := e.Session(ctx, who, id)
 	if err == nil {
-		err = e.noteReading(ctx, who, m)
+		err = e.auditReading(ctx, who, m)
 	}
 	if err != nil {
 		return parley.State{}, err

@@ -20,7 +20,7 @@ type Project struct {
 	Files   port.Files   // for people to read; nil: not available
 	Changes port.Changes // nil: runs report no changes of files
 
-	away    bool  // it stands for no project
+	isNone  bool  // see projects.none
 	missing error // why its sessions cannot go on; nil: they can
 }
 
@@ -31,15 +31,15 @@ func (p *Project) of(tenant parley.TenantID) bool { return p.Home == "" || p.Hom
 // They do not change.
 type projects struct {
 	list []Project
-	// nowhere is the project of sessions without a project, and of sessions
+	// none is the project of sessions without a project, and of sessions
 	// whose project is gone. It has no agents of files and no folder.
-	nowhere Project
-	apart   func() bool // see Engine.apart
+	none   Project
+	differ func() bool // see Engine.projectsDiffer
 }
 
 func newProjects(c Config) *projects {
 	p := &projects{list: append([]Project{c.Project}, c.More...)}
-	p.nowhere = Project{Agents: noFiles{}, Tools: c.Tools, away: true}
+	p.none = Project{Agents: noFiles{}, Tools: c.Tools, isNone: true}
 	first := map[parley.TenantID]bool{}
 	for i := range p.list {
 		at := &p.list[i]
@@ -56,7 +56,7 @@ func (p *projects) find(tenant parley.TenantID, name string) (*Project, bool) {
 			return at, true
 		}
 	}
-	return &p.nowhere, name == ""
+	return &p.none, name == ""
 }
 
 // at returns the project that a session names, or nowhere if it is gone.
@@ -75,10 +75,10 @@ func (p *projects) of(tenant parley.TenantID) []port.Project {
 	return list
 }
 
-// key returns the project name that a new session of the tenant records. With a single project it is empty, because the
-// folder may move, and the session may go to another server.
-func (p *projects) key(tenant parley.TenantID, in *Project) string {
-	if len(p.of(tenant)) < 2 && !p.apart() {
+// nameToRecord returns the project name that a new session of the tenant records. With a single project it is empty,
+// because the folder may move, and the session may go to another server.
+func (p *projects) nameToRecord(tenant parley.TenantID, in *Project) string {
+	if len(p.of(tenant)) < 2 && !p.differ() {
 		return ""
 	}
 	return in.Root
@@ -121,16 +121,16 @@ func (e *Engine) Project(tenant parley.TenantID, named string) (port.Project, er
 	return found.Project, nil
 }
 
-// enter returns the project of the actor's session, or the one to open it in.
+// projectFor returns the project of the actor's session, or the one to open it in.
 // An input may name its project. It is refused if the session is of another
 // project, or of one that this server does not have.
-func (a *actor) enter(named string) (*Project, error) {
+func (a *actor) projectFor(named string) (*Project, error) {
 	all := a.engine.projects
 	if a.s.state.Owner == "" {
 		if found, ok := all.find(a.tenant, named); ok {
 			return found, nil
 		}
-		if err := a.homeless(named); err != nil {
+		if err := a.checkProjectServed(named); err != nil {
 			return nil, err
 		}
 		return nil, all.unknown(a.tenant, named)
@@ -156,22 +156,22 @@ func notServed(root string) error {
 		root, root)
 }
 
-// in returns the project that the actor works in. Workers may call it, too: a
+// currentProject returns the project that the actor works in. Workers may call it, too: a
 // session with workers is open, and its project does not change.
-func (a *actor) in() *Project {
+func (a *actor) currentProject() *Project {
 	if a.project == nil {
-		return &a.engine.projects.nowhere
+		return &a.engine.projects.none
 	}
 	return a.project
 }
 
-// settleIn notes the project of a session as soon as the session is open. It is called after every commit, and before
-// the first worker is started.
-func (a *actor) settleIn() {
+// noteProject notes the project of a session as soon as the session is open. It is called after every commit, and
+// before the first worker is started.
+func (a *actor) noteProject() {
 	if a.project == nil && a.s.state.Owner != "" {
 		found, ok := a.engine.projects.find(a.tenant, a.s.state.Project)
 		if !ok {
-			gone := a.engine.projects.nowhere
+			gone := a.engine.projects.none
 			gone.missing = notServed(a.s.state.Project)
 			found = &gone
 		}
@@ -179,19 +179,19 @@ func (a *actor) settleIn() {
 	}
 }
 
-// named reports whether a list has an agent of this name.
-func named(list []parley.Agent, name string) bool {
+// hasAgent reports whether a list has an agent of this name.
+func hasAgent(list []parley.Agent, name string) bool {
 	return slices.ContainsFunc(list, func(a parley.Agent) bool { return a.Name == name })
 }
 
 // agents returns the agents of the session's project.
-func (a *actor) agents() port.Agents { return a.in().agents(a.engine) }
+func (a *actor) agents() port.Agents { return a.currentProject().agents(a.engine) }
 
 func (p *Project) agents(e *Engine) port.Agents { return everyAgent{engine: e, in: p} }
 
-// thereIs returns an error unless an existing project has the agent. Without a
+// checkAgentExists returns an error unless an existing project has the agent. Without a
 // project, any of the tenant's may have it.
-func (a *actor) thereIs(project, agent string) (err error) {
+func (a *actor) checkAgentExists(project, agent string) (err error) {
 	all := a.engine.projects
 	if project != "" {
 		_, err = all.at(a.tenant, project).agents(a.engine).Agent(a.tenant, agent)
@@ -205,7 +205,7 @@ func (a *actor) thereIs(project, agent string) (err error) {
 		}
 	}
 	if err == nil {
-		_, err = all.nowhere.agents(a.engine).Agent(a.tenant, agent)
+		_, err = all.none.agents(a.engine).Agent(a.tenant, agent)
 	}
 	return err
 }

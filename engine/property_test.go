@@ -122,7 +122,7 @@ func (m *machine) load() {
 func always([]parley.Step) bool { return true }
 
 func (m *machine) take(in parley.In) []parley.Event {
-	events, err := m.s.take(context.Background(), entry{in: in, goOn: always})
+	events, err := m.s.apply(context.Background(), entry{in: in, mayContinue: always})
 	if _, broken := errors.AsType[*brokenError](err); broken {
 		m.t.Fatalf("%+v: %v", in, err)
 	}
@@ -137,7 +137,7 @@ func (m *machine) command(do parley.CommandBody) {
 	receipt := port.StoredReceipt{Receipt: port.Receipt{Session: m.id, Command: c.ID}, Digest: digest(do),
 		By: "ann"}
 	before := m.s.state.Head
-	events, err := m.s.take(context.Background(), entry{in: c, receipt: &receipt, goOn: always})
+	events, err := m.s.apply(context.Background(), entry{in: c, receipt: &receipt, mayContinue: always})
 	if _, broken := errors.AsType[*brokenError](err); broken {
 		m.t.Fatalf("%+v: %v", do, err)
 	}
@@ -405,7 +405,7 @@ func (m *machine) zombie() {
 		return // nothing was written, so the old writer was not replaced yet
 	}
 	head := m.s.state.Head
-	_, err := old.take(context.Background(),
+	_, err := old.apply(context.Background(),
 		entry{in: parley.Command{Tenant: acme, Session: m.id, By: "ann", At: m.now,
 			Do: parley.RenameSession{Title: "zombie"}}})
 	if err == nil || !errors.Is(err, errFenced) {

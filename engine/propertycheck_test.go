@@ -63,7 +63,7 @@ func (m *machine) checkConversation(log []parley.Event) {
 		m.t.Fatalf("messages that were given away were\n%s\nand are\n%s", before, after)
 	}
 	m.told = m.kept.Messages()
-	spoken, err := m.store.Tenant(acme).Spoken(context.Background(), m.id, m.s.state.Compacted.From)
+	spoken, err := m.store.Tenant(acme).EventsWithoutChunks(context.Background(), m.id, m.s.state.Compacted.From)
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -23,8 +23,8 @@ import (
 // the call is stopped, unless noHang is set; "fail" fails.
 type puppet struct {
 	seen func(port.ModelRequest)
-	pace time.Duration // pause between outputs
-	says []port.Said   // replaces the script
+	pace time.Duration     // pause between outputs
+	says []port.ModelChunk // replaces the script
 	// uncounted: it reports no token counts.
 	uncounted bool
 
@@ -49,7 +49,7 @@ func marker(r port.ModelRequest) string {
 	return word
 }
 
-func (p *puppet) Stream(ctx context.Context, r port.ModelRequest) iter.Seq2[port.Said, error] {
+func (p *puppet) Stream(ctx context.Context, r port.ModelRequest) iter.Seq2[port.ModelChunk, error] {
 	if p.seen != nil {
 		p.seen(r)
 	}
@@ -83,9 +83,9 @@ func (p *puppet) Stream(ctx context.Context, r port.ModelRequest) iter.Seq2[port
 		do, _, _ = strings.Cut(do, "\n\n<")
 		turns, turn = []string{strings.ReplaceAll(do, "+", ";")}, 0
 	}
-	return func(yield func(port.Said, error) bool) {
+	return func(yield func(port.ModelChunk, error) bool) {
 		if busy {
-			yield(port.Said{}, parley.Errorf(parley.CodeOverloaded, "The puppet is busy."))
+			yield(port.ModelChunk{}, parley.Errorf(parley.CodeOverloaded, "The puppet is busy."))
 			return
 		}
 		for _, said := range p.says {
@@ -94,12 +94,12 @@ func (p *puppet) Stream(ctx context.Context, r port.ModelRequest) iter.Seq2[port
 			}
 		}
 		if p.says != nil {
-			yield(port.Said{Done: &port.ModelDone{Stop: parley.StopEnd}}, nil)
+			yield(port.ModelChunk{Done: &port.ModelDone{Stop: parley.StopEnd}}, nil)
 			return
 		}
 		for _, do := range strings.Split(turns[min(turn, len(turns)-1)], ";") {
 			verb, rest, _ := strings.Cut(strings.TrimSpace(do), " ")
-			var said port.Said
+			var said port.ModelChunk
 			switch verb {
 			case "say":
 				said.Text = rest
@@ -111,7 +111,7 @@ func (p *puppet) Stream(ctx context.Context, r port.ModelRequest) iter.Seq2[port
 				said.Call = &parley.MessageCall{Name: name, Arguments: string(raw), Provider: "p-" + name}
 			case "leak": // the marker of its instructions, in some form
 				for _, piece := range leak(rest, marker(r)) {
-					if !yield(port.Said{Text: piece}, nil) {
+					if !yield(port.ModelChunk{Text: piece}, nil) {
 						return
 					}
 				}
@@ -121,17 +121,17 @@ func (p *puppet) Stream(ctx context.Context, r port.ModelRequest) iter.Seq2[port
 					`"}`}
 			case "leakmemo":
 				raw, _ := json.Marshal(marker(r))
-				yield(port.Said{Done: &port.ModelDone{Memo: &parley.Memo{Provider: "p", Data: raw}}}, nil)
+				yield(port.ModelChunk{Done: &port.ModelDone{Memo: &parley.Memo{Provider: "p", Data: raw}}}, nil)
 				return
 			case "hang":
 				if noHang {
 					continue
 				}
 				<-ctx.Done()
-				yield(port.Said{}, ctx.Err())
+				yield(port.ModelChunk{}, ctx.Err())
 				return
 			case "fail":
-				yield(port.Said{}, parley.Errorf(parley.CodeModel, "The puppet was told to fail."))
+				yield(port.ModelChunk{}, parley.Errorf(parley.CodeModel, "The puppet was told to fail."))
 				return
 			case "panic":
 				panic("the puppet was told to panic")
@@ -144,7 +144,7 @@ func (p *puppet) Stream(ctx context.Context, r port.ModelRequest) iter.Seq2[port
 		if p.uncounted {
 			done.Usage = parley.Usage{}
 		}
-		yield(port.Said{Done: done}, nil)
+		yield(port.ModelChunk{Done: done}, nil)
 	}
 }
 
@@ -155,20 +155,20 @@ func (p *puppet) judges(judgement string) {
 }
 
 // evaluate answers as the evaluator.
-func (p *puppet) evaluate(ctx context.Context) iter.Seq2[port.Said, error] {
-	return func(yield func(port.Said, error) bool) {
+func (p *puppet) evaluate(ctx context.Context) iter.Seq2[port.ModelChunk, error] {
+	return func(yield func(port.ModelChunk, error) bool) {
 		p.mu.Lock()
 		judgement := p.judgement
 		p.mu.Unlock()
 		switch judgement {
 		case "hang":
 			<-ctx.Done()
-			yield(port.Said{}, ctx.Err())
+			yield(port.ModelChunk{}, ctx.Err())
 		case "panic":
 			panic("the judge was told to panic")
 		default:
-			if yield(port.Said{Text: judgement}, nil) {
-				yield(port.Said{Done: &port.ModelDone{Stop: parley.StopEnd,
+			if yield(port.ModelChunk{Text: judgement}, nil) {
+				yield(port.ModelChunk{Done: &port.ModelDone{Stop: parley.StopEnd,
 					Usage: parley.Usage{Input: 5, Output: 6}}}, nil)
 			}
 		}
@@ -177,8 +177,8 @@ func (p *puppet) evaluate(ctx context.Context) iter.Seq2[port.Said, error] {
 
 // summarise writes a summary. Words in the conversation can make it hang, fail,
 // leak or babble.
-func (p *puppet) summarise(ctx context.Context, r port.ModelRequest) iter.Seq2[port.Said, error] {
-	return func(yield func(port.Said, error) bool) {
+func (p *puppet) summarise(ctx context.Context, r port.ModelRequest) iter.Seq2[port.ModelChunk, error] {
+	return func(yield func(port.ModelChunk, error) bool) {
 		text := r.Messages[0].Text
 		switch {
 		case strings.Contains(text, "hang while summarising"):
@@ -187,22 +187,22 @@ func (p *puppet) summarise(ctx context.Context, r port.ModelRequest) iter.Seq2[p
 			p.mu.Unlock()
 			if hang {
 				<-ctx.Done()
-				yield(port.Said{}, ctx.Err())
+				yield(port.ModelChunk{}, ctx.Err())
 				return
 			}
 		case strings.Contains(text, "cannot be summarised"):
-			yield(port.Said{}, parley.Errorf(parley.CodeModel, "The puppet will not."))
+			yield(port.ModelChunk{}, parley.Errorf(parley.CodeModel, "The puppet will not."))
 			return
 		case strings.Contains(text, "leak while summarising"):
-			yield(port.Said{Text: marker(r)}, nil)
+			yield(port.ModelChunk{Text: marker(r)}, nil)
 			return
 		}
 		summary := fmt.Sprintf("summary of %d bytes", len(text))
 		if strings.Contains(text, "babble") {
 			summary = strings.Repeat("and so on ", len(text))
 		}
-		if yield(port.Said{Text: summary}, nil) {
-			yield(port.Said{Done: &port.ModelDone{Stop: parley.StopEnd, Usage: parley.Usage{Input: 3, Output: 4}}},
+		if yield(port.ModelChunk{Text: summary}, nil) {
+			yield(port.ModelChunk{Done: &port.ModelDone{Stop: parley.StopEnd, Usage: parley.Usage{Input: 3, Output: 4}}},
 				nil)
 		}
 	}

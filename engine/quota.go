@@ -58,12 +58,12 @@ func (l *quotaHolds) add(tenant parley.TenantID, h port.Hold) (end func()) {
 		if delete(l.held[tenant], &h); len(l.held[tenant]) == 0 {
 			delete(l.held, tenant)
 		}
-		l.tell()
+		l.signal()
 	}
 }
 
-// tell wakes the calls that wait for a hold to end. It needs l.mu.
-func (l *quotaHolds) tell() {
+// signal wakes the calls that wait for a hold to end. It needs l.mu.
+func (l *quotaHolds) signal() {
 	close(l.ended)
 	l.ended = make(chan struct{})
 }
@@ -92,7 +92,7 @@ func (e *Engine) reserve(ctx context.Context, tenant parley.TenantID, want port.
 	if e.Nodes != nil {
 		return e.reserveShared(ctx, tenant, q, want)
 	}
-	l := &e.held
+	l := &e.quotaHolds
 	select {
 	case l.check <- struct{}{}:
 		defer func() { <-l.check }()
@@ -101,7 +101,7 @@ func (e *Engine) reserve(ctx context.Context, tenant parley.TenantID, want port.
 	}
 	held, ended := l.holds(tenant) // first: see Quotas.Admit
 	now := e.Now()
-	all, own, err := e.Store.Tenant(tenant).Spent(ctx, port.Day(now), want.User, stores(q))
+	all, own, err := e.Store.Tenant(tenant).Spent(ctx, port.Day(now), want.User, limitsStorage(q))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -112,13 +112,13 @@ func (e *Engine) reserve(ctx context.Context, tenant parley.TenantID, want port.
 	return l.add(tenant, want), nil, nil
 }
 
-func stores(q port.Quotas) bool { return q.Tenant.Storage > 0 || q.User.Storage > 0 }
+func limitsStorage(q port.Quotas) bool { return q.Tenant.Storage > 0 || q.User.Storage > 0 }
 
 // reserveShared is reserve with holds in the store, among all nodes.
 func (e *Engine) reserveShared(ctx context.Context, tenant parley.TenantID, q port.Quotas, want port.Hold) (
 	settle func(), wait <-chan struct{}, err error) {
 	e.settleRest(ctx)
-	_, ended := e.held.holds(tenant)
+	_, ended := e.quotaHolds.holds(tenant)
 	id, ok, err := e.Nodes.Reserve(ctx, tenant, q, e.Now(), want)
 	if err != nil || !ok {
 		return nil, ended, err
@@ -127,19 +127,19 @@ func (e *Engine) reserveShared(ctx context.Context, tenant parley.TenantID, q po
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), stopGrace)
 		defer cancel()
 		err := e.Nodes.Settle(ctx, tenant, id)
-		l := &e.held
+		l := &e.quotaHolds
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if err != nil { // settled with the next one; if this node ends, the hold is void
 			l.unsettled = append(l.unsettled, unsettled{tenant, id})
 		}
-		l.tell()
+		l.signal()
 	}, nil, nil
 }
 
 // settleRest ends holds that could not be ended before.
 func (e *Engine) settleRest(ctx context.Context) {
-	l := &e.held
+	l := &e.quotaHolds
 	l.mu.Lock()
 	rest := l.unsettled
 	l.unsettled = nil
@@ -155,14 +155,15 @@ func (e *Engine) settleRest(ctx context.Context) {
 
 // countRefusal reports a reached quota to metrics.
 func (e *Engine) countRefusal(err error) {
-	if r := port.ReachedBy(err); r != nil && e.Reached != nil {
-		e.Reached(r.Of, r.What)
+	if r := port.ReachedBy(err); r != nil && e.QuotaReached != nil {
+		e.QuotaReached(r.Of, r.What)
 	}
 }
 
-// afford holds what a model call may use. If quotas leave too little, it returns a channel to wait on. The hold ends
-// with the worker, whose last report brings the usage into the log.
-func (a *actor) afford(ctx context.Context, request port.ModelRequest, b *brief) (wait <-chan struct{}, err error) {
+// reserveCall holds what a model call may use. If quotas leave too little, it returns a channel to wait on. The hold
+// ends with the worker, whose last report brings the usage into the log.
+func (a *actor) reserveCall(ctx context.Context, request port.ModelRequest, b *stepInput) (wait <-chan struct{},
+	err error) {
 	if _, limited := a.engine.quotasOf(a.tenant); !limited {
 		return nil, nil
 	}
@@ -173,23 +174,23 @@ func (a *actor) afford(ctx context.Context, request port.ModelRequest, b *brief)
 	return wait, err
 }
 
-// holdNothing ends the hold of a call that failed.
-func (b *brief) holdNothing() {
+// settleHold ends the hold of a call that failed.
+func (b *stepInput) settleHold() {
 	if b.settle != nil {
 		b.settle()
 		b.settle = nil
 	}
 }
 
-// check returns an error if a quota of the tenant or of the user is reached.
-func (e *Engine) check(ctx context.Context, tenant parley.TenantID, user parley.PrincipalID) (err error) {
+// checkQuotas returns an error if a quota of the tenant or of the user is reached.
+func (e *Engine) checkQuotas(ctx context.Context, tenant parley.TenantID, user parley.PrincipalID) (err error) {
 	q, limited := e.quotasOf(tenant)
 	if !limited {
 		return nil
 	}
 	defer func() { e.countRefusal(err) }()
 	now := e.Now()
-	all, own, err := e.Store.Tenant(tenant).Spent(ctx, port.Day(now), user, stores(q))
+	all, own, err := e.Store.Tenant(tenant).Spent(ctx, port.Day(now), user, limitsStorage(q))
 	if err == nil {
 		_, err = q.Admit(now, all, own, nil, port.Hold{User: user})
 	}
@@ -203,8 +204,8 @@ func (e *Engine) mostOf(r port.ModelRequest) (most port.Hold) {
 	for _, model := range append([]string{cmp.Or(r.Model, e.defaultModel())}, r.Fallback...) {
 		window := int64(e.window(model))
 		u := parley.Usage{Input: window}
-		if e.Most != nil {
-			u = e.Most(model, bytes)
+		if e.MaxUsage != nil {
+			u = e.MaxUsage(model, bytes)
 		}
 		most.Tokens, most.Micros = max(most.Tokens, min(u.Input+u.Output, window)), max(most.Micros, u.CostMicros)
 	}
@@ -233,15 +234,15 @@ func requestBytes(r port.ModelRequest) int64 {
 
 // beginCall waits for a slot of the model calls and for the quotas. prepare makes the request. A call that waits for a
 // quota gives up its slot, and its request is prepared again. The caller gives the slot back by release.
-func (a *actor) beginCall(ctx context.Context, b *brief, prepare func() (port.ModelRequest, error)) (
+func (a *actor) beginCall(ctx context.Context, b *stepInput, prepare func() (port.ModelRequest, error)) (
 	request port.ModelRequest, release func(), err error) {
 	for {
-		if release, err = a.engine.slot(ctx); err != nil {
+		if release, err = a.engine.modelSlot(ctx); err != nil {
 			return request, nil, err
 		}
 		var wait <-chan struct{}
 		if request, err = prepare(); err == nil {
-			wait, err = a.afford(ctx, request, b)
+			wait, err = a.reserveCall(ctx, request, b)
 		}
 		if err == nil && wait == nil {
 			return request, release, nil
@@ -276,11 +277,11 @@ func (a *actor) awaitHold(ctx context.Context, ended <-chan struct{}) error {
 // admit checks the quotas before a command that opens a session or begins a run. Answers of people are never refused: a
 // run that waits for them goes on as far as it can. The caller calls settle when the command is committed.
 func (a *actor) admit(r *request) (settle func(), err error) {
-	opens, begins := a.s.state.Head == 0 && !r.own, false
+	opens, begins := a.s.state.Head == 0 && !r.internal, false
 	switch r.command.Do.(type) {
 	case parley.OpenSession, parley.ForkSession:
 	case parley.SubmitInput: // an input of the engine itself is a task of an agent for a sub-agent
-		begins = !r.own
+		begins = !r.internal
 	case parley.PromptAgent:
 		begins = true
 	default:
@@ -291,7 +292,7 @@ func (a *actor) admit(r *request) (settle func(), err error) {
 	case !opens && !begins:
 		return nothing, nil
 	case !opens:
-		return nothing, a.engine.check(a.engine.ctx, a.tenant, user)
+		return nothing, a.engine.checkQuotas(a.engine.ctx, a.tenant, user)
 	}
 	settle, _, err = a.engine.reserve(a.engine.ctx, a.tenant, port.Hold{User: user, Sessions: 1})
 	if err != nil {

@@ -22,7 +22,7 @@ func quotaRig(t *testing.T, open func() port.Store, q port.Quotas, change ...fun
 	noon := begun.UTC().Truncate(24 * time.Hour).Add(12 * time.Hour) // no day ends during the test
 	r := newRig(t, append(change, func(c *Config) {
 		c.Quotas = func(parley.TenantID) port.Quotas { return q }
-		c.Most = func(string, int64) parley.Usage { return parley.Usage{Input: perCall} }
+		c.MaxUsage = func(string, int64) parley.Usage { return parley.Usage{Input: perCall} }
 		c.Now = func() time.Time { return noon.Add(time.Since(begun) + time.Duration(late.Load())) }
 	})...)
 	if open != nil {
@@ -82,7 +82,7 @@ func TestQuotasHoldOnSeveralNodes(t *testing.T) {
 			c.Quotas = func(parley.TenantID) port.Quotas {
 				return port.Quotas{Tenant: port.Quota{Tokens: tokens}}
 			}
-			c.Most = func(string, int64) parley.Usage { return parley.Usage{Input: perCall} }
+			c.MaxUsage = func(string, int64) parley.Usage { return parley.Usage{Input: perCall} }
 		})
 		r.puppet.seen = func(port.ModelRequest) { <-started }
 		return r
@@ -194,7 +194,7 @@ func TestAnswersAreAcceptedOverAQuota(t *testing.T) {
 func TestAuxiliaryCallsCount(t *testing.T) {
 	var reached atomic.Int64
 	r, _ := quotaRig(t, nil, port.Quotas{User: port.Quota{Tokens: 2 * perCall}}, func(c *Config) {
-		c.Reached = func(of, what string) {
+		c.QuotaReached = func(of, what string) {
 			if of == "user" && what == "tokens" {
 				reached.Add(1)
 			}

@@ -15,14 +15,14 @@ import (
 	"parley/port"
 )
 
-// errNoRemotes is returned if a log names a remote agent and this server is not set up for remote agents.
-var errNoRemotes = parley.Errorf(parley.CodeUnavailable, "This server does not reach agents that run elsewhere.")
+// errNoRemotes is returned if a log names a remote agent, and this server has none.
+var errNoRemotes = parley.Errorf(parley.CodeUnavailable, "This server is not set up for remote agents.")
 
 // callRemote carries out a turn of a remote agent. It takes no slot of the
 // model calls: it may wait for a person for a day, and costs only a goroutine.
-func (a *actor) callRemote(ctx context.Context, step parley.CallModel, b *brief) parley.ReportBody {
+func (a *actor) callRemote(ctx context.Context, step parley.CallModel, b *stepInput) parley.ReportBody {
 	// It holds no quota while it runs: its usage is not known before, and it may wait for a person for a day.
-	if err := a.engine.check(ctx, a.tenant, a.owner); err != nil {
+	if err := a.engine.checkQuotas(ctx, a.tenant, a.owner); err != nil {
 		return a.modelFailed(ctx, step.Run, err)
 	}
 	ctx, stop := context.WithCancelCause(ctx)
@@ -34,26 +34,26 @@ func (a *actor) callRemote(ctx context.Context, step parley.CallModel, b *brief)
 		defer timer.Stop()
 	}
 	r := &remoteTurn{actor: a, step: step, stop: stop, brief: b}
-	r.mouth = a.mouth(b.out.say)
+	r.guard = a.guardOutput(b.out.say)
 	defer func() { // also if it panics
 		stop(nil)
-		r.waiting.Wait()
-		r.mouth.rest()
+		r.follower.Wait()
+		r.guard.flush()
 	}()
 	ended, err := r.perform(ctx)
-	r.mouth.rest()
+	r.guard.flush()
 	if cause := context.Cause(ctx); errors.Is(err, context.Canceled) && parley.CodeOf(cause) != parley.CodeInternal {
 		err = cause
 	}
 	switch {
 	case errors.Is(err, errLeaked):
-		a.log.Warn("an agent elsewhere said its canary; the session is halted", "run", step.Run, "agent",
+		a.log.Warn("a remote agent said its canary; the session is halted", "run", step.Run, "agent",
 			step.Agent.Name)
 		return parley.CanaryLeaked{}
 	case errors.Is(err, context.Canceled):
 		return nil // the turn is no longer wanted, or the server stops
 	case err != nil:
-		a.log.Warn("an agent elsewhere failed", "run", step.Run, "agent", step.Agent.Name, "error", err)
+		a.log.Warn("a remote agent failed", "run", step.Run, "agent", step.Agent.Name, "error", err)
 		if parley.CodeOf(err) == parley.CodeInternal {
 			return parley.ModelFailed{Code: parley.CodeModel, Message: "The agent could not answer."}
 		}
@@ -66,19 +66,19 @@ func (a *actor) callRemote(ctx context.Context, step parley.CallModel, b *brief)
 // passes the same filters as the output of models and tools.
 type remoteTurn struct {
 	*actor
-	step  parley.CallModel
-	agent parley.Agent
-	stop  context.CancelCauseFunc
-	brief *brief
-	mouth *mouth
-	said  int // bytes of text
-	calls int
-	asked bool // the agent has asked for a call, so the log is followed
+	step      parley.CallModel
+	agent     parley.Agent
+	stop      context.CancelCauseFunc
+	brief     *stepInput
+	guard     *outputGuard
+	said      int // bytes of text
+	calls     int
+	following bool // the agent has asked for a call, so the log is followed
 
-	waiting sync.WaitGroup // for the goroutine that follows the log
+	follower sync.WaitGroup // for the goroutine that follows the log
 }
 
-func (r *remoteTurn) tell(body parley.ReportBody) {
+func (r *remoteTurn) report(body parley.ReportBody) {
 	r.send(r.step, r.brief.out, parley.Report{Run: r.step.Run, Turn: r.step.Turn, Body: body})
 }
 
@@ -87,7 +87,7 @@ func (r *remoteTurn) perform(ctx context.Context) (parley.ReportBody, error) {
 		return nil, errNoRemotes
 	}
 	var request port.RemoteRequest
-	err := r.patiently(ctx, func() (err error) {
+	err := r.retry(ctx, func() (err error) {
 		request, err = r.request(ctx)
 		return err
 	})
@@ -103,11 +103,11 @@ func (r *remoteTurn) perform(ctx context.Context) (parley.ReportBody, error) {
 		if err == nil {
 			err = ctx.Err()
 		}
-		if err == nil && r.mouth.check(words(said)) != nil {
+		if err == nil && r.guard.check(otherText(said)) != nil {
 			err = errLeaked
 		}
 		if err != nil {
-			if r.mouth.check(parley.MessageOf(err)) != nil {
+			if r.guard.check(parley.MessageOf(err)) != nil {
 				err = errLeaked
 			}
 			return nil, err
@@ -117,14 +117,14 @@ func (r *remoteTurn) perform(ctx context.Context) (parley.ReportBody, error) {
 			return parley.ModelEnded{Stop: cmp.Or(said.End.Stop, parley.StopEnd), Usage: said.End.Usage,
 				Context: said.End.Context}, nil
 		case said.Halt != nil:
-			r.log.Warn("an agent elsewhere halts its session", "agent", r.agent.Name)
+			r.log.Warn("a remote agent halts its session", "agent", r.agent.Name)
 			return parley.RemoteHalted{Reason: r.haltReason(said.Halt.Reason)}, nil
 		case said.Text != "":
-			err = r.speak(parley.Text, said.Text)
+			err = r.writeText(parley.Text, said.Text)
 		case said.Thinking != "":
-			err = r.speak(parley.Thinking, said.Thinking)
+			err = r.writeText(parley.Thinking, said.Thinking)
 		default:
-			err = r.other(ctx, answer, said)
+			err = r.handleFrame(ctx, answer, said)
 		}
 		if err != nil {
 			return nil, err
@@ -133,16 +133,16 @@ func (r *remoteTurn) perform(ctx context.Context) (parley.ReportBody, error) {
 	return nil, parley.Errorf(parley.CodeInterrupted, "The agent stopped in the middle of its answer.")
 }
 
-func (r *remoteTurn) speak(kind parley.OutputKind, text string) error {
+func (r *remoteTurn) writeText(kind parley.OutputKind, text string) error {
 	if r.said += len(text); r.said > parley.MaxOutput {
 		return parley.Errorf(parley.CodeTooLarge, "The answer is longer than %d bytes, the limit of "+
 			"one turn.", parley.MaxOutput)
 	}
-	return r.mouth.speak(kind, text)
+	return r.guard.write(kind, text)
 }
 
-// words returns the text of a frame that does not pass through the mouth.
-func words(s port.RemoteSaid) string {
+// otherText returns the text of a frame that does not pass through the outputGuard.
+func otherText(s port.RemoteSaid) string {
 	switch {
 	case s.Tool != nil:
 		return strings.Join([]string{s.Tool.Name, s.Tool.Arguments, s.Tool.Result, s.Tool.Blocked}, "\n")
@@ -161,24 +161,24 @@ func words(s port.RemoteSaid) string {
 
 // request returns the request for the agent, with the conversation.
 func (r *remoteTurn) request(ctx context.Context) (port.RemoteRequest, error) {
-	agent, messages, err := r.recallTurn(ctx, r.step, r.brief)
+	agent, messages, err := r.turnInput(ctx, r.step, r.brief)
 	if err != nil {
 		return port.RemoteRequest{}, err
 	}
 	request := port.RemoteRequest{Tenant: r.tenant, Session: r.session, Agent: agent,
-		Context: r.known(ctx, agent.Name), Messages: messages, Root: r.in().Root}
+		Context: r.userContext(ctx, agent.Name), Messages: messages, Root: r.currentProject().Root}
 	if !parley.IsBlank(agent.Instructions) {
-		request.Instructions = r.mouth.instructions(agent.Instructions)
+		request.Instructions = r.guard.instructions(agent.Instructions)
 	}
-	if r.mouth.canary != nil {
-		request.Canary = r.mouth.canary.Word()
+	if r.guard.canary != nil {
+		request.Canary = r.guard.canary.Word()
 	}
 	return request, nil
 }
 
-// other handles a frame that is not text. Text that was held back goes out before it.
-func (r *remoteTurn) other(ctx context.Context, answer port.RemoteAnswer, said port.RemoteSaid) error {
-	r.mouth.rest()
+// handleFrame handles a frame that is not text. Text that was held back goes out before it.
+func (r *remoteTurn) handleFrame(ctx context.Context, answer port.RemoteAnswer, said port.RemoteSaid) error {
+	r.guard.flush()
 	if said.Tool == nil || said.Tool.Key == "" { // with a key it was counted when it began
 		r.calls++
 	}
@@ -192,17 +192,17 @@ func (r *remoteTurn) other(ctx context.Context, answer port.RemoteAnswer, said p
 	case said.Began != nil:
 		b := *said.Began
 		b.Name, b.Arguments = r.name(b.Name), r.arguments(b.Arguments)
-		r.tell(b)
+		r.report(b)
 	case said.Approval != nil:
 		r.approval(ctx, answer, *said.Approval)
 	case said.Call != nil:
 		r.call(ctx, answer, *said.Call)
 	case said.Drop != "":
-		r.tell(parley.RemoteDropped{Key: said.Drop})
+		r.report(parley.RemoteDropped{Key: said.Drop})
 	case said.Plan != nil:
-		r.tell(parley.RemotePlanned{PlanUpdate: r.plan(*said.Plan)})
+		r.report(parley.RemotePlanned{PlanUpdate: r.plan(*said.Plan)})
 	case said.Trouble != "":
-		r.tell(parley.RemoteTrouble{Message: r.clean(said.Trouble, parley.MaxNote)})
+		r.report(parley.RemoteTrouble{Message: r.clean(said.Trouble, parley.MaxNote)})
 	}
 	return nil
 }
@@ -211,17 +211,17 @@ func (r *remoteTurn) tool(ctx context.Context, t parley.RemoteTool) {
 	t.Name, t.Arguments = r.name(t.Name), r.arguments(t.Arguments)
 	if t.Blocked != "" {
 		t.Blocked = r.clean(t.Blocked, parley.MaxNote)
-		r.tell(t)
+		r.report(t)
 		return
 	}
 	if ended, ok := r.toolEnded(ctx, port.ToolResult{Text: parley.CleanText(t.Result),
 		Failed: t.Outcome == parley.CallFailed}, nil).(parley.ToolEnded); ok {
 		t.Outcome, t.Result, t.Finding = ended.Outcome, ended.Result, ended.Finding
 	}
-	r.tell(t)
+	r.report(t)
 	if !r.mayUse(t.Name) {
-		r.log.Warn("an agent elsewhere used a tool that is not in its list", "agent", r.agent.Name, "tool", t.Name)
-		r.tell(parley.RemoteTrouble{Message: fmt.Sprintf("The agent used %s, which is not in its list of tools.",
+		r.log.Warn("a remote agent used a tool that is not in its list", "agent", r.agent.Name, "tool", t.Name)
+		r.report(parley.RemoteTrouble{Message: fmt.Sprintf("The agent used %s, which is not in its list of tools.",
 			t.Name)})
 	}
 }
@@ -230,7 +230,7 @@ func (r *remoteTurn) tool(ctx context.Context, t parley.RemoteTool) {
 func (r *remoteTurn) approval(ctx context.Context, answer port.RemoteAnswer, ask port.RemoteApproval) {
 	name := r.name(ask.Name)
 	refuse := func(reason string) {
-		r.tell(parley.RemoteTool{Name: name, Blocked: reason})
+		r.report(parley.RemoteTool{Name: name, Blocked: reason})
 		answer.Decide(port.RemoteDecision{Key: ask.Key, Note: reason})
 	}
 	switch {
@@ -247,31 +247,31 @@ func (r *remoteTurn) approval(ctx context.Context, answer port.RemoteAnswer, ask
 		refuse("the arguments hold a secret of the server or of a server of tools")
 		return
 	}
-	r.follow(ctx, answer)
-	r.tell(parley.RemoteAsked{Key: ask.Key, Name: name, Arguments: ask.Arguments, Show: r.show(ask),
+	r.startFollowing(ctx, answer)
+	r.report(parley.RemoteAsked{Key: ask.Key, Name: name, Arguments: ask.Arguments, Show: r.show(ask),
 		Digest:  r.digest(ask),
 		Expires: r.engine.Now().Add(r.engine.CardLife).UTC().Truncate(time.Microsecond)})
 }
 
 // call makes the server carry out a tool call for the agent, as policy and people allow.
 func (r *remoteTurn) call(ctx context.Context, answer port.RemoteAnswer, c port.RemoteCall) {
-	r.follow(ctx, answer)
-	r.tell(parley.RemoteCalls{CallAsked: r.judge(ctx, r.agent, nil, parley.MessageCall{Provider: c.Key, Name: c.Name,
+	r.startFollowing(ctx, answer)
+	r.report(parley.RemoteCalls{CallAsked: r.judge(ctx, r.agent, nil, parley.MessageCall{Provider: c.Key, Name: c.Name,
 		Arguments: c.Arguments})})
 }
 
-// follow starts to tell the agent what the log says about the calls it asked for.
-func (r *remoteTurn) follow(ctx context.Context, answer port.RemoteAnswer) {
-	if r.asked {
+// startFollowing starts to tell the agent what the log says about the calls it asked for.
+func (r *remoteTurn) startFollowing(ctx context.Context, answer port.RemoteAnswer) {
+	if r.following {
 		return
 	}
-	r.asked = true
-	r.waiting.Add(1)
+	r.following = true
+	r.follower.Add(1)
 	r.engine.wg.Go(func() {
-		defer r.waiting.Done()
-		if err := r.heedLog(ctx, answer); err != nil && ctx.Err() == nil {
-			r.log.Error("what a person decided cannot be read", "error", err)
-			r.stop(parley.Errorf(parley.CodeInterrupted, "What a person decided could not be passed on."))
+		defer r.follower.Done()
+		if err := r.followLog(ctx, answer); err != nil && ctx.Err() == nil {
+			r.log.Error("the decisions about calls of a remote agent cannot be read", "error", err)
+			r.stop(parley.Errorf(parley.CodeInterrupted, "The decision of a person could not be passed on."))
 		}
 	})
 }
@@ -308,12 +308,12 @@ func (r *remoteTurn) digest(ask port.RemoteApproval) string {
 	return fmt.Sprintf("%x", h.Sum(nil)[:16])
 }
 
-// heedLog follows the session's own log and tells the agent what happened to
+// followLog follows the session's own log and tells the agent what happened to
 // the calls it asked for. The log has each outcome first, and once.
-func (r *remoteTurn) heedLog(ctx context.Context, answer port.RemoteAnswer) error {
+func (r *remoteTurn) followLog(ctx context.Context, answer port.RemoteAnswer) error {
 	f := r.engine.Feed.Session(r.tenant, r.session, parley.Seq(r.step.Turn))
 	defer f.Close()
-	open := map[parley.CallID]*askedFor{}
+	open := map[parley.CallID]*followedCall{}
 	for {
 		items, err := f.Next(ctx)
 		if err != nil {
@@ -321,11 +321,11 @@ func (r *remoteTurn) heedLog(ctx context.Context, answer port.RemoteAnswer) erro
 		}
 		for _, i := range items {
 			if b, ok := i.Body.(parley.ToolCallRequested); ok && b.Provider != "" {
-				open[parley.CallID(i.Seq)] = &askedFor{key: b.Provider, made: b.Made, card: i.Seq}
+				open[parley.CallID(i.Seq)] = &followedCall{key: b.Provider, made: b.Made, card: i.Seq}
 				continue
 			}
 			call := callOf(i.Body)
-			if ask := open[call]; ask != nil && ask.heed(r.session, answer, i.Event) {
+			if ask := open[call]; ask != nil && ask.tellAgent(r.session, answer, i.Event) {
 				delete(open, call)
 			}
 		}
@@ -351,17 +351,17 @@ func callOf(body parley.EventBody) parley.CallID {
 	return 0
 }
 
-// An askedFor is a call that a remote agent wants a person to allow, or the server to make.
-type askedFor struct {
+// A followedCall is a call that a remote agent wants a person to allow, or the server to make.
+type followedCall struct {
 	key  string
 	made bool // the server makes the call
 	card parley.Seq
 	note string
 }
 
-// heed tells the agent what an event says about the call, and reports whether
+// tellAgent tells the agent what an event says about the call, and reports whether
 // the call is over.
-func (ask *askedFor) heed(session parley.SessionID, answer port.RemoteAnswer, e parley.Event) (over bool) {
+func (ask *followedCall) tellAgent(session parley.SessionID, answer port.RemoteAnswer, e parley.Event) (over bool) {
 	ended := func(outcome parley.CallOutcome, text string, exit *int) {
 		answer.Made(port.RemoteMade{Key: ask.key, Ended: &port.RemoteResult{Outcome: outcome, Text: text,
 			Exit: exit}})
@@ -423,7 +423,7 @@ func (r *remoteTurn) arguments(text string) string {
 // haltReason returns the reason for a halt in the agent's words. A reason that is blank or holds the canary is
 // replaced.
 func (r *remoteTurn) haltReason(reason string) string {
-	if reason = r.clean(reason, parley.MaxName); parley.IsBlank(reason) || r.mouth.check(reason) != nil {
+	if reason = r.clean(reason, parley.MaxName); parley.IsBlank(reason) || r.guard.check(reason) != nil {
 		return parley.CanaryLeak
 	}
 	return reason

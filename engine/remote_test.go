@@ -455,8 +455,8 @@ func TestCustomAgentsHaveNoAddress(t *testing.T) {
 	}
 }
 
-// TestNoRemotes checks a log with a remote agent on a server that reaches none.
-func TestNoRemotes(t *testing.T) {
+// TestServerWithoutRemoteAgents checks a log with a remote agent on a server that reaches none.
+func TestServerWithoutRemoteAgents(t *testing.T) {
 	r, _ := farRig(t, func(c *Config) { c.Remotes = nil })
 	id := r.open()
 	r.say(id, "go")

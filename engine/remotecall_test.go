@@ -23,9 +23,9 @@ func asksFor(key, name string) port.RemoteSaid {
 	return port.RemoteSaid{Call: &port.RemoteCall{Key: key, Name: name, Arguments: `{}`}}
 }
 
-// TestCallsForRemotes checks that the server makes calls for a remote agent by the same rules as for a local one, and
-// tells the agent their results.
-func TestCallsForRemotes(t *testing.T) {
+// TestToolCallsOfRemoteAgents checks that the server makes calls for a remote agent by the same rules as for a local
+// one, and tells the agent their results.
+func TestToolCallsOfRemoteAgents(t *testing.T) {
 	r, f := farRig(t)
 	id := r.open()
 	r.say(id, "go")

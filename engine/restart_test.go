@@ -10,9 +10,9 @@ import (
 	"parley"
 )
 
-// TestACutRunGoesOn ends the process in the middle of an answer, with a drain
+// TestACutRunContinues ends the process in the middle of an answer, with a drain
 // or without. The next process goes on with the run.
-func TestACutRunGoesOn(t *testing.T) {
+func TestACutRunContinues(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		r := newRig(t)
 		id := r.open()

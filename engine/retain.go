@@ -48,6 +48,7 @@ func (e *Engine) retain() {
 		if err != nil && e.ctx.Err() == nil {
 			e.Log.Error("old data could not be deleted", "error", err)
 		}
+		e.Log.Debug("retention has run", "next", wait)
 		if !sleep(e.ctx, wait) {
 			return
 		}
@@ -56,7 +57,7 @@ func (e *Engine) retain() {
 
 // Retain applies the retention rules of a tenant now, or reports what they would delete. See port.Door.
 func (e *Engine) Retain(ctx context.Context, who port.Principal, dry bool) (port.RetentionReport, error) {
-	if err := e.mayKeep(ctx, who); err != nil {
+	if err := e.mayManageData(ctx, who); err != nil {
 		return port.RetentionReport{}, err
 	}
 	var rules port.Retention
@@ -66,8 +67,8 @@ func (e *Engine) Retain(ctx context.Context, who port.Principal, dry bool) (port
 	return e.retainTenant(ctx, who.Tenant, rules, who.ID, dry)
 }
 
-// mayKeep checks the permission to decide about the data of all users.
-func (e *Engine) mayKeep(ctx context.Context, who port.Principal) error {
+// mayManageData checks the permission to decide about the data of all users.
+func (e *Engine) mayManageData(ctx context.Context, who port.Principal) error {
 	return e.permit(ctx, who, "", parley.ActWriteUsers, port.Resource{Kind: port.EverySession, Tenant: who.Tenant})
 }
 
@@ -335,7 +336,7 @@ func (x *retainer) audit(ctx context.Context, before time.Time) error {
 
 // LegalHolds lists the legal holds of the tenant. See port.Door.
 func (e *Engine) LegalHolds(ctx context.Context, who port.Principal) (port.LegalHolds, error) {
-	if err := e.mayKeep(ctx, who); err != nil {
+	if err := e.mayManageData(ctx, who); err != nil {
 		return nil, err
 	}
 	return e.Store.Tenant(who.Tenant).LegalHolds(ctx)
@@ -343,7 +344,7 @@ func (e *Engine) LegalHolds(ctx context.Context, who port.Principal) (port.Legal
 
 // Hold sets a legal hold, or releases it. See port.Door.
 func (e *Engine) Hold(ctx context.Context, who port.Principal, change port.HoldChange) (port.LegalHold, error) {
-	if err := e.mayKeep(ctx, who); err != nil {
+	if err := e.mayManageData(ctx, who); err != nil {
 		return change.LegalHold, err
 	}
 	change.By, change.At = who.ID, e.Now()

@@ -32,7 +32,7 @@ func (e *Engine) schedule() {
 		if next := e.wakeDue(); !next.IsZero() {
 			wait = min(wait, next.Sub(e.Now()))
 		}
-		if e.shared() {
+		if e.hasOtherNodes() {
 			wait = min(wait, lookAtDue)
 		}
 		timer := time.NewTimer(wait)
@@ -52,7 +52,7 @@ func (e *Engine) wakeDue() time.Time {
 		// Sessions that failed are still due, but wait for the time of their
 		// retry. The limit counts them in addition, so that they do not hide
 		// other sessions.
-		due, next, err := e.Store.DueBefore(e.ctx, now, wakeAtOnce+e.failed())
+		due, next, err := e.Store.DueBefore(e.ctx, now, wakeAtOnce+e.retryCount())
 		if err != nil {
 			e.Log.Error("cannot read what is due", "error", err)
 			return now.Add(e.Retry)
@@ -73,7 +73,7 @@ func (e *Engine) wakeDue() time.Time {
 	return time.Time{}
 }
 
-func (e *Engine) failed() int {
+func (e *Engine) retryCount() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.retries)
@@ -108,7 +108,7 @@ func (e *Engine) wakeAll(keys []key, free map[key]bool) {
 	var wg sync.WaitGroup
 	for _, k := range keys {
 		wg.Go(func() {
-			a, done, err := e.use(k, true)
+			a, done, err := e.acquire(k, true)
 			if err != nil {
 				return // draining
 			}

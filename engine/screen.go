@@ -130,9 +130,9 @@ func (e *Engine) scan(recent []string, text string) (finding parley.Finding, err
 	return e.Screen.Scan(recent, parley.CleanText(text)), nil
 }
 
-// suspect returns the finding about a text from outside; nil: none. A text that
+// findingIn returns the finding about a text from outside; nil: none. A text that
 // cannot be screened is flagged.
-func (e *Engine) suspect(text string) *parley.Finding {
+func (e *Engine) findingIn(text string) *parley.Finding {
 	finding, err := e.scan(nil, text)
 	if err != nil {
 		finding = parley.Finding{Verdict: parley.ScreenFlag, Reason: "it could not be looked at"}
@@ -159,7 +159,7 @@ func (a *actor) classify(ctx context.Context, step parley.Classify) parley.Repor
 		a.log.Error("the classifier did not answer", "error", err)
 		finding = parley.Finding{Verdict: parley.ScreenBlock, Reason: "the classifier is not available"}
 		// The server does not know which tools a remote agent has.
-		if agent.Name != "" && !agent.Elsewhere() && a.toolless(agent) {
+		if agent.Name != "" && !agent.Elsewhere() && a.hasNoTools(agent) {
 			finding.Verdict = parley.ScreenFlag
 		}
 	}
@@ -184,16 +184,16 @@ func (a *actor) verdict(ctx context.Context, step parley.Classify) (finding parl
 // errLeaked means that the model has repeated its canary.
 var errLeaked = errors.New("the canary leaked")
 
-// A mouth filters the output of a model or a remote agent. It stops the canary,
+// An outputGuard filters the output of a model or a remote agent. It stops the canary,
 // in text and in thinking, and removes NUL, ESC and other controls.
-type mouth struct {
+type outputGuard struct {
 	say     func(parley.OutputKind, string)
 	filters map[parley.OutputKind]port.LeakFilter
 	canary  port.Canary // nil: everything passes
 }
 
-func (a *actor) mouth(say func(parley.OutputKind, string)) *mouth {
-	m := &mouth{say: say}
+func (a *actor) guardOutput(say func(parley.OutputKind, string)) *outputGuard {
+	m := &outputGuard{say: say}
 	if a.engine.Screen != nil {
 		m.canary = a.engine.Screen.Canary(a.tenant, a.session)
 		m.filters = map[parley.OutputKind]port.LeakFilter{}
@@ -201,7 +201,7 @@ func (a *actor) mouth(say func(parley.OutputKind, string)) *mouth {
 	return m
 }
 
-func (m *mouth) speak(kind parley.OutputKind, text string) error {
+func (m *outputGuard) write(kind parley.OutputKind, text string) error {
 	text = parley.CleanText(text)
 	if m.canary == nil {
 		m.say(kind, text)
@@ -210,7 +210,7 @@ func (m *mouth) speak(kind parley.OutputKind, text string) error {
 	// Text of the other kind that was held back came before this.
 	for other, f := range m.filters {
 		if other != kind && !f.Leaked() {
-			m.pass(other, f.Close())
+			m.emit(other, f.Close())
 		}
 	}
 	f := m.filters[kind]
@@ -218,30 +218,30 @@ func (m *mouth) speak(kind parley.OutputKind, text string) error {
 		f = m.canary.Filter()
 		m.filters[kind] = f
 	}
-	m.pass(kind, f.Write(text))
+	m.emit(kind, f.Write(text))
 	if f.Leaked() {
 		return errLeaked
 	}
 	return nil
 }
 
-// rest lets out the text that was held back and is not the canary.
-func (m *mouth) rest() {
+// flush lets out the text that was held back and is not the canary.
+func (m *outputGuard) flush() {
 	for kind, f := range m.filters {
 		if !f.Leaked() {
-			m.pass(kind, f.Close())
+			m.emit(kind, f.Close())
 		}
 	}
 }
 
-func (m *mouth) pass(kind parley.OutputKind, text string) {
+func (m *outputGuard) emit(kind parley.OutputKind, text string) {
 	if text != "" {
 		m.say(kind, text)
 	}
 }
 
 // check fails if a text that is sent whole holds the canary.
-func (m *mouth) check(text string) error {
+func (m *outputGuard) check(text string) error {
 	if m.canary != nil && m.canary.Contains(text) {
 		return errLeaked
 	}
@@ -250,7 +250,7 @@ func (m *mouth) check(text string) error {
 
 // instructions adds the canary to the instructions. It is in no event: it is
 // made anew for every call.
-func (m *mouth) instructions(given string) string {
+func (m *outputGuard) instructions(given string) string {
 	if m.canary == nil {
 		return given
 	}
@@ -261,7 +261,7 @@ func (m *mouth) instructions(given string) string {
 // redactor returns a filter that removes secrets from the output of a tool.
 func (a *actor) redactor() port.Filter {
 	if a.engine.Screen == nil {
-		return open{}
+		return passThrough{}
 	}
 	return a.engine.Screen.Redactor(a.tenant)
 }
@@ -272,11 +272,11 @@ func (a *actor) redacted(text string) string {
 	return whole.Write(text) + whole.Close()
 }
 
-// open is a filter that lets everything pass.
-type open struct{}
+// passThrough is a filter that lets everything pass.
+type passThrough struct{}
 
-func (open) Write(piece string) string { return piece }
-func (open) Close() string             { return "" }
+func (passThrough) Write(piece string) string { return piece }
+func (passThrough) Close() string             { return "" }
 
 // earlierTexts returns the earlier messages that the model did not write, for
 // screening.

@@ -53,7 +53,7 @@ func (r *rig) audited(action string) []port.AuditRow {
 	return rows
 }
 
-func TestWickedInputsAreBlocked(t *testing.T) {
+func TestInjectedInputsAreBlocked(t *testing.T) {
 	r := newRig(t, screened)
 	id := r.open()
 	// Characters that are removed before the text is stored do not hide an attack.
@@ -83,9 +83,9 @@ func TestWickedInputsAreBlocked(t *testing.T) {
 	r.check(id)
 }
 
-// TestWickedAnswersAreBlocked checks that answers and notes are screened like
+// TestInjectedAnswersAreBlocked checks that answers and notes are screened like
 // inputs, because the model gets them. The card stays open.
-func TestWickedAnswersAreBlocked(t *testing.T) {
+func TestInjectedAnswersAreBlocked(t *testing.T) {
 	r := newRig(t, screened)
 	id := r.open()
 	r.say(id, "call ask what | call write x | say done")
@@ -165,20 +165,20 @@ func TestHeldBackTextKeepsItsPlace(t *testing.T) {
 	var said []string
 	a := &actor{key: key{acme, "11111111-1111-4111-8111-111111111111"},
 		engine: &Engine{Config: Config{Screen: screen.New(testKey, "block")}}}
-	m := a.mouth(func(kind parley.OutputKind, text string) { said = append(said, string(kind)+" "+text) })
+	m := a.guardOutput(func(kind parley.OutputKind, text string) { said = append(said, string(kind)+" "+text) })
 	word := m.canary.Word()
 	for _, s := range []struct {
 		kind parley.OutputKind
 		text string
 	}{{parley.Thinking, "so " + word[:3]}, {parley.Text, "well " + word[:2]}, {parley.Thinking, "-"}} {
-		if err := m.speak(s.kind, s.text); err != nil {
+		if err := m.write(s.kind, s.text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := m.speak(parley.Thinking, word[3:]+" more"); !errors.Is(err, errLeaked) {
+	if err := m.write(parley.Thinking, word[3:]+" more"); !errors.Is(err, errLeaked) {
 		t.Errorf("the rest of the canary: %v", err)
 	}
-	m.rest()
+	m.flush()
 	want := []string{"thinking so ", "thinking " + word[:3], "text well ", "text " + word[:2]}
 	if !slices.Equal(slices.DeleteFunc(said, func(s string) bool { return s == "thinking -" }), want) {
 		t.Errorf("said was %q, want %q", said, want)

@@ -34,28 +34,28 @@ func newSealer(key []byte) sealer {
 	return sealer{gcm}
 }
 
-// An about identifies a message: the command of a session, or the answer to it.
-// A message that was sealed for another about cannot be opened.
-type about struct {
+// A messageID identifies a message: the command of a session, or the answer to it. A message that was sealed for
+// another messageID cannot be opened.
+type messageID struct {
 	key
 	command parley.CommandID
 	answer  bool
 }
 
-func (a about) bytes() []byte {
-	return fmt.Appendf(nil, "%s/%s/%s/%t", a.tenant, a.session, a.command, a.answer)
+func (id messageID) bytes() []byte {
+	return fmt.Appendf(nil, "%s/%s/%s/%t", id.tenant, id.session, id.command, id.answer)
 }
 
-func (s sealer) seal(about about, message any) []byte {
+func (s sealer) seal(id messageID, message any) []byte {
 	raw, err := json.Marshal(message)
 	if err != nil {
 		panic(fmt.Sprintf("%T cannot be encoded: %v", message, err)) // strings and numbers only
 	}
-	return s.Seal(nil, nil, raw, about.bytes())
+	return s.Seal(nil, nil, raw, id.bytes())
 }
 
-func (s sealer) open(about about, sealed []byte, message any) error {
-	raw, err := s.Open(nil, nil, sealed, about.bytes())
+func (s sealer) open(id messageID, sealed []byte, message any) error {
+	raw, err := s.Open(nil, nil, sealed, id.bytes())
 	if err == nil {
 		err = json.Unmarshal(raw, message)
 	}
@@ -68,35 +68,34 @@ var commandTypes = map[string]reflect.Type{}
 func init() {
 	for _, do := range []parley.CommandBody{
 		parley.AcceptTools{}, parley.AnswerQuestion{}, parley.CancelRun{}, parley.CancelTimer{},
-		parley.ChangeSettings{},
-		parley.ClearMission{}, parley.CompactContext{}, parley.DecideApproval{}, parley.DecidePlan{},
-		parley.DeleteAgent{}, parley.DeleteSession{}, parley.ExplainApproval{}, parley.FireTimer{},
-		parley.HaltSession{}, parley.MakeAgent{}, parley.NoteAgents{}, parley.OpenSession{}, parley.PromptAgent{},
-		parley.RenameSession{}, parley.ReopenSession{}, parley.ResolveToolCall{}, parley.ReturnToolResult{}, parley.RevokeGrant{}, parley.ForkSession{},
-		parley.ChooseToolServers{},
-		parley.SetMission{}, parley.SetOverride{}, parley.SetWebhook{}, parley.StartAgent{}, parley.StopAgent{},
-		parley.SubmitInput{}, parley.UndoChanges{}, parley.WithdrawInput{},
+		parley.ChangeSettings{}, parley.ChooseToolServers{}, parley.ClearMission{}, parley.CompactContext{},
+		parley.DecideApproval{}, parley.DecidePlan{}, parley.DeleteAgent{}, parley.DeleteSession{},
+		parley.ExplainApproval{}, parley.FireTimer{}, parley.ForkSession{}, parley.HaltSession{},
+		parley.MakeAgent{}, parley.NoteAgents{}, parley.OpenSession{}, parley.PromptAgent{},
+		parley.RenameSession{}, parley.ReopenSession{}, parley.ResolveToolCall{}, parley.ReturnToolResult{},
+		parley.RevokeGrant{}, parley.SetMission{}, parley.SetOverride{}, parley.SetWebhook{},
+		parley.StartAgent{}, parley.StopAgent{}, parley.SubmitInput{}, parley.UndoChanges{},
+		parley.WithdrawInput{},
 	} {
 		commandTypes[reflect.TypeOf(do).Name()] = reflect.TypeOf(do)
 	}
 }
 
-// A passed is a request on its way to another node.
-type passed struct {
-	Who    port.Principal     `json:"who"`
-	By     parley.PrincipalID `json:"by"`
-	At     time.Time          `json:"at"`
-	Via    string             `json:"via,omitempty"`
-	Type   string             `json:"type,omitempty"`
-	Do     json.RawMessage    `json:"do,omitempty"`
-	Own    bool               `json:"own,omitempty"`
-	Rest   bool               `json:"rest,omitempty"`
-	Starts bool               `json:"starts,omitempty"`
+// A forwarded is a request on its way to another node.
+type forwarded struct {
+	Who  port.Principal     `json:"who"`
+	By   parley.PrincipalID `json:"by"`
+	At   time.Time          `json:"at"`
+	Via  string             `json:"via,omitempty"`
+	Type string             `json:"type,omitempty"`
+	Do   json.RawMessage    `json:"do,omitempty"`
+	Own  bool               `json:"own,omitempty"`
+	Rest bool               `json:"rest,omitempty"`
 }
 
-func passedOf(r *request, starts bool) passed {
+func newForwarded(r *request) forwarded {
 	c := r.command
-	p := passed{Who: r.who, By: c.By, At: c.At, Via: c.Via, Own: r.own, Rest: r.rest, Starts: starts}
+	p := forwarded{Who: r.who, By: c.By, At: c.At, Via: c.Via, Own: r.internal, Rest: r.rest}
 	if c.Do != nil {
 		raw, err := json.Marshal(c.Do)
 		if err != nil {
@@ -108,8 +107,8 @@ func passedOf(r *request, starts bool) passed {
 }
 
 // request returns the request that was passed on.
-func (p passed) request(of about) (*request, error) {
-	r := &request{who: p.Who, own: p.Own, rest: p.Rest, command: parley.Command{ID: of.command, Tenant: of.tenant,
+func (p forwarded) request(of messageID) (*request, error) {
+	r := &request{who: p.Who, internal: p.Own, rest: p.Rest, command: parley.Command{ID: of.command, Tenant: of.tenant,
 		Session: of.session, By: p.By, At: p.At, Via: p.Via}}
 	if p.Type == "" {
 		return r, nil

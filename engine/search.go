@@ -27,11 +27,11 @@ func (e *Engine) Search(ctx context.Context, who port.Principal, q port.SearchQu
 	if err != nil {
 		return port.Found{}, err
 	}
-	return found, e.noteSearch(ctx, who, found.Passages)
+	return found, e.auditSearch(ctx, who, found.Passages)
 }
 
-// noteSearch records in the audit which sessions of other users a search has shown something of.
-func (e *Engine) noteSearch(ctx context.Context, who port.Principal, shown []port.Passage) error {
+// auditSearch records in the audit which sessions of other users a search has shown something of.
+func (e *Engine) auditSearch(ctx context.Context, who port.Principal, shown []port.Passage) error {
 	var records []parley.Audit
 	noted := map[parley.SessionID]bool{}
 	for _, p := range shown {

@@ -22,18 +22,18 @@ type session struct {
 	tenant parley.TenantID
 	id     parley.SessionID
 
-	state parley.State
-	epoch int64
-	every parley.Seq      // events between snapshots
-	kept  parley.Seq      // where the last one is
-	due   *port.DueChange // as last written by this session; nil: unknown
-	held  bool            // the session's row names this node
-	wrote atomic.Bool     // the session's row has this epoch
+	state         parley.State
+	epoch         int64
+	snapshotEvery parley.Seq      // events between snapshots
+	snapshotAt    parley.Seq      // where the last one is
+	due           *port.DueChange // as last written by this session; nil: unknown
+	held          bool            // the session's row names this node
+	wrote         atomic.Bool     // the session's row has this epoch
 
-	off atomic.Pointer[[]string] // the tool servers that state has switched off, for workers
+	serversOff atomic.Pointer[[]string] // the tool servers that state has switched off, for workers
 
-	next  *agenda // of state, for the first use after a take; nil: call ask
-	asked int     // how often Next was called
+	next *agenda // of state, for the first use after an apply; nil: call nextSteps
+	asks int     // how often Next was called
 }
 
 var errFenced = errors.New("the session has another writer")
@@ -54,7 +54,7 @@ func load(ctx context.Context, store port.Store, tenant parley.TenantID, id parl
 // loadIf is load, but fails if may returns an error.
 func loadIf(ctx context.Context, store port.Store, tenant parley.TenantID, id parley.SessionID, every parley.Seq,
 	may func(port.Stored) error) (*session, error) {
-	s := &session{store: store, tenant: tenant, id: id, state: parley.NewState(tenant, id), every: every}
+	s := &session{store: store, tenant: tenant, id: id, state: parley.NewState(tenant, id), snapshotEvery: every}
 	logs := store.Tenant(tenant)
 	st, err := logs.Session(ctx, id)
 	switch {
@@ -73,7 +73,7 @@ func loadIf(ctx context.Context, store port.Store, tenant parley.TenantID, id pa
 		return nil, err
 	}
 	if state, good := snapshot.State(); ok && good && state.Head <= st.Summary.Head {
-		s.state, s.kept = state, state.Head
+		s.state, s.snapshotAt = state, state.Head
 	}
 	for s.state.Head < st.Summary.Head {
 		events, err := logs.Events(ctx, id, s.state.Head, 1000)
@@ -89,7 +89,7 @@ func loadIf(ctx context.Context, store port.Store, tenant parley.TenantID, id pa
 			s.state = parley.Fold(s.state, e)
 		}
 	}
-	s.off.Store(&s.state.Off)
+	s.serversOff.Store(&s.state.Off)
 	return s, nil
 }
 
@@ -101,15 +101,15 @@ type entry struct {
 	agent   *parley.Agent
 	webhook *port.StoredWebhook
 	letter  parley.CommandID // the letter that brought the command; empty: none
-	// goOn reports whether the log may go on by itself from a state with these
+	// mayContinue reports whether the log may go on by itself from a state with these
 	// steps. It may not while work of an ended run is still alive.
-	goOn func(wanted []parley.Step) bool
+	mayContinue func(wanted []parley.Step) bool
 }
 
-// take decides on the entry, lets the log go on from there as far as it can,
+// apply decides on the entry, lets the log go on from there as far as it can,
 // and commits all events at once. It returns the events with their positions.
 // Any error but a brokenError is a refusal: nothing has changed.
-func (s *session) take(ctx context.Context, e entry) ([]parley.Event, error) {
+func (s *session) apply(ctx context.Context, e entry) ([]parley.Event, error) {
 	var events []parley.Event
 	state, at := s.state, s.state.LastAt
 	for _, p := range e.pieces {
@@ -132,14 +132,14 @@ func (s *session) take(ctx context.Context, e entry) ([]parley.Event, error) {
 	case parley.Report:
 		at = in.At
 	}
-	next := s.ask(state, at)
-	for e.goOn != nil && wants(next.steps, parley.LogOn{}) && e.goOn(next.steps) {
+	next := s.nextSteps(state, at)
+	for e.mayContinue != nil && wants(next.steps, parley.LogOn{}) && e.mayContinue(next.steps) {
 		more, err := parley.Decide(state, parley.Report{At: at, Body: parley.Advance{}})
 		if err != nil {
 			return nil, err
 		}
 		events, state = append(events, more...), fold(state, more)
-		next = s.ask(state, at)
+		next = s.nextSteps(state, at)
 	}
 	if len(events) == 0 && (e.receipt == nil || s.state.Head == 0) {
 		s.next = next
@@ -160,8 +160,8 @@ func (s *session) append(ctx context.Context, e entry, events []parley.Event, st
 		}
 		*e.receipt, b.Receipt = r, &r
 	}
-	kept := s.kept
-	if state.Head-s.kept >= s.every {
+	kept := s.snapshotAt
+	if state.Head-s.snapshotAt >= s.snapshotEvery {
 		if snapshot, ok := state.Snapshot(); ok {
 			b.Snapshot, kept = &snapshot, state.Head
 		}
@@ -177,8 +177,8 @@ func (s *session) append(ctx context.Context, e entry, events []parley.Event, st
 	for i := range events {
 		events[i].Position = res.Positions[i]
 	}
-	s.state, s.next, s.due, s.kept = state, next, &due, kept
-	s.off.Store(&s.state.Off)
+	s.state, s.next, s.due, s.snapshotAt = state, next, &due, kept
+	s.serversOff.Store(&s.state.Off)
 	return nil
 }
 

@@ -9,7 +9,7 @@ import (
 
 // settings returns the settings in effect for a tenant.
 func (e *Engine) settings(ctx context.Context, tenant parley.TenantID) (parley.Settings, error) {
-	s, err := e.tenant(ctx, tenant)
+	s, err := e.tenantState(ctx, tenant)
 	if err != nil {
 		return parley.Settings{}, err
 	}
@@ -18,7 +18,7 @@ func (e *Engine) settings(ctx context.Context, tenant parley.TenantID) (parley.S
 
 // Settings implements port.Door.
 func (e *Engine) Settings(ctx context.Context, who port.Principal) (parley.Settings, error) {
-	s, err := e.tenantFor(ctx, who)
+	s, err := e.tenantStateFor(ctx, who)
 	if err != nil {
 		return parley.Settings{}, err
 	}

@@ -35,11 +35,11 @@ func (a *actor) withSkill(p *Project, agent parley.Agent, in parley.SubmitInput)
 
 // skillsFor returns instructions that list the skills an agent can call.
 func (a *actor) skillsFor(agent parley.Agent) string {
-	if a.in().Skills == nil || !a.offers(agent, "skill") {
+	if a.currentProject().Skills == nil || !a.offers(agent, "skill") {
 		return ""
 	}
 	var b strings.Builder
-	for _, s := range a.in().Skills.Skills(a.tenant) {
+	for _, s := range a.currentProject().Skills.Skills(a.tenant) {
 		if s.Models {
 			fmt.Fprintf(&b, "\n- %s: %s", s.Name, cmp.Or(s.Description, "no description"))
 		}

@@ -114,9 +114,9 @@ func TestInputsThatCallNoSkill(t *testing.T) {
 	}
 }
 
-// TestASkillSteersNothing checks that an input with a skill does not join a
+// TestASkillDoesNotJoinARun checks that an input with a skill does not join a
 // current run: it would change what that run may do.
-func TestASkillSteersNothing(t *testing.T) {
+func TestASkillDoesNotJoinARun(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.Skills = newManual() })
 	id := r.open()
 	r.say(id, "call ask x | say done")
@@ -141,7 +141,7 @@ func (s skilled) Specs(parley.Agent) []parley.ToolSpec {
 	return []parley.ToolSpec{{Name: "read"}, {Name: "skill"}}
 }
 
-func TestModelsAreToldOfSkills(t *testing.T) {
+func TestModelGetsTheListOfSkills(t *testing.T) {
 	in := &Project{Skills: newManual(), Tools: skilled{has: true}}
 	a := &actor{key: key{tenant: acme}, engine: &Engine{}, project: in}
 	const want = "\n\nSkills that tell you how something is done here; call the tool skill before you do it:\n- greet: how to greet\n- secret: no description"

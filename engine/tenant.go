@@ -15,70 +15,70 @@ import (
 // sessions keep it up to date, and readFacts does so for sessions that other
 // nodes have.
 type tenants struct {
-	mu    sync.Mutex // guards the following; leaf
-	known map[parley.TenantID]parley.State
-	round int // counts how often a state was dropped
+	mu     sync.Mutex // guards the following; leaf
+	states map[parley.TenantID]parley.State
+	round  int // counts how often a state was dropped
 }
 
 // maxTenants bounds the cached states.
 const maxTenants = 4096
 
-// learn caches a state of a tenant's session that was read in a round. It
+// put caches a state of a tenant's session that was read in a round. It
 // ignores a state that is older than the cached one, or may be older than one
 // dropped since.
-func (t *tenants) learn(s parley.State, round int) {
+func (t *tenants) put(s parley.State, round int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	known, ok := t.known[s.Tenant]
+	known, ok := t.states[s.Tenant]
 	if round != t.round || ok && known.Head >= s.Head {
 		return
 	}
-	if !ok && len(t.known) >= maxTenants {
-		clear(t.known)
+	if !ok && len(t.states) >= maxTenants {
+		clear(t.states)
 		t.round++
 	}
-	t.known[s.Tenant] = s
+	t.states[s.Tenant] = s
 }
 
 // list returns the tenants with a cached state.
 func (t *tenants) list() []parley.TenantID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Collect(maps.Keys(t.known))
+	return slices.Collect(maps.Keys(t.states))
 }
 
-// forget drops the cached state of a tenant if the log of its session has grown
+// dropOlder drops the cached state of a tenant if the log of its session has grown
 // beyond it.
-func (t *tenants) forget(id parley.TenantID, head parley.Seq) {
+func (t *tenants) dropOlder(id parley.TenantID, head parley.Seq) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s, ok := t.known[id]; ok && s.Head < head {
-		delete(t.known, id)
+	if s, ok := t.states[id]; ok && s.Head < head {
+		delete(t.states, id)
 		t.round++ // a state that was read before is as old
 	}
 }
 
-func (t *tenants) look(id parley.TenantID) (s parley.State, ok bool, round int) {
+func (t *tenants) get(id parley.TenantID) (s parley.State, ok bool, round int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s, ok = t.known[id]
+	s, ok = t.states[id]
 	return s, ok, t.round
 }
 
-// learn caches the state of a tenant's session. Only its actor calls it, and no
+// cacheTenantState caches the state of a tenant's session. Only its actor calls it, and no
 // state is newer than the actor's.
-func (a *actor) learn() {
+func (a *actor) cacheTenantState() {
 	if a.session == parley.TenantSession {
-		_, _, round := a.engine.tenants.look(a.tenant)
-		a.engine.tenants.learn(a.s.state, round)
-		a.engine.tell(factsTopic, nil)
+		_, _, round := a.engine.tenants.get(a.tenant)
+		a.engine.tenants.put(a.s.state, round)
+		a.engine.tellNodes(factsTopic, nil)
 	}
 }
 
-// tenant returns the state of a tenant's session.
-func (e *Engine) tenant(ctx context.Context, id parley.TenantID) (parley.State, error) {
+// tenantState returns the state of a tenant's session.
+func (e *Engine) tenantState(ctx context.Context, id parley.TenantID) (parley.State, error) {
 	for {
-		s, ok, round := e.tenants.look(id)
+		s, ok, round := e.tenants.get(id)
 		if ok {
 			return s, nil
 		}
@@ -86,13 +86,13 @@ func (e *Engine) tenant(ctx context.Context, id parley.TenantID) (parley.State, 
 		if err != nil {
 			return parley.State{}, e.tooNew(err)
 		}
-		e.tenants.learn(read.state, round)
+		e.tenants.put(read.state, round)
 	}
 }
 
-// running returns an error if an agent is stopped.
-func (e *Engine) running(ctx context.Context, tenant parley.TenantID, project, agent string) error {
-	s, err := e.tenant(ctx, tenant)
+// checkNotStopped returns an error if an agent is stopped.
+func (e *Engine) checkNotStopped(ctx context.Context, tenant parley.TenantID, project, agent string) error {
+	s, err := e.tenantState(ctx, tenant)
 	if err == nil && s.Facts.IsStopped(project, agent) {
 		err = parley.Errorf(parley.CodeStopped, "agent is not running")
 	}
@@ -101,7 +101,7 @@ func (e *Engine) running(ctx context.Context, tenant parley.TenantID, project, a
 
 // Stopped lists the agents of a project that are stopped. See port.Door.
 func (e *Engine) Stopped(ctx context.Context, who port.Principal, project string) ([]string, error) {
-	s, err := e.tenantFor(ctx, who)
+	s, err := e.tenantStateFor(ctx, who)
 	return s.Facts.StoppedIn(e.projects.at(who.Tenant, project).Root), err
 }
 

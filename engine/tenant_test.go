@@ -146,7 +146,7 @@ func TestTheTenantsSession(t *testing.T) {
 	if items, err := foreign.Next(ctx); err != nil || items[0].By != "eve" {
 		t.Errorf("the other tenant is shown %v, %v", items, err)
 	}
-	if err := r.running(ctx, acme, "", "hasty"); err != nil {
+	if err := r.checkNotStopped(ctx, acme, "", "hasty"); err != nil {
 		t.Errorf("the other tenant stopped ours: %v", err)
 	}
 
@@ -201,22 +201,22 @@ func TestTenantStateCache(t *testing.T) {
 		s.Head = parley.Seq(head)
 		return s
 	}
-	known := tenants{known: map[parley.TenantID]parley.State{}}
-	_, _, before := known.look("acme")
-	known.learn(state("acme", 6), before)
-	known.learn(state("acme", 5), before)
-	if s, ok, _ := known.look("acme"); !ok || s.Head != 6 {
+	known := tenants{states: map[parley.TenantID]parley.State{}}
+	_, _, before := known.get("acme")
+	known.put(state("acme", 6), before)
+	known.put(state("acme", 5), before)
+	if s, ok, _ := known.get("acme"); !ok || s.Head != 6 {
 		t.Errorf("known is %d", s.Head)
 	}
 	for n := range maxTenants + 1 {
-		_, _, round := known.look("acme")
-		known.learn(state(fmt.Sprint("t", n), 1), round)
+		_, _, round := known.get("acme")
+		known.put(state(fmt.Sprint("t", n), 1), round)
 	}
-	if len(known.known) > maxTenants {
-		t.Errorf("%d are known", len(known.known))
+	if len(known.states) > maxTenants {
+		t.Errorf("%d are known", len(known.states))
 	}
-	known.learn(state("acme", 5), before)
-	if s, ok, _ := known.look("acme"); ok && s.Head < 6 {
+	known.put(state("acme", 5), before)
+	if s, ok, _ := known.get("acme"); ok && s.Head < 6 {
 		t.Error("what was read before it was forgotten came back")
 	}
 }

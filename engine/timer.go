@@ -22,9 +22,9 @@ func (a *actor) fire(id parley.TimerID, now time.Time) error {
 			do.Agent.Name = t.Agent.Name
 		}
 	}
-	agent, err := a.agentFor(a.in(), do.Agent.Name)
+	agent, err := a.agentFor(a.currentProject(), do.Agent.Name)
 	if err == nil {
-		err = e.running(e.ctx, a.tenant, a.in().Root, agent.Name)
+		err = e.checkNotStopped(e.ctx, a.tenant, a.currentProject().Root, agent.Name)
 	}
 	switch code := parley.CodeOf(err); {
 	case err == nil:
@@ -40,7 +40,7 @@ func (a *actor) fire(id parley.TimerID, now time.Time) error {
 	if do.Why == "" {
 		en.agent = &agent
 	}
-	events, err := a.take(en)
+	events, err := a.apply(en)
 	for _, event := range events {
 		switch b := event.Body.(type) {
 		case parley.TimerCancelled:
@@ -94,8 +94,8 @@ var followUpPrompts = map[string]string{
 	"agent_decision":       "You decided to come back to the user. Say why you do.",
 }
 
-// read returns the follow-up that the evaluator wants; nil: none.
-func (v evaluation) read() (*parley.FollowUp, error) {
+// followUp returns the follow-up that the evaluator wants; nil: none.
+func (v evaluation) followUp() (*parley.FollowUp, error) {
 	clean := func(text string, most int) string { return shorten(parley.CleanText(strings.TrimSpace(text)), most) }
 	reason, message := clean(v.Reason, 200), clean(v.Message, 500)
 	switch {
@@ -117,18 +117,18 @@ func (v evaluation) read() (*parley.FollowUp, error) {
 
 // evaluate asks the evaluator whether the agent should come back. If anything
 // goes wrong, it should not, and only the server's log says why.
-func (a *actor) evaluate(ctx context.Context, step parley.Evaluate, b *brief) parley.ReportBody {
+func (a *actor) evaluate(ctx context.Context, step parley.Evaluate, b *stepInput) parley.ReportBody {
 	ended := parley.EvaluationEnded{Run: step.Run}
 	if !a.engine.Autonomy.Enabled { // autonomy was switched off since the run began
-		ended.Reason = "This server does nothing unasked."
+		ended.Reason = "Autonomy is off: this server was started without AUTONOMY_ENABLED=true."
 		return ended
 	}
 	inTime, cancel := context.WithTimeout(ctx, evaluateWithin)
 	defer cancel()
-	said, usage, err := a.evaluator(inTime, step, b)
+	said, usage, err := a.askEvaluator(inTime, step, b)
 	ended.Usage = usage
 	if err == nil {
-		if ended.FollowUp, err = said.read(); err == nil && ended.FollowUp == nil {
+		if ended.FollowUp, err = said.followUp(); err == nil && ended.FollowUp == nil {
 			ended.Reason = shorten(parley.CleanText(said.Reason), 200)
 		}
 	}
@@ -136,23 +136,24 @@ func (a *actor) evaluate(ctx context.Context, step parley.Evaluate, b *brief) pa
 	case ctx.Err() != nil:
 		return nil // a person writes, or the server stops
 	case err != nil:
-		a.log.Warn("it was not found out whether to follow up", "run", step.Run, "error", err)
+		a.log.Warn("the evaluation of a run failed; no follow-up is set", "run", step.Run, "error", err)
 		ended.Code, ended.Message = parley.CodeModel, "The model did not say whether to follow up."
 	}
 	return ended
 }
 
-func (a *actor) evaluator(ctx context.Context, step parley.Evaluate, b *brief) (said evaluation, usage parley.Usage, err error) {
-	agent, log, err := a.recall(ctx, step.Agent, step.From)
+func (a *actor) askEvaluator(ctx context.Context, step parley.Evaluate, b *stepInput) (said evaluation,
+	usage parley.Usage, err error) {
+	agent, log, err := a.definitionAndLog(ctx, step.Agent, step.From)
 	if err != nil {
 		return said, usage, err
 	}
 	var text strings.Builder
-	ended, err := a.ask(ctx, b, port.ModelRequest{
+	ended, err := a.askModel(ctx, b, port.ModelRequest{
 		Model:        step.Agent.Autonomy.Evaluator,
 		Instructions: evaluatorOrders,
 		Messages: []parley.Message{
-			{Role: parley.RoleUser, Text: clipped(record(parley.Conversation(log), evaluateBytes), evaluateBytes)}},
+			{Role: parley.RoleUser, Text: clipped(transcriptText(parley.Conversation(log), evaluateBytes), evaluateBytes)}},
 	}, parley.Agent{Name: agent.Name, Tools: []string{}}, func(piece string) {
 		if text.Len() < 16<<10 {
 			text.WriteString(piece)

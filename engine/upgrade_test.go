@@ -20,7 +20,7 @@ func TestProjectsLiveOnNodes(t *testing.T) {
 	c := newCluster(t, newBus(1))
 	a, b := c.node(in("/one")), c.node(in("/two"))
 	c.know(a, b)
-	await(t, "nodes know their projects", func() bool { return a.apart() && b.apart() })
+	await(t, "nodes know their projects", func() bool { return a.projectsDiffer() && b.projectsDiffer() })
 	id := parley.SessionID("11111111-1111-4111-8111-00000000aaaa")
 	a.do(id, parley.OpenSession{Project: "/two"}) // through a node that does not have it
 	b.say(id, "say one; hang")
@@ -75,7 +75,7 @@ func TestANewerReleaseBesideThis(t *testing.T) {
 		if err := json.Unmarshal(message, &v); err != nil {
 			t.Error(err)
 		}
-		return old.sealer.seal(about{key{v.Tenant, v.Session}, v.Command, true},
+		return old.sealer.seal(messageID{key{v.Tenant, v.Session}, v.Command, true},
 			answer{Receipt: &port.Receipt{Session: id, First: head + 2, Last: head + 2}})
 	})
 	c.exec(`INSERT INTO nodes (id, seen_at) VALUES ('new', now() + interval '1 hour')`)

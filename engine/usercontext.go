@@ -41,17 +41,17 @@ func (e *Engine) SetContext(ctx context.Context, who port.Principal, agent, text
 	return err
 }
 
-// knowing adds to instructions what the session's owner wants the agent to
+// withUserContext adds to instructions what the session's owner wants the agent to
 // know. If that cannot be read, the instructions go without it.
-func (a *actor) knowing(ctx context.Context, instructions, agent string) string {
-	if known := a.known(ctx, agent); known != "" {
+func (a *actor) withUserContext(ctx context.Context, instructions, agent string) string {
+	if known := a.userContext(ctx, agent); known != "" {
 		return instructions + "\n\nPersisted user context:\n" + known
 	}
 	return instructions
 }
 
-// known returns what the session's owner wants the agent to know.
-func (a *actor) known(ctx context.Context, agent string) string {
+// userContext returns what the session's owner wants the agent to know.
+func (a *actor) userContext(ctx context.Context, agent string) string {
 	known, ok, err := a.engine.Store.Tenant(a.tenant).Context(ctx, agent, a.owner)
 	switch {
 	case err != nil && ctx.Err() == nil:

@@ -29,9 +29,9 @@ func (r *rig) instructions() func() string {
 	}
 }
 
-// TestContextIsTold checks that a user's context is in the agent's instructions
+// TestModelGetsTheUsersContext checks that a user's context is in the agent's instructions
 // in all sessions of that user and in no others, also after a restart.
-func TestContextIsTold(t *testing.T) {
+func TestModelGetsTheUsersContext(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, reopen func() port.Store) {
 		r := newRig(t)
 		r.stop(true)

@@ -12,7 +12,7 @@ import (
 // returned info is the only place with the secret in plain text.
 func (e *Engine) SetWebhook(ctx context.Context, who port.Principal, id parley.SessionID, ask port.WebhookAsk,
 	via string) (port.WebhookInfo, error) {
-	if err := e.mayHook(ctx, who, id, via); err != nil {
+	if err := e.maySetWebhook(ctx, who, id, via); err != nil {
 		return port.WebhookInfo{}, err
 	}
 	if err := port.CheckHookEvents(ask.Events); err != nil {
@@ -27,23 +27,23 @@ func (e *Engine) SetWebhook(ctx context.Context, who port.Principal, id parley.S
 		return port.WebhookInfo{}, err
 	}
 	hook := parley.HookOf(target, ask.Events)
-	c, err := e.hook(ctx, who, id, via, parley.SetWebhook{Hook: hook, URL: ask.URL, Sealed: sealed})
+	c, err := e.submitWebhook(ctx, who, id, via, parley.SetWebhook{Hook: hook, URL: ask.URL, Sealed: sealed})
 	return port.WebhookInfo{URL: ask.URL, Events: hook.Events(), Status: "active", Secret: secret, SetAt: c.At}, err
 }
 
 // RemoveWebhook removes a session's webhook. Deliveries that are still pending are dropped.
 func (e *Engine) RemoveWebhook(ctx context.Context, who port.Principal, id parley.SessionID, via string) error {
-	if err := e.mayHook(ctx, who, id, via); err != nil {
+	if err := e.maySetWebhook(ctx, who, id, via); err != nil {
 		return err
 	}
-	_, err := e.hook(ctx, who, id, via, parley.SetWebhook{})
+	_, err := e.submitWebhook(ctx, who, id, via, parley.SetWebhook{})
 	return err
 }
 
 // Webhook returns the webhook of a session, if the principal could set it: its URL may hold a secret.
 func (e *Engine) Webhook(ctx context.Context, who port.Principal, id parley.SessionID, via string) (
 	port.WebhookInfo, error) {
-	if err := e.mayHook(ctx, who, id, via); err != nil {
+	if err := e.maySetWebhook(ctx, who, id, via); err != nil {
 		return port.WebhookInfo{}, err
 	}
 	row, ok, err := e.Store.Tenant(who.Tenant).Webhook(ctx, id)
@@ -74,7 +74,7 @@ func (e *Engine) SessionWebhooks(ctx context.Context, who port.Principal, q port
 // change settings.
 func (e *Engine) TryWebhook(ctx context.Context, who port.Principal, id parley.SessionID, via string) (
 	port.WebhookTrial, error) {
-	if err := e.mayHook(ctx, who, id, via); err != nil {
+	if err := e.maySetWebhook(ctx, who, id, via); err != nil {
 		return port.WebhookTrial{}, err
 	}
 	row, ok, err := e.Store.Tenant(who.Tenant).Webhook(ctx, id)
@@ -99,8 +99,8 @@ func (e *Engine) TryWebhook(ctx context.Context, who port.Principal, id parley.S
 
 var errNoWebhook = parley.Errorf(parley.CodeNotFound, "This session has no webhook.")
 
-// mayHook checks permission before anything is revealed about the webhook itself.
-func (e *Engine) mayHook(ctx context.Context, who port.Principal, id parley.SessionID, via string) error {
+// maySetWebhook checks permission before anything is revealed about the webhook itself.
+func (e *Engine) maySetWebhook(ctx context.Context, who port.Principal, id parley.SessionID, via string) error {
 	if err := e.permit(ctx, who, via, parley.ActMessage, port.Resource{Kind: port.OwnSessions, Tenant: who.Tenant,
 		Session: id}); err != nil {
 		return err
@@ -111,15 +111,15 @@ func (e *Engine) mayHook(ctx context.Context, who port.Principal, id parley.Sess
 			Session: id, Owner: m.Owner})
 	}
 	if err == nil && e.Webhooks == nil {
-		err = parley.Errorf(parley.CodeUnavailable, "This server tells no webhooks.")
+		err = parley.Errorf(parley.CodeUnavailable, "This server has no webhooks.")
 	}
 	return err
 }
 
-func (e *Engine) hook(ctx context.Context, who port.Principal, id parley.SessionID, via string,
+func (e *Engine) submitWebhook(ctx context.Context, who port.Principal, id parley.SessionID, via string,
 	do parley.SetWebhook) (parley.Command, error) {
 	c := parley.Command{Tenant: who.Tenant, Session: id, By: who.ID, At: e.Now().UTC().Truncate(time.Microsecond),
 		Via: via, Do: do}
-	_, err := e.hand(ctx, key{c.Tenant, c.Session}, true, &request{who: who, command: c})
+	_, err := e.route(ctx, key{c.Tenant, c.Session}, &request{who: who, command: c})
 	return c, err
 }

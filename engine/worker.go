@@ -22,47 +22,47 @@ type worker struct {
 
 type report struct {
 	parley.Report
-	step   parley.Step
-	last   bool
-	pieces []parley.Report    // the output of the worker before the report
-	read   *parley.Transcript // the conversation, if the worker had to read it; nil: it had not
-	settle func()             // ends the worker's quota hold, once its last report is committed
+	step       parley.Step
+	last       bool
+	pieces     []parley.Report    // the output of the worker before the report
+	transcript *parley.Transcript // the conversation, if the worker had to read it; nil: it had not
+	settle     func()             // ends the worker's quota hold, once its last report is committed
 }
 
-func (r report) settled() {
+func (r report) settleHold() {
 	if r.settle != nil {
 		r.settle()
 	}
 }
 
-// A brief is the input of a worker besides its step.
-type brief struct {
-	plan     *parley.Plan
-	messages []parley.Message // the conversation, for a turn
-	known    bool             // false: the worker has to read the conversation
-	offers   parley.InputID   // the input whose client tools the model may use; zero: none
-	out      *coalescer
-	read     *parley.Transcript // set by the worker, see report
-	settle   func()             // likewise; nil: nothing is held
+// A stepInput is the input of a worker besides its step.
+type stepInput struct {
+	plan        *parley.Plan
+	messages    []parley.Message // the conversation, for a turn
+	hasMessages bool             // false: the worker has to read the conversation
+	offers      parley.InputID   // the input whose client tools the model may use; zero: none
+	out         *coalescer
+	transcript  *parley.Transcript // set by the worker, see report
+	settle      func()             // likewise; nil: nothing is held
 }
 
 // work starts a worker.
 func (a *actor) work(step parley.Step) {
 	ctx, cancel := context.WithCancel(a.engine.ctx)
-	b := &brief{plan: a.s.state.Plan, out: newCoalescer(a.spoke)}
+	b := &stepInput{plan: a.s.state.Plan, out: newCoalescer(a.outputReady)}
 	a.workers[step] = &worker{cancel, b.out}
 	if a.owner == "" { // no worker reads it yet, because this is the first
 		a.owner = a.s.state.Owner
 	}
 	if _, ok := step.(parley.CallModel); ok {
-		b.messages, b.known = a.memory.messages()
+		b.messages, b.hasMessages = a.memory.messages()
 		b.offers = a.s.state.Run.Offers
 	}
 	a.engine.wg.Go(func() {
 		defer cancel()
 		last := a.perform(ctx, step, b)
 		last.At = a.engine.Now()
-		a.reports <- report{last, step, true, b.out.reports(step, last.At, true), b.read, b.settle}
+		a.reports <- report{last, step, true, b.out.reports(step, last.At, true), b.transcript, b.settle}
 	})
 }
 
@@ -82,20 +82,20 @@ func (a *actor) stopWorkers() {
 	for len(a.workers) > 0 {
 		if r := <-a.reports; r.last {
 			delete(a.workers, r.step)
-			r.settled()
+			r.settleHold()
 		}
 	}
 }
 
 // perform carries out the step and returns the last report. A report without a
 // body says only that the worker has ended.
-func (a *actor) perform(ctx context.Context, step parley.Step, b *brief) (last parley.Report) {
+func (a *actor) perform(ctx context.Context, step parley.Step, b *stepInput) (last parley.Report) {
 	defer func() {
 		if p := recover(); p != nil {
 			last.Body = failed(step, a.panicked(p))
 		}
 	}()
-	if err := a.mine(ctx); err != nil {
+	if err := a.checkLease(ctx); err != nil {
 		a.log.Info("nothing is begun: the session may be another node's", "error", err)
 		a.nudge()
 		sleep(ctx, a.engine.Retry)
@@ -183,7 +183,7 @@ func (a *actor) panicked(p any) string {
 
 func (a *actor) callTool(ctx context.Context, step parley.CallTool, out *coalescer) parley.ReportBody {
 	var agent parley.Agent
-	err := a.patiently(ctx, func() (err error) {
+	err := a.retry(ctx, func() (err error) {
 		agent, err = a.definition(ctx, step.Agent)
 		return err
 	})
@@ -200,7 +200,7 @@ func (a *actor) callTool(ctx context.Context, step parley.CallTool, out *coalesc
 	if step.Touches {
 		a.noteFiles(ctx, step.Run)
 	}
-	if err := a.mine(ctx); err != nil { // another node may have taken the session meanwhile
+	if err := a.checkLease(ctx); err != nil { // another node may have taken the session meanwhile
 		return nil
 	}
 	result, err := a.tools(ctx).Perform(ctx, agent, step.Name, step.Args, func(stream parley.Stream, text string) {
@@ -232,7 +232,7 @@ func (a *actor) toolEnded(ctx context.Context, done port.ToolResult, err error) 
 		result = result[:parley.MaxResult] + "\n(the rest was left out)"
 	}
 	ended := parley.ToolEnded{Outcome: outcome, Result: strings.ToValidUTF8(result, "\uFFFD"), Exit: done.Exit}
-	ended.Finding = a.engine.suspect(ended.Result)
+	ended.Finding = a.engine.findingIn(ended.Result)
 	return ended
 }
 
@@ -240,18 +240,18 @@ func (a *actor) toolEnded(ctx context.Context, done port.ToolResult, err error) 
 func (a *actor) definition(ctx context.Context, ref parley.AgentRef) (parley.Agent, error) {
 	agent, err := a.engine.definition(ctx, a.tenant, ref.Digest)
 	// The project may have gone to another tenant since the run started.
-	return a.in().atHome(a.tenant, agent), err
+	return a.currentProject().withPermittedTools(a.tenant, agent), err
 }
 
-// recall returns that agent, and the part of the log that its model gets.
-func (a *actor) recall(
+// definitionAndLog returns that agent, and the part of the log that its model gets.
+func (a *actor) definitionAndLog(
 	ctx context.Context, ref parley.AgentRef, from parley.Seq,
 ) (parley.Agent, []parley.Event, error) {
 	agent, err := a.definition(ctx, ref)
 	if err != nil {
 		return agent, nil, err
 	}
-	log, err := a.engine.Store.Tenant(a.tenant).Spoken(ctx, a.session, from)
+	log, err := a.engine.Store.Tenant(a.tenant).EventsWithoutChunks(ctx, a.session, from)
 	return agent, log, err
 }
 
@@ -274,9 +274,9 @@ const (
 	retryAfter = 500 * time.Millisecond // doubled each time
 )
 
-// patiently retries a call while its error is temporary, up to attempts times.
+// retry retries a call while its error is temporary, up to attempts times.
 // The model calls of turns do not use it: Config.Model retries them.
-func (a *actor) patiently(ctx context.Context, try func() error) error {
+func (a *actor) retry(ctx context.Context, try func() error) error {
 	pause := retryAfter
 	for attempt := 1; ; attempt++ {
 		err := try()

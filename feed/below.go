@@ -17,10 +17,10 @@ import (
 // are in order of position, and every event has a seq and a position. So no
 // event is lost or seen twice when one takes over from the other.
 func (f *Feed) Below(tenant parley.TenantID, root parley.SessionID, after parley.Seq, quiet bool) port.Follower {
-	return &family{feed: f, tenant: tenant, root: root, seq: after, known: quiet}
+	return &treeFollower{feed: f, tenant: tenant, root: root, seq: after, known: quiet}
 }
 
-type family struct {
+type treeFollower struct {
 	feed   *Feed
 	tenant parley.TenantID
 	root   parley.SessionID
@@ -28,31 +28,31 @@ type family struct {
 	seq      parley.Seq      // of the root's last event that was handed out
 	position parley.Position // of the last event that was handed out; 0: not known
 	known    bool            // out is known
-	out      int
+	working  int
 
-	now  *follower // nil: Next makes it
-	tree bool      // now follows the tree
+	current *follower // nil: Next makes it
+	tree    bool      // now follows the tree
 }
 
-func (f *family) Close() {
-	if f.now != nil {
-		f.now.Close()
-		f.now = nil
+func (f *treeFollower) Close() {
+	if f.current != nil {
+		f.current.Close()
+		f.current = nil
 	}
 }
 
-func (f *family) Next(ctx context.Context) ([]*port.Item, error) {
-	return f.next(ctx, func() ([]*port.Item, error) { return f.now.Next(ctx) })
+func (f *treeFollower) Next(ctx context.Context) ([]*port.Item, error) {
+	return f.next(ctx, func() ([]*port.Item, error) { return f.current.Next(ctx) })
 }
 
 // Take implements port.Waker.
-func (f *family) Take(ctx context.Context, wake func()) ([]*port.Item, error) {
-	return f.next(ctx, func() ([]*port.Item, error) { return f.now.Take(ctx, wake) })
+func (f *treeFollower) Take(ctx context.Context, wake func()) ([]*port.Item, error) {
+	return f.next(ctx, func() ([]*port.Item, error) { return f.current.Take(ctx, wake) })
 }
 
-func (f *family) next(ctx context.Context, more func() ([]*port.Item, error)) ([]*port.Item, error) {
+func (f *treeFollower) next(ctx context.Context, more func() ([]*port.Item, error)) ([]*port.Item, error) {
 	for {
-		if f.now == nil {
+		if f.current == nil {
 			if err := f.open(ctx); err != nil {
 				return nil, err
 			}
@@ -61,7 +61,7 @@ func (f *family) next(ctx context.Context, more func() ([]*port.Item, error)) ([
 		if err != nil || len(items) == 0 {
 			return nil, err
 		}
-		if items = f.take(items); f.tree != f.wantsTree() {
+		if items = f.handOut(items); f.tree != f.wantsTree() {
 			f.Close()
 		}
 		if len(items) > 0 {
@@ -70,12 +70,12 @@ func (f *family) next(ctx context.Context, more func() ([]*port.Item, error)) ([
 	}
 }
 
-func (f *family) wantsTree() bool { return !f.known || f.out > 0 }
+func (f *treeFollower) wantsTree() bool { return !f.known || f.working > 0 }
 
-// take counts the children at work and returns the items that can be handed
+// handOut counts the children at work and returns the items that can be handed
 // out. In the log of the root alone, items after the start of a child cannot:
 // events of the child may come before them.
-func (f *family) take(items []*port.Item) []*port.Item {
+func (f *treeFollower) handOut(items []*port.Item) []*port.Item {
 	for n, i := range items {
 		f.position = i.Position
 		if i.Session != f.root {
@@ -84,11 +84,11 @@ func (f *family) take(items []*port.Item) []*port.Item {
 		f.seq = i.Seq
 		switch i.Body.(type) {
 		case parley.RunStarted: // a run starts only when all children have ended
-			f.known, f.out = true, 0
+			f.known, f.working = true, 0
 		case parley.ChildReturned:
-			f.out = max(f.out-1, 0)
+			f.working = max(f.working-1, 0)
 		case parley.ChildSpawned:
-			if f.out++; !f.tree {
+			if f.working++; !f.tree {
 				return items[:n+1]
 			}
 		}
@@ -96,24 +96,24 @@ func (f *family) take(items []*port.Item) []*port.Item {
 	return items
 }
 
-func (f *family) open(ctx context.Context) error {
+func (f *treeFollower) open(ctx context.Context) error {
 	if f.tree = f.wantsTree(); !f.tree {
-		f.now = f.feed.Session(f.tenant, f.root, f.seq).(*follower)
+		f.current = f.feed.Session(f.tenant, f.root, f.seq).(*follower)
 		return nil
 	}
 	if f.position == 0 && f.seq > 0 {
-		position, err := f.place(ctx)
+		position, err := f.positionOf(ctx)
 		if err != nil {
 			return err
 		}
 		f.position = position
 	}
-	f.now = f.feed.Tree(f.tenant, f.root, f.position).(*follower)
+	f.current = f.feed.Tree(f.tenant, f.root, f.position).(*follower)
 	return nil
 }
 
-// place returns the position behind which the events after f.seq come.
-func (f *family) place(ctx context.Context) (parley.Position, error) {
+// positionOf returns the position behind which the events after f.seq come.
+func (f *treeFollower) positionOf(ctx context.Context) (parley.Position, error) {
 	for {
 		events, err := f.feed.store.Tenant(f.tenant).Events(ctx, f.root, f.seq-1, 1)
 		switch {

@@ -211,7 +211,7 @@ func TestATreeIsNotWokenByOthers(t *testing.T) {
 	read(t, one, 1)
 	read(t, two, 1)
 	w := one.(*follower).window
-	until := func(ok func(look) bool) look {
+	until := func(ok func(windowPart) bool) windowPart {
 		l := w.after(2)
 		for ; !ok(l); l = w.after(2) {
 			woken := make(chan struct{})
@@ -221,9 +221,9 @@ func TestATreeIsNotWokenByOthers(t *testing.T) {
 		}
 		return l
 	}
-	until(func(l look) bool { return l.from > 0 }) // the tail has begun
+	until(func(l windowPart) bool { return l.from > 0 }) // the tail has begun
 	b.write(1, 1, 1, "x", false)
-	before := until(func(l look) bool { return len(l.items) > 0 }).changes
+	before := until(func(l windowPart) bool { return len(l.items) > 0 }).changes
 	b.write(2, 2, 1, "x", false)
 	read(t, two, 1)
 	if w.after(2).changes != before {

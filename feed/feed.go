@@ -39,14 +39,14 @@ const (
 
 // Feed serves the followers of one process.
 type Feed struct {
-	store port.Store
-	done  chan struct{} // closed by Close
-	wg    sync.WaitGroup
-	pages pages
-	most  int64         // bytes that may be held
-	held  atomic.Int64  // bytes in windows and handed out to followers
-	nodes *Nodes        // nil: there is one node
-	soon  chan struct{} // makes lookOut look at once
+	store     port.Store
+	done      chan struct{} // closed by Close
+	wg        sync.WaitGroup
+	pages     pages
+	most      int64         // bytes that may be held
+	held      atomic.Int64  // bytes in windows and handed out to followers
+	nodes     *Nodes        // nil: there is one node
+	checkSoon chan struct{} // makes watchStore check at once
 
 	mu       sync.Mutex // guards the following; only the bus is locked under it
 	closed   bool
@@ -110,7 +110,7 @@ func (f *Feed) Publish(tenant parley.TenantID, events []parley.Event) {
 		t.poke()
 	}
 	if f.nodes != nil {
-		f.tell(tenant, events)
+		f.publishToNodes(tenant, events)
 	}
 }
 
@@ -216,22 +216,22 @@ func (f *Feed) follow(w *window, after int64) *follower {
 
 // release forgets a window that has lost its last follower.
 func (f *Feed) release(w *window) {
-	var silence func() // stops listening to other nodes; nil: nothing to stop
+	var stopListening func() // nil: nothing to stop
 	f.mu.Lock()
 	last := w.followers.Add(-1) == 0
 	if t := f.tenants[w.tenant]; last && w.tree {
 		if delete(t.windows, w.id); len(t.windows) == 0 {
 			delete(f.tenants, w.tenant)
 			t.stop()
-			silence = t.silence
+			stopListening = t.stopListening
 		}
 	} else if last {
 		delete(f.sessions, sessionKey{w.tenant, w.id})
-		silence = w.silence
+		stopListening = w.stopListening
 	}
 	f.mu.Unlock()
-	if silence != nil {
-		silence()
+	if stopListening != nil {
+		stopListening()
 	}
 	if last {
 		w.drop()
@@ -253,16 +253,16 @@ type follower struct {
 func (f *follower) Close() {
 	if !f.closed {
 		f.closed = true
-		f.hold(0)
+		f.noteHeld(0)
 		f.window.leave(f)
 		f.feed.release(f.window)
 	}
 }
 
-// hold notes how many bytes are handed out to the follower now, in whole
+// noteHeld notes how many bytes are handed out to the follower now, in whole
 // kilobytes. With exact numbers, all followers of busy sessions would change
 // one counter twice for every event.
-func (f *follower) hold(bytes int) {
+func (f *follower) noteHeld(bytes int) {
 	if bytes &^= 1<<10 - 1; bytes != f.held {
 		f.feed.held.Add(int64(bytes - f.held))
 		f.held = bytes
@@ -289,25 +289,25 @@ func (f *follower) Next(ctx context.Context) ([]*port.Item, error) {
 
 // Take implements port.Waker.
 func (f *follower) Take(ctx context.Context, wake func()) ([]*port.Item, error) {
-	f.hold(0) // a caller that asks for more no longer needs the last items
+	f.noteHeld(0) // a caller that asks for more no longer needs the last items
 	for {
-		look := f.window.after(f.cursor)
-		list, shared := look.items, int(f.window.followers.Load())
-		if !look.covered {
-			all, err := f.stored(ctx)
+		part := f.window.after(f.cursor)
+		list, shared := part.items, int(f.window.followers.Load())
+		if !part.covered {
+			all, err := f.readStored(ctx)
 			if err != nil {
 				if parley.CodeOf(err) == parley.CodeUnavailable && f.feed.pause(ctx) {
 					continue // the events are in the store, and are read later
 				}
 				return nil, cmp.Or(ctx.Err(), err)
 			}
-			if len(all) == 0 && f.cursor < look.from {
-				f.cursor = look.from // the tree has no events up to there
+			if len(all) == 0 && f.cursor < part.from {
+				f.cursor = part.from // the tree has no events up to there
 				continue
 			}
 			// A copy, so that a reader that stalls does not keep the rest of a
 			// page in memory.
-			list, shared = slices.Clone(some(all, f.feed.allowance(handBytes))), 1
+			list, shared = slices.Clone(firstBatch(all, f.feed.allowance(handBytes))), 1
 		}
 		if len(list) > 0 {
 			f.cursor = f.window.key(list[len(list)-1])
@@ -315,10 +315,10 @@ func (f *follower) Take(ctx context.Context, wake func()) ([]*port.Item, error) 
 			for _, e := range list {
 				bytes += size(e.Body)
 			}
-			f.hold(bytes / shared)
+			f.noteHeld(bytes / shared)
 			return list, nil
 		}
-		if f.window.wait(f, look.changes, wake) {
+		if f.window.wait(f, part.changes, wake) {
 			return nil, f.ended()
 		}
 	}

@@ -239,7 +239,7 @@ func TestWindowsAreDropped(t *testing.T) {
 	}
 }
 
-func TestEndings(t *testing.T) {
+func TestFollowersEnd(t *testing.T) {
 	b := newBench(t)
 	b.write(1, 1, 1, "x", false)
 	ctx, cancel := context.WithCancel(context.Background())

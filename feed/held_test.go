@@ -172,10 +172,10 @@ func TestAnIdleWindowIsEmpty(t *testing.T) {
 	dense(t, read(t, g, 3), 4)
 }
 
-// TestTake checks that Take does not wait. It returns the events there are, or
+// TestTakeWakesItsCaller checks that Take does not wait. It returns the events there are, or
 // else has the caller woken: by new events, when the store has to be read
 // again, and when the feed closes.
-func TestTake(t *testing.T) {
+func TestTakeWakesItsCaller(t *testing.T) {
 	b := newBench(t)
 	b.write(1, 1, 1, "x", false)
 	woken := make(chan struct{}, 10)

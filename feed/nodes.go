@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// lookEvery is how often the feed asks the store whether it has missed something.
+	// checkEvery is how often the feed asks the store whether it has missed something.
 	// An event whose message was lost is found within twice this time.
-	lookEvery = 500 * time.Millisecond
-	lookPause = 10 * time.Millisecond // between two looks that a message asks for
-	heardMost = 64                    // messages of other nodes that wait for a tail
+	checkEvery   = 500 * time.Millisecond
+	checkPause   = 10 * time.Millisecond // between two checks that messages ask for
+	maxFromNodes = 64                    // messages of other nodes that wait for a tail
 )
 
 // Nodes are the other nodes of the database.
@@ -48,7 +48,7 @@ func (f *Feed) Connect(n Nodes) {
 	if n.Alone == nil {
 		n.Alone = func() bool { return false }
 	}
-	f.nodes, f.soon = &n, make(chan struct{}, 1)
+	f.nodes, f.checkSoon = &n, make(chan struct{}, 1)
 }
 
 // Start begins to look for events whose messages were lost. Without Connect it
@@ -57,7 +57,7 @@ func (f *Feed) Start() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.nodes != nil && !f.closed {
-		f.wg.Go(f.lookOut)
+		f.wg.Go(f.watchStore)
 	}
 }
 
@@ -67,8 +67,8 @@ func sessionTopic(tenant parley.TenantID, id parley.SessionID) string {
 
 func tenantTopic(tenant parley.TenantID) string { return "t." + string(tenant) }
 
-// tell publishes events to other nodes.
-func (f *Feed) tell(tenant parley.TenantID, events []parley.Event) {
+// publishToNodes publishes events to other nodes.
+func (f *Feed) publishToNodes(tenant parley.TenantID, events []parley.Event) {
 	if f.nodes.Alone() {
 		return
 	}
@@ -80,8 +80,8 @@ func (f *Feed) tell(tenant parley.TenantID, events []parley.Event) {
 	f.nodes.Bus.Publish(tenantTopic(tenant), message)
 }
 
-// heard returns the events of a message; none: they have to be read from the store.
-func heard(message []byte) []parley.Event {
+// decodeEvents returns the events of a message; none: they have to be read from the store.
+func decodeEvents(message []byte) []parley.Event {
 	var events []parley.Event
 	if message == nil || json.Unmarshal(message, &events) != nil {
 		return nil // too large for the bus, or from a later release
@@ -94,14 +94,14 @@ func (f *Feed) listen(w *window) {
 	if f.nodes == nil {
 		return
 	}
-	w.silence = f.nodes.Bus.Listen(sessionTopic(w.tenant, w.id), func(message []byte) {
-		events := heard(message)
+	w.stopListening = f.nodes.Bus.Listen(sessionTopic(w.tenant, w.id), func(message []byte) {
+		events := decodeEvents(message)
 		if len(events) == 0 || !contiguous(w.id, events) {
-			w.suspect()
-			f.lookSoon()
+			w.recheck()
+			f.checkStoreSoon()
 			return
 		}
-		w.join(events)
+		w.addFromNode(events)
 	})
 }
 
@@ -115,11 +115,11 @@ func contiguous(id parley.SessionID, events []parley.Event) bool {
 	return true
 }
 
-// join adds events of another node to the window of a session. They may come late,
+// addFromNode adds events of another node to the window of a session. They may come late,
 // again, or after others were lost.
-func (w *window) join(events []parley.Event) {
+func (w *window) addFromNode(events []parley.Event) {
 	w.mu.Lock()
-	w.heard = true
+	w.grew = true
 	first, last := int64(events[0].Seq), int64(events[len(events)-1].Seq)
 	switch {
 	case w.known && last <= w.end():
@@ -135,26 +135,25 @@ func (w *window) join(events []parley.Event) {
 	w.wake() // unlocks
 }
 
-// suspect makes the next look ask about the window, whatever was heard.
-func (w *window) suspect() {
+// recheck makes the next check of the store ask about the window, whatever other nodes have sent.
+func (w *window) recheck() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.heard, w.checked = false, 0
+	w.grew, w.checked = false, 0
 }
 
-// asks reports whether a look has to ask about the window: nothing was added to
-// it since the last look, and its tenant's log has grown since a look last
-// asked.
-func (w *window) asks(at parley.Position) bool {
+// needsCheck reports whether a check of the store has to ask about the window: nothing was added to it since the last
+// check, and its tenant's log has grown since a check last asked.
+func (w *window) needsCheck(at parley.Position) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	was := w.heard
-	w.heard = false
+	was := w.grew
+	w.grew = false
 	return !was && w.checked < at
 }
 
-// reach tells a window that its log ends at a seq, as of a position of the tenant.
-func (w *window) reach(head int64, at parley.Position) {
+// setHead tells a window that its log ends at a seq, as of a position of the tenant.
+func (w *window) setHead(head int64, at parley.Position) {
 	w.mu.Lock()
 	w.checked = at
 	if w.known && w.end() >= head {
@@ -171,11 +170,11 @@ func (t *tail) listen() {
 	if t.feed.nodes == nil {
 		return
 	}
-	t.heard = make(chan []parley.Event, heardMost)
-	t.silence = t.feed.nodes.Bus.Listen(tenantTopic(t.tenant), func(message []byte) {
-		if events := heard(message); len(events) > 0 {
+	t.fromNodes = make(chan []parley.Event, maxFromNodes)
+	t.stopListening = t.feed.nodes.Bus.Listen(tenantTopic(t.tenant), func(message []byte) {
+		if events := decodeEvents(message); len(events) > 0 {
 			select {
-			case t.heard <- events:
+			case t.fromNodes <- events:
 				return
 			default: // it reads the store instead
 			}
@@ -184,10 +183,10 @@ func (t *tail) listen() {
 	})
 }
 
-// join adds events of another node to the windows of a tail, if they come right
+// addFromNode adds events of another node to the windows of a tail, if they come right
 // behind a position. Otherwise it reads the store, which has the events in
 // between.
-func (t *tail) join(last parley.Position, events []parley.Event) (parley.Position, bool) {
+func (t *tail) addFromNode(last parley.Position, events []parley.Event) (parley.Position, bool) {
 	if events[len(events)-1].Position <= last {
 		return last, true // the windows have them already
 	}
@@ -197,50 +196,50 @@ func (t *tail) join(last parley.Position, events []parley.Event) (parley.Positio
 		}
 	}
 	last = events[len(events)-1].Position
-	t.share(last, items(events))
+	t.distribute(last, items(events))
 	return last, true
 }
 
-func (f *Feed) lookSoon() {
+func (f *Feed) checkStoreSoon() {
 	select {
-	case f.soon <- struct{}{}:
+	case f.checkSoon <- struct{}{}:
 	default: // it will look anyway
 	}
 }
 
-// lookOut looks every lookEvery, or sooner when asked to, once there have been other nodes: the last messages of a node
-// that died may be lost.
-func (f *Feed) lookOut() {
+// watchStore checks the store every checkEvery, or sooner when asked to, once there have been other nodes: the last
+// messages of a node that died may be lost.
+func (f *Feed) watchStore() {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.wg.Go(func() {
 		<-f.done
 		cancel()
 	})
-	timer := time.NewTimer(lookEvery)
+	timer := time.NewTimer(checkEvery)
 	defer timer.Stop()
 	for others := false; ; {
 		select {
 		case <-timer.C:
-		case <-f.soon:
+		case <-f.checkSoon:
 		case <-ctx.Done():
 			return
 		}
 		if others = others || !f.nodes.Alone(); others {
-			f.look(ctx)
+			f.checkStore(ctx)
 		}
-		timer.Reset(lookPause) // looks that messages ask for have a pause in between
+		timer.Reset(checkPause)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			return
 		}
-		timer.Reset(lookEvery)
+		timer.Reset(checkEvery)
 	}
 }
 
-// look asks the store how far the logs that are followed here have grown. If
-// the store cannot be read, the next look does it.
-func (f *Feed) look(ctx context.Context) {
+// checkStore asks the store how far the logs that are followed here have grown. If
+// the store cannot be read, the next check does it.
+func (f *Feed) checkStore(ctx context.Context) {
 	f.mu.Lock()
 	windows := slices.Collect(maps.Values(f.sessions))
 	tails := maps.Clone(f.tenants)
@@ -260,14 +259,14 @@ func (f *Feed) look(ctx context.Context) {
 		return
 	}
 	for tenant, t := range tails {
-		if t.before(positions[tenant]) {
+		if t.isBehind(positions[tenant]) {
 			t.poke()
 		}
 	}
 	ask := map[parley.TenantID][]parley.SessionID{}
 	asked := windows[:0]
 	for _, w := range windows {
-		if w.asks(positions[w.tenant]) {
+		if w.needsCheck(positions[w.tenant]) {
 			ask[w.tenant] = append(ask[w.tenant], w.id)
 			asked = append(asked, w)
 		}
@@ -280,12 +279,12 @@ func (f *Feed) look(ctx context.Context) {
 		return
 	}
 	for _, w := range asked {
-		w.reach(int64(heads[w.tenant][w.id]), positions[w.tenant])
+		w.setHead(int64(heads[w.tenant][w.id]), positions[w.tenant])
 	}
 }
 
-// before reports whether a tail has not read up to a position.
-func (t *tail) before(at parley.Position) bool {
+// isBehind reports whether a tail has not read up to a position.
+func (t *tail) isBehind(at parley.Position) bool {
 	t.feed.mu.Lock()
 	defer t.feed.mu.Unlock()
 	return t.begun && t.last < at

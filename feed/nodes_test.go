@@ -115,9 +115,9 @@ func (c countingTenant) Tree(ctx context.Context, id parley.SessionID, after par
 	return c.TenantStore.Tree(ctx, id, after, limit)
 }
 
-// TestEventsOfOtherNodesTravel checks that a follower that has read the earlier events gets new ones over the bus
-// alone.
-func TestEventsOfOtherNodesTravel(t *testing.T) {
+// TestEventsOfOtherNodesComeOverTheBus checks that a follower that has read the earlier events gets new ones over the
+// bus alone.
+func TestEventsOfOtherNodesComeOverTheBus(t *testing.T) {
 	p := newPair(t, 1, bus.Faults{})
 	p.write(1, 1, 3, "x", false)
 	f, tree := p.other.Session(acme, id(1), 0), p.other.Tree(acme, "", 0)
@@ -286,18 +286,18 @@ func TestAGapIsFilledFromTheStore(t *testing.T) {
 	f := b.Session(acme, id(1), 0)
 	defer f.Close()
 	w := f.(*follower).window
-	w.join(events[:2])
+	w.addFromNode(events[:2])
 	dense(t, read(t, f, 2), 1)
-	w.join(events[4:]) // 3 and 4 are missing
+	w.addFromNode(events[4:]) // 3 and 4 are missing
 	dense(t, read(t, f, 4), 3)
-	w.join(events[1:3]) // late
-	w.join(events[4:])  // again
+	w.addFromNode(events[1:3]) // late
+	w.addFromNode(events[4:])  // again
 	b.write(1, 1, 1, "x", true)
 	more, err := b.store.Tenant(acme).Events(t.Context(), id(1), 5, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.join(more) // 6 again, and 7
+	w.addFromNode(more) // 6 again, and 7
 	dense(t, read(t, f, 1), 7)
 }
 
@@ -327,9 +327,9 @@ func (b *earBus) Listen(topic string, _ func([]byte)) func() {
 	}
 }
 
-// TestTopics checks that a node listens only to the topics of what its
+// TestANodeListensOnlyToFollowedTopics checks that a node listens only to the topics of what its
 // followers follow, and that a node that is alone publishes nothing.
-func TestTopics(t *testing.T) {
+func TestANodeListensOnlyToFollowedTopics(t *testing.T) {
 	b := newBench(t)
 	ears, alone := &earBus{}, false
 	b.Connect(Nodes{Bus: ears, Alone: func() bool { return alone }})

@@ -101,9 +101,9 @@ func (c *pages) drop(w *window) {
 	})
 }
 
-// stored returns events behind the cursor from the store. It returns none if
+// readStored returns events behind the cursor from the store. It returns none if
 // there were none at some time after it was called.
-func (f *follower) stored(ctx context.Context) ([]*port.Item, error) {
+func (f *follower) readStored(ctx context.Context) ([]*port.Item, error) {
 	p, mine := f.feed.pages.find(f.window, f.cursor)
 	if !mine {
 		select {
@@ -111,7 +111,7 @@ func (f *follower) stored(ctx context.Context) ([]*port.Item, error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		if list := f.window.behind(p.items, f.cursor); len(list) > 0 {
+		if list := f.window.itemsAfter(p.items, f.cursor); len(list) > 0 {
 			f.limit = p.next
 			return list, nil
 		}

@@ -22,8 +22,8 @@ type tail struct {
 	ctx    context.Context
 	stop   context.CancelFunc
 
-	heard   chan []parley.Event // events of other nodes; nil: there are no other nodes
-	silence func()              // stops listening to them
+	fromNodes     chan []parley.Event // events of other nodes; nil: there are no other nodes
+	stopListening func()              // stops listening to them
 
 	// Guarded by Feed.mu:
 	windows map[parley.SessionID]*window // by root; empty: of the whole tenant
@@ -63,8 +63,8 @@ func (t *tail) run() {
 		select {
 		case <-t.poked:
 			last, ok = t.catchUp(last)
-		case events := <-t.heard:
-			last, ok = t.join(last, events)
+		case events := <-t.fromNodes:
+			last, ok = t.addFromNode(last, events)
 		case <-t.ctx.Done():
 			return
 		}
@@ -110,14 +110,14 @@ func (t *tail) catchUp(last parley.Position) (parley.Position, bool) {
 			return last, true
 		default:
 			last = events[len(events)-1].Position
-			t.share(last, items(events))
+			t.distribute(last, items(events))
 		}
 	}
 }
 
-// share adds events to the windows they belong to. The list has all events of
+// distribute adds events to the windows they belong to. The list has all events of
 // the tenant from the last shared position up to upto.
-func (t *tail) share(upto parley.Position, list []*port.Item) {
+func (t *tail) distribute(upto parley.Position, list []*port.Item) {
 	parts := map[*window][]*port.Item{}
 	t.feed.mu.Lock()
 	t.last = upto // a window that is made from now on begins there
@@ -131,7 +131,7 @@ func (t *tail) share(upto parley.Position, list []*port.Item) {
 	}
 	t.feed.mu.Unlock()
 	for w, part := range parts {
-		w.next(part)
+		w.appendNext(part)
 	}
 }
 

@@ -19,12 +19,12 @@ const (
 // A window holds the newest events of a log that a follower has not read yet, in
 // order and without a gap. Once all its followers wait for news, it is empty.
 type window struct {
-	feed      *Feed
-	tenant    parley.TenantID
-	id        parley.SessionID // the session, or the root of a tree
-	tree      bool             // cursors are positions, not seqs
-	followers atomic.Int32     // changes under Feed.mu
-	silence   func()           // stops listening to other nodes; nil: there are none
+	feed          *Feed
+	tenant        parley.TenantID
+	id            parley.SessionID // the session, or the root of a tree
+	tree          bool             // cursors are positions, not seqs
+	followers     atomic.Int32     // changes under Feed.mu
+	stopListening func()           // stops listening to other nodes; nil: there are none
 
 	mu      sync.Mutex // guards the following; leaf
 	known   bool       // the window covers everything after from
@@ -34,8 +34,8 @@ type window struct {
 	changes int // counts the changes that followers are woken for
 	waiting []waiter
 	dropped bool            // the last follower has gone; no more events are added
-	heard   bool            // events were added since the last Feed.look
-	checked parley.Position // of the tenant, when a look last asked about this log
+	grew    bool            // events were added since the last Feed.checkStore
+	checked parley.Position // of the tenant, when checkStore last asked about this log
 }
 
 // A waiter is a follower that is to be woken at the next change.
@@ -61,37 +61,37 @@ func (w *window) read(ctx context.Context, after int64, limit int) ([]parley.Eve
 	return logs.Events(ctx, w.id, parley.Seq(after), limit)
 }
 
-// A look is the result of looking into a window: some events behind a cursor.
-type look struct {
+// A windowPart is some events of a window that come after a cursor.
+type windowPart struct {
 	items   []*port.Item
 	covered bool  // the window has all events behind the cursor
 	from    int64 // everything up to here is in the store
 	changes int   // for wait
 }
 
-func (w *window) after(cursor int64) look {
+func (w *window) after(cursor int64) windowPart {
 	most := w.feed.allowance(handBytes)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l := look{changes: w.changes}
+	l := windowPart{changes: w.changes}
 	if !w.known {
 		return l
 	}
 	l.from = w.from
 	if l.covered = cursor >= w.from; l.covered {
-		l.items = append(l.items, some(w.behind(w.items, cursor), most)...)
+		l.items = append(l.items, firstBatch(w.itemsAfter(w.items, cursor), most)...)
 	}
 	return l
 }
 
-// behind returns the part of a list that comes after a cursor.
-func (w *window) behind(list []*port.Item, cursor int64) []*port.Item {
+// itemsAfter returns the part of a list that comes after a cursor.
+func (w *window) itemsAfter(list []*port.Item, cursor int64) []*port.Item {
 	return list[sort.Search(len(list), func(i int) bool { return w.key(list[i]) > cursor }):]
 }
 
-// some returns the beginning of a list that a follower may be handed at once:
+// firstBatch returns the beginning of a list that a follower may be handed at once:
 // up to batch events and most bytes, but at least one event.
-func some(list []*port.Item, most int) []*port.Item {
+func firstBatch(list []*port.Item, most int) []*port.Item {
 	n := 0
 	for ; n < min(len(list), batch); n++ {
 		if most -= size(list[n].Body); most < 0 && n > 0 {
@@ -101,8 +101,8 @@ func some(list []*port.Item, most int) []*port.Item {
 	return list[:n]
 }
 
-// wait makes the next change call wake, once. It returns false if there was a change since the look. wake must not
-// block. When all followers wait, none of them needs the events in the window, and the window is emptied.
+// wait makes the next change call wake, once. It returns false if there was a change since changes was counted. wake
+// must not block. When all followers wait, none of them needs the events in the window, and the window is emptied.
 func (w *window) wait(f *follower, changes int, wake func()) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -144,7 +144,7 @@ func (w *window) waits(f *follower) bool {
 // does not end there, it starts anew: it never has a gap.
 func (w *window) add(before int64, list []*port.Item) {
 	w.mu.Lock()
-	w.heard = true
+	w.grew = true
 	if !w.known || before != w.end() {
 		w.known = true
 		w.restart(before)
@@ -153,9 +153,9 @@ func (w *window) add(before int64, list []*port.Item) {
 	w.wake() // unlocks
 }
 
-// next appends the events that come next in a log that was started. Positions
+// appendNext appends the events that come next in a log that was started. Positions
 // that are not in the list belong to other logs.
-func (w *window) next(list []*port.Item) {
+func (w *window) appendNext(list []*port.Item) {
 	w.mu.Lock()
 	w.append(list)
 	w.wake()

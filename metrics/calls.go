@@ -17,8 +17,8 @@ type model struct {
 	m *Metrics
 }
 
-func (w model) Stream(ctx context.Context, request port.ModelRequest) iter.Seq2[port.Said, error] {
-	return func(yield func(port.Said, error) bool) {
+func (w model) Stream(ctx context.Context, request port.ModelRequest) iter.Seq2[port.ModelChunk, error] {
+	return func(yield func(port.ModelChunk, error) bool) {
 		m, name, outcome, spoke := w.m, w.m.models.of(request.Model), "left", false
 		start := m.now()
 		defer func() {

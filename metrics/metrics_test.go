@@ -116,12 +116,12 @@ func TestNamesAreBounded(t *testing.T) {
 
 // A script is a model that returns fixed values, each after a second.
 type script struct {
-	said []port.Said
+	said []port.ModelChunk
 	err  error
 }
 
-func (s script) Stream(ctx context.Context, _ port.ModelRequest) iter.Seq2[port.Said, error] {
-	return func(yield func(port.Said, error) bool) {
+func (s script) Stream(ctx context.Context, _ port.ModelRequest) iter.Seq2[port.ModelChunk, error] {
+	return func(yield func(port.ModelChunk, error) bool) {
 		for _, said := range s.said {
 			time.Sleep(time.Second)
 			if !yield(said, ctx.Err()) {
@@ -129,7 +129,7 @@ func (s script) Stream(ctx context.Context, _ port.ModelRequest) iter.Seq2[port.
 			}
 		}
 		if s.err != nil {
-			yield(port.Said{}, s.err)
+			yield(port.ModelChunk{}, s.err)
 		}
 	}
 }
@@ -144,15 +144,15 @@ func TestCallsOfModels(t *testing.T) {
 				}
 			}
 		}
-		done := port.Said{Done: &port.ModelDone{Stop: parley.StopEnd,
+		done := port.ModelChunk{Done: &port.ModelDone{Stop: parley.StopEnd,
 			Usage: parley.Usage{Input: 7, Output: 5, Cached: 3, CostMicros: 2_500_000}}}
-		call(t.Context(), script{said: []port.Said{{Text: "one"}, {Text: "two"}, done}})
-		call(t.Context(), script{said: []port.Said{{FellBack: &parley.FellBack{Actual: "b"}}, {Thinking: "hm"},
+		call(t.Context(), script{said: []port.ModelChunk{{Text: "one"}, {Text: "two"}, done}})
+		call(t.Context(), script{said: []port.ModelChunk{{FellBack: &parley.FellBack{Actual: "b"}}, {Thinking: "hm"},
 			done}})
 		call(t.Context(), script{err: errors.New("no")})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		call(ctx, script{said: []port.Said{{Text: "one"}}})
+		call(ctx, script{said: []port.ModelChunk{{Text: "one"}}})
 		expect(t, m, map[string]float64{
 			"model_calls_total{model=a,outcome=end}": 1, "model_calls_total{model=b,outcome=end}": 1,
 			"model_calls_total{model=a,outcome=failed}": 1, "model_calls_total{model=a,outcome=cancelled}": 1,

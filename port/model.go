@@ -12,7 +12,7 @@ import (
 // people. CodeOverloaded or CodeUnavailable means that a retry may help, after
 // RetryAfter. Leaving the loop ends the upstream call.
 type Model interface {
-	Stream(context.Context, ModelRequest) iter.Seq2[Said, error]
+	Stream(context.Context, ModelRequest) iter.Seq2[ModelChunk, error]
 }
 
 // A ModelInfo describes a model that can be called. Prices are in US dollars for a million tokens, from the vendor's
@@ -45,9 +45,9 @@ func (r ModelRequest) Digest() parley.PromptDigest {
 	return parley.PromptDigest{Instructions: Digest(r.Instructions)[:enough], Tools: Digest(tools...)[:enough]}
 }
 
-// Said is one part of a model's output: exactly one field is set. FellBack and
+// ModelChunk is one part of a model's output: exactly one field is set. FellBack and
 // Retry come before any other part.
-type Said struct {
+type ModelChunk struct {
 	Text     string
 	Thinking string
 	Call     *parley.MessageCall

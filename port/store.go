@@ -45,8 +45,8 @@ type Store interface {
 	// TrimAudit deletes the oldest records of a tenant's audit, up to the first that is not older than a time, and adds
 	// a record AuditTrimmed. One call does a bounded part, and more says whether to call again. It deletes nothing of a
 	// tenant with a legal hold (CodeConflict), and no record that was modified (CodeCorrupt).
-	TrimAudit(ctx context.Context, tenant parley.TenantID, before time.Time, by parley.PrincipalID, now time.Time) (deleted int,
-		more bool, err error)
+	TrimAudit(ctx context.Context, tenant parley.TenantID, before time.Time, by parley.PrincipalID, now time.Time) (
+		deleted int, more bool, err error)
 	// Setups lists the setups of all tenants, by tenant, kind and name.
 	Setups(context.Context) ([]Setup, error)
 
@@ -86,9 +86,9 @@ type TenantStore interface {
 	// and, unless the first is larger, not much more than PageBytes. No events:
 	// the seq is the head. Only seqs of chunks that Trim deleted are missing.
 	Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event, error)
-	// Spoken reads the log of a session after a seq, without the chunks of
+	// EventsWithoutChunks reads the log of a session after a seq, without the chunks of
 	// outputs: the events that make up the conversation.
-	Spoken(ctx context.Context, id parley.SessionID, after parley.Seq) ([]parley.Event, error)
+	EventsWithoutChunks(ctx context.Context, id parley.SessionID, after parley.Seq) ([]parley.Event, error)
 	// Tree reads the logs of all sessions under a root, in order of position
 	// and in pages like Events. An empty root stands for the whole tenant. A
 	// row that cannot be decoded becomes an event with an Unreadable body, so

@@ -45,8 +45,8 @@ type ending struct {
 	attempt int // number of the attempt
 }
 
-func (p patient) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.Said, error] {
-	return func(yield func(port.Said, error) bool) {
+func (p patient) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.ModelChunk, error] {
+	return func(yield func(port.ModelChunk, error) bool) {
 		models := []string{req.Model}
 		for _, name := range req.Fallback {
 			if !slices.Contains(models, name) {
@@ -62,13 +62,13 @@ func (p patient) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[po
 				return
 			case end.said || i == len(models)-1 || ctx.Err() != nil || !anotherMayHelp(end.err):
 				if end.said || ctx.Err() != nil || !againMayHelp(end.err) ||
-					yield(port.Said{Retry: gaveUp(end)}, nil) {
-					yield(port.Said{}, end.err)
+					yield(port.ModelChunk{Retry: gaveUp(end)}, nil) {
+					yield(port.ModelChunk{}, end.err)
 				}
 				return
 			}
 			p.log.Warn("another model is asked", "instead of", name, "now", models[i+1], "error", end.err)
-			if !yield(port.Said{FellBack: &parley.FellBack{Preferred: req.Model, Actual: models[i+1],
+			if !yield(port.ModelChunk{FellBack: &parley.FellBack{Preferred: req.Model, Actual: models[i+1],
 				Reason: parley.MessageOf(end.err)}}, nil) {
 				return
 			}
@@ -79,7 +79,7 @@ func (p patient) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[po
 // patiently tries one model. No attempt begins later than budget after the
 // first, because a slow failure would be slow again. The caller gets the report
 // of a retry at the start of the pause before it.
-func (p patient) patiently(ctx context.Context, req port.ModelRequest, yield func(port.Said, error) bool) ending {
+func (p patient) patiently(ctx context.Context, req port.ModelRequest, yield func(port.ModelChunk, error) bool) ending {
 	began := time.Now()
 	wait := pause
 	for attempt := 1; ; attempt++ {
@@ -97,7 +97,7 @@ func (p patient) patiently(ctx context.Context, req port.ModelRequest, yield fun
 			return end
 		}
 		timer := time.NewTimer(delay)
-		if end.left = !yield(port.Said{Retry: retrying(end)}, nil); end.left || !waited(ctx, timer) {
+		if end.left = !yield(port.ModelChunk{Retry: retrying(end)}, nil); end.left || !waited(ctx, timer) {
 			return end
 		}
 		p.log.Info("a model is tried again", "model", req.Model, "attempt", attempt+1, "error", end.err)
@@ -105,8 +105,9 @@ func (p patient) patiently(ctx context.Context, req port.ModelRequest, yield fun
 	}
 }
 
-func (p patient) once(ctx context.Context, req port.ModelRequest, yield func(port.Said, error) bool) (end ending) {
-	var calls []port.Said
+func (p patient) once(ctx context.Context, req port.ModelRequest, yield func(port.ModelChunk, error) bool) (
+	end ending) {
+	var calls []port.ModelChunk
 	for said, err := range p.model.Stream(ctx, req) {
 		switch {
 		case err != nil:

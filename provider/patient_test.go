@@ -30,33 +30,33 @@ type fickle struct {
 	asked []string // models asked for
 }
 
-func (f *fickle) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.Said, error] {
-	return func(yield func(port.Said, error) bool) {
+func (f *fickle) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.ModelChunk, error] {
+	return func(yield func(port.ModelChunk, error) bool) {
 		do := f.does[len(f.asked)]
 		f.asked = append(f.asked, req.Model)
 		busy := parley.Errorf(parley.CodeOverloaded, "%s is busy.", req.Model)
-		call := port.Said{Call: &parley.MessageCall{Name: "look", Arguments: "{}"}}
+		call := port.ModelChunk{Call: &parley.MessageCall{Name: "look", Arguments: "{}"}}
 		switch do {
 		case "ok":
-			_ = yield(port.Said{Text: req.Model + " speaks"}, nil) && yield(call, nil) &&
-				yield(port.Said{Done: &port.ModelDone{Stop: parley.StopTools}}, nil)
+			_ = yield(port.ModelChunk{Text: req.Model + " speaks"}, nil) && yield(call, nil) &&
+				yield(port.ModelChunk{Done: &port.ModelDone{Stop: parley.StopTools}}, nil)
 		case "busy":
-			yield(port.Said{}, busy)
+			yield(port.ModelChunk{}, busy)
 		case "busy3", "busy9":
 			fmt.Sscanf(do, "busy%d", &busy.RetryAfter)
 			busy.RetryAfter *= time.Second
-			yield(port.Said{}, busy)
+			yield(port.ModelChunk{}, busy)
 		case "key":
-			yield(port.Said{}, parley.Errorf(parley.CodeModel, "The model %s needs a key.", req.Model))
+			yield(port.ModelChunk{}, parley.Errorf(parley.CodeModel, "The model %s needs a key.", req.Model))
 		case "invalid":
-			yield(port.Said{}, parley.Errorf(parley.CodeInvalid, "no"))
+			yield(port.ModelChunk{}, parley.Errorf(parley.CodeInvalid, "no"))
 		case "slow":
 			time.Sleep(time.Minute)
-			yield(port.Said{}, parley.Errorf(parley.CodeUnavailable, "%s said nothing.", req.Model))
+			yield(port.ModelChunk{}, parley.Errorf(parley.CodeUnavailable, "%s said nothing.", req.Model))
 		case "cut":
-			_ = yield(port.Said{Text: "So"}, nil) && yield(port.Said{}, busy)
+			_ = yield(port.ModelChunk{Text: "So"}, nil) && yield(port.ModelChunk{}, busy)
 		case "cutcall":
-			_ = yield(call, nil) && yield(port.Said{}, busy)
+			_ = yield(call, nil) && yield(port.ModelChunk{}, busy)
 		case "short":
 			yield(call, nil)
 		}

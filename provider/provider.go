@@ -267,14 +267,14 @@ func (m *Models) List(ctx context.Context, name string) ([]string, error) {
 }
 
 // Stream calls a model, and adds the cost to the usage.
-func (m *Models) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.Said, error] {
+func (m *Models) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.ModelChunk, error] {
 	if req.Model == "" {
 		req.Model = m.Default()
 	}
 	name := m.Provider(req.Model)
-	return func(yield func(port.Said, error) bool) {
+	return func(yield func(port.ModelChunk, error) bool) {
 		if err := m.Check(req.Model); err != nil {
-			yield(port.Said{}, err)
+			yield(port.ModelChunk{}, err)
 			return
 		}
 		about := About(req.Model)

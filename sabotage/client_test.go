@@ -25,8 +25,8 @@ var clientBugs = []bug{
 		"text := strings.TrimSpace(answer)",
 		`text := strings.TrimSpace(strings.SplitAfter(answer, "VERDICT: PASS")[0])`, "./eval", "TestVerdict"},
 	{"a fork forgets the sources of its conversation", "engine/fork.go",
-		"do.Agent, do.Project, do.Sources = state.Agent, a.engine.projects.key(a.tenant, project), state.Sources",
-		"do.Agent, do.Project = state.Agent, a.engine.projects.key(a.tenant, project)",
+		"do.Agent, do.Project, do.Sources = state.Agent, a.engine.projects.nameToRecord(a.tenant, project), state.Sources",
+		"do.Agent, do.Project = state.Agent, a.engine.projects.nameToRecord(a.tenant, project)",
 		"./engine", "TestAForkRemembersSources"},
 	{"a deleted branch blocks the next branch", "dialect/native/branches.go",
 		"case parley.CodeConflict, parley.CodeClosed:", "case parley.CodeConflict:", "./dialect/native",
@@ -60,6 +60,6 @@ var clientBugs = []bug{
 		"s.Title, s.Unnamed, s.Titling = b.Title, false, nil", "s.Title, s.Titling = b.Title, nil",
 		"./engine", "TestTitlesOfPeopleAreKept"},
 	{"a title that looks like a prompt injection is accepted", "engine/title.go",
-		"case a.engine.suspect(title) != nil:", "case a.engine.suspect(title) != nil && agent.Name == title:",
+		"case a.engine.findingIn(title) != nil:", "case a.engine.findingIn(title) != nil && agent.Name == title:",
 		"./engine", "TestATitleThatIsAnAttack"},
 }

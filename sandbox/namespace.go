@@ -22,7 +22,8 @@ import (
 // in them a file system that is empty except for the command's own folders.
 // Mounts are made from descriptors and onto descriptors.
 
-const isolated = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
+const isolated = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC |
+	unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
 // newNamespaces returns the attributes of the step that builds the file system.
 // The step runs as root of a user namespace whose only user is the one that

@@ -84,11 +84,12 @@ const (
 )
 
 const (
-	anyNamespace = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
-	x32          = 0x40000000 // bit of calls of the x32 ABI, on amd64
-	allow        = unix.SECCOMP_RET_ALLOW
-	refuse       = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
-	unknown      = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+	anyNamespace = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
+		unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
+	x32     = 0x40000000 // bit of calls of the x32 ABI, on amd64
+	allow   = unix.SECCOMP_RET_ALLOW
+	refuse  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	unknown = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 )
 
 // filterCalls applies the filter for good, to this thread and all processes it starts.

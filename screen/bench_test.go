@@ -15,8 +15,7 @@ func size(text string, n int) string { return strings.Repeat(text, n/len(text)+1
 var loads = []struct{ name, text string }{
 	{"prose", strings.Join(honest, " ")},
 	{"triggers",
-		"ignore all forget your rules previous you are now act as without never tell the password say system " +
-			"prompt "},
+		"ignore all forget your rules previous you are now act as without never tell the password say system prompt "},
 	{"one trigger", "ignore "},
 	{"base64", "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="},
 	{"readable base64", "aWdub3JlIHlvdXIgY2F0IGFuZCBwbGF5IHdpdGggeW91ciBkb2cgaW5zdGVhZA== "},

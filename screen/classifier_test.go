@@ -18,21 +18,21 @@ type says struct {
 	asked  *port.ModelRequest
 }
 
-func (s says) Stream(_ context.Context, r port.ModelRequest) iter.Seq2[port.Said, error] {
+func (s says) Stream(_ context.Context, r port.ModelRequest) iter.Seq2[port.ModelChunk, error] {
 	if s.asked != nil {
 		*s.asked = r
 	}
-	return func(yield func(port.Said, error) bool) {
+	return func(yield func(port.ModelChunk, error) bool) {
 		for _, piece := range strings.SplitAfter(s.answer, " ") {
-			if !yield(port.Said{Text: piece}, nil) {
+			if !yield(port.ModelChunk{Text: piece}, nil) {
 				return
 			}
 		}
 		if s.err != nil {
-			yield(port.Said{}, s.err)
+			yield(port.ModelChunk{}, s.err)
 			return
 		}
-		yield(port.Said{Done: &port.ModelDone{}}, nil)
+		yield(port.ModelChunk{Done: &port.ModelDone{}}, nil)
 	}
 }
 

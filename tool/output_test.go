@@ -5,10 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"parley"
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"parley"
 )
 
 func gather(parts ...string) string {

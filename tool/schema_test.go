@@ -79,8 +79,7 @@ func TestBadArgumentsAreBlockedWithTheirReason(t *testing.T) {
 		{"apply_patch", `{"patch":"x","path":"a"}`, `unknown key "path"; known are patch`},
 		{"apply_patch", `{"patch":"x"}`, "Patch must start with *** Begin Patch (line 1 of the patch)"},
 		{"apply_patch", `{"patch":"*** Begin Patch\n*** Frob File: x\n"}`,
-			"Unknown Line: *** Frob File: x (line 2 of " +
-				"the patch)"},
+			"Unknown Line: *** Frob File: x (line 2 of the patch)"},
 		{"apply_patch", `{"patch":"` + strings.Repeat("ä", 1<<19) + `x"}`, "patch: expected at most 1048576 bytes"},
 		{"apply_patch", many, "patch: expected at most 1000 sections"},
 		{"edit_file", `{"path":"a","old_text":"","new_text":"x"}`, "old_text: expected at least 1 characters"},

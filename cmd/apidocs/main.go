@@ -166,9 +166,8 @@ func asyncAPI() schema {
 	}
 	return schema{
 		"asyncapi": "3.0.0",
-		"info": schema{"title": "Parley", "version": "1", "description": "The sockets of Parley, as a client " +
-			"uses them. " +
-			"See docs/dialects."},
+		"info": schema{"title": "Parley", "version": "1", "description": "The sockets of Parley, as a client uses " +
+			"them. See docs/dialects."},
 		"defaultContentType": "application/json",
 		"channels":           channels,
 		"operations":         acts,

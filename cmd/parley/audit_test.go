@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -214,22 +215,27 @@ func TestAuditRetention(t *testing.T) {
 			served(t, store, func(addr, _ string) {
 				mustRun(t, "", "hold", "--user", "bob", "--reason", "Case 4711", "--server", addr)
 			})
-			served(t, append(store, "--config", file), func(addr, _ string) {
-				for _, args := range [][]string{{"retain", "--dry-run"}, {"retain"}} {
-					out := mustRun(t, "", append(args, "--server", addr)...)
-					if !strings.Contains(out, " 0 audit records") ||
-						!strings.Contains(out, "the audit: a legal hold on user bob") {
-						t.Errorf("%v: %s", args, out)
-					}
+			log := watchFor("retention has run")
+			addr, stop := serveLogged(t, noEnv, log, append(store, "--config", file, "--listen", "127.0.0.1:0",
+				"--workspace", t.TempDir(), "--drain", "1ms", "--log-level", "debug")...)
+			stop = sync.OnceFunc(stop)
+			defer stop()
+			<-log.logged // the server's own retention must not run after the release
+			for _, args := range [][]string{{"retain", "--dry-run"}, {"retain"}} {
+				out := mustRun(t, "", append(args, "--server", addr)...)
+				if !strings.Contains(out, " 0 audit records") ||
+					!strings.Contains(out, "the audit: a legal hold on user bob") {
+					t.Errorf("%v: %s", args, out)
 				}
-				mustRun(t, "", "hold", "--user", "bob", "--release", "--server", addr)
-				for _, c := range []struct{ flag, want string }{{"--dry-run=true", ", 40 audit records."},
-					{"--dry-run=false", ", 40 audit records."}, {"--dry-run=false", ", 0 audit records."}} {
-					if out := mustRun(t, "", "retain", c.flag, "--server", addr); !strings.Contains(out, c.want) {
-						t.Errorf("%s: %s, without %s", c.flag, out, c.want)
-					}
+			}
+			mustRun(t, "", "hold", "--user", "bob", "--release", "--server", addr)
+			for _, c := range []struct{ flag, want string }{{"--dry-run=true", ", 40 audit records."},
+				{"--dry-run=false", ", 40 audit records."}, {"--dry-run=false", ", 0 audit records."}} {
+				if out := mustRun(t, "", "retain", c.flag, "--server", addr); !strings.Contains(out, c.want) {
+					t.Errorf("%s: %s, without %s", c.flag, out, c.want)
 				}
-			})
+			}
+			stop()
 			out := mustRun(t, "", with(store, "audit", "verify", "--expect", anchor)...)
 			for _, want := range []string{"default: rows 1 to 40, up to ", "(server): rows 1 to 40, up to ", "All is well"} {
 				if !strings.Contains(out, want) {

@@ -43,8 +43,8 @@ type host struct {
 	log        *slog.Logger
 }
 
-// inAdvance starts do in a goroutine, and returns a function that waits for its end.
-func inAdvance(do func()) (wait func()) {
+// startEarly starts do in a goroutine, and returns a function that waits for its end.
+func startEarly(do func()) (wait func()) {
 	var begun sync.WaitGroup
 	begun.Go(do)
 	return begun.Wait
@@ -54,7 +54,7 @@ func inAdvance(do func()) (wait func()) {
 // and continues the audit.
 func openChecked(ctx context.Context, c *config.Settings, at net.Addr, made *parts, log *slog.Logger) (store, []byte,
 	error) {
-	s, key, err := openServed(ctx, c, at, log)
+	s, key, err := openServerStore(ctx, c, at, log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -71,8 +71,8 @@ func openChecked(ctx context.Context, c *config.Settings, at net.Addr, made *par
 	})
 }
 
-// guarded is the store of all sessions, with the parts that control access and screen content.
-type guarded struct {
+// guardedStore is the store of all sessions, with the parts that control access and screen content.
+type guardedStore struct {
 	store    store
 	key      []byte
 	guard    *entrance
@@ -80,20 +80,20 @@ type guarded struct {
 }
 
 // openSessions opens the store and the parts that guard it, and adds them to made.
-func openSessions(ctx context.Context, c *config.Settings, at net.Addr, rule hookRules, projects []*project, made *parts,
-	log *slog.Logger) (guarded, error) {
+func openSessions(ctx context.Context, c *config.Settings, at net.Addr, rule hookRules, projects []*project,
+	made *parts, log *slog.Logger) (guardedStore, error) {
 	store, key, err := openChecked(ctx, c, at, made, log)
 	if err != nil {
-		return guarded{}, err
+		return guardedStore{}, err
 	}
 	guard, err := newEntrance(ctx, c, store, key, at, log)
 	if err != nil {
-		return guarded{}, err
+		return guardedStore{}, err
 	}
 	made.add("entrance", guard)
 	sentinel := screen.New(key, c.Sentinel, slices.Concat(ownSecrets(c, rule.env, key),
 		rule.secrets(everyAgent(projects)), config.ProgramSecrets(everyAgent(projects), rule.env))...)
-	return guarded{store, key, guard, sentinel}, nil
+	return guardedStore{store, key, guard, sentinel}, nil
 }
 
 // build makes every part of a server, and is the only place that knows all of them.
@@ -102,16 +102,16 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	var made parts
 	defer func() {
 		if err != nil {
-			made.close(lastWords, log)
+			made.close(stopTimeout, log)
 		}
 	}()
-	warnOfFolders(c, env, log)
+	warnAboutDataFolders(c, env, log)
 	rule, projects, err := loadProjects(c, env, log)
 	if err != nil {
 		return nil, err
 	}
 	made.add("sandbox", &sandboxProbe{projects: projects, log: log, done: make(chan struct{})})
-	defer inAdvance(screen.Prepare)() // while the store waits for the disk
+	defer startEarly(screen.Prepare)() // while the store waits for the disk
 	models := newModels(c)
 	made.open("models", models)
 	meter := metrics.New(version, time.Now)
@@ -120,7 +120,6 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		return nil, err
 	}
 	at := ports.main.Addr()
-
 	sessions, err := openSessions(ctx, c, at, rule, projects, &made, log)
 	if err != nil {
 		return nil, err
@@ -165,13 +164,13 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		NodeKey: key, Feed: meteredFeed{followers, meter, traces, hooks.dispatcher.Poke}, Access: access.Rules{},
 		DefaultModel: models.Default, Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
 		Model: model, Remotes: remotes, Log: log, Now: now,
-		Quotas: quotasOf(c), Most: provider.Most, Cost: provider.Cost, Reached: meter.QuotaReached,
+		Quotas: quotasOf(c), MaxUsage: provider.Most, Cost: provider.Cost, QuotaReached: meter.QuotaReached,
 		ReadPDF: readPDFs(), SeesPDF: models.SeesPDF,
 		Titles:    titles(c.Titles, models),
 		Artifacts: removeArtifacts(c, projects), OldArtifacts: oldArtifacts(c, projects), Retention: retentionOf(c),
 		KeptChanges: changes.Kept{Data: c.Data},
 		Idle:        c.Idle, Window: func(model string) int { return provider.About(model).Window },
-		FileRead: guard.Record.ReadFile, Webhooks: hooks, Told: meter.Delivered,
+		FileRead: guard.Record.ReadFile, Webhooks: hooks, EffectDelivered: meter.Delivered,
 		Classifier: newClassifier(c, model), Refusals: guard.Record, Screen: sentinel,
 	})
 	made.add("engine", door)
@@ -182,7 +181,8 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	// The dialects.
 	conns := dialect.NewConns()
 	made.add("connections", conns)
-	s := shared{door, door.Agents, remotes, guard, conns, log, c.Public(at.String()), c.Auth == "jwt"}
+	s := handlerDeps{door: door, agents: door.Agents, remotes: remotes, guard: guard, conns: conns, log: log,
+		public: c.Public(at.String()), bearer: c.Auth == "jwt"}
 	r := newDialects(c, s, projects, models, at, cluster, setups, rule)
 	store.Observe(meter.Committed)
 	meter.Watch(metrics.Sources{Backlog: store.Backlog, Followers: followers.Followers, Sessions: door.Loaded,
@@ -195,12 +195,12 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	made.add("readiness", onClose(func() { door.Drain(); web.Drain() }))
 	base, work := made.ordered()
 	return &host{base: base, work: work, failed: web.Failed(), conns: conns, drain: c.Drain, log: log,
-		facts:  facts(c, at, len(everyAgent(projects)), models.Default()),
+		facts:  startupFacts(c, at, len(everyAgent(projects)), models.Default()),
 		banner: newBanner(c, at, projects, models)}, nil
 }
 
 // newDialects makes every wire protocol, and their routes.
-func newDialects(c *config.Settings, s shared, projects []*project, models *provider.Models, at net.Addr,
+func newDialects(c *config.Settings, s handlerDeps, projects []*project, models *provider.Models, at net.Addr,
 	cluster *nodes, setups *setups, rule hookRules) routes {
 	bus := newEventBus(c, s, models.Provider, at)
 	bus.Models = provider.NewOffers(models, s.log, time.Now).List

@@ -315,7 +315,7 @@ func (t *chat) heard(e parley.Event) {
 		if in.Synthetic {
 			t.say("(the agent sends a message on its own)\n")
 		} else {
-			t.say("(somebody else) > " + in.Content + "\n")
+			t.say("(another client) > " + in.Content + "\n")
 		}
 	}
 	answered := t.requests

@@ -381,7 +381,7 @@ func TestChatJoinsARunningThread(t *testing.T) {
 		p.see("\n> ")
 	}
 	c.enter("say hello")
-	other.see("(somebody else) > say hello\nhello\n> ")
+	other.see("(another client) > say hello\nhello\n> ")
 	c.see("hello\n> ")
 	c.leave()
 	other.leave()

@@ -13,7 +13,7 @@ import (
 // newEventBus serves the event bus, which also shows the workspace and the settings
 // of the server.
 func newEventBus(
-	c *config.Settings, s shared, provider func(model string) string, at net.Addr,
+	c *config.Settings, s handlerDeps, provider func(model string) string, at net.Addr,
 ) *eventbus.Handler {
 	h := &eventbus.Handler{Door: s.door, Agents: s.agents, Guard: s.guard, Conns: s.conns, Log: s.log,
 		Server: func(tenant parley.TenantID) map[string]json.RawMessage {

@@ -271,7 +271,7 @@ func (r rule) expected(role, whose string) cell {
 // user's own objects, another user's and another tenant's. No answer may contain
 // data of another tenant, and the server's log may not, either.
 func TestEveryRouteForEveryRole(t *testing.T) {
-	r := newRoutes(shared{conns: dialect.NewConns()}, &eventbus.Handler{}, &native.Handler{})
+	r := newRoutes(handlerDeps{conns: dialect.NewConns()}, &eventbus.Handler{}, &native.Handler{})
 	web := server.New(nil, slog.New(slog.DiscardHandler), server.Options{Routes: r.handlers})
 	for _, pattern := range web.Patterns() {
 		if _, ok := routeRules[pattern]; !ok {

@@ -9,8 +9,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"parley"
-	"parley/store/postgres/pgtest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +17,9 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/google/uuid"
+
+	"parley"
+	"parley/store/postgres/pgtest"
 )
 
 // A world is a server with two tenants. In each tenant two users have sessions that

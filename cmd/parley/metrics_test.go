@@ -213,7 +213,7 @@ func TestEverySocketHasADialect(t *testing.T) {
 	addr, stop := serve(t, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", t.TempDir(),
 		"--drain", "1ms")
 	defer stop()
-	r := newRoutes(shared{conns: dialect.NewConns()}, &eventbus.Handler{}, &native.Handler{})
+	r := newRoutes(handlerDeps{conns: dialect.NewConns()}, &eventbus.Handler{}, &native.Handler{})
 	want := map[string]int{}
 	for _, pattern := range append(slices.Collect(maps.Keys(r.handlers)), server.Root) {
 		path, ok := strings.CutPrefix(pattern, "GET ")

@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"log/slog"
-	"parley"
 	"slices"
 	"strings"
 	"time"
 
+	"parley"
 	"parley/config"
 	"parley/provider"
 )

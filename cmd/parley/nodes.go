@@ -180,8 +180,7 @@ func checkKey(ctx context.Context, s store, key []byte) error {
 	same, err := marked.Mark(ctx, hex.EncodeToString(sum[:8]))
 	if err == nil && !same {
 		err = &parley.Error{Code: parley.CodeForbidden, Message: "The key of this server is not the one that the " +
-			"database " +
-			"was first served with.",
+			"database was first served with.",
 			Hint: "give every server of a database the same PARLEY_SERVER_KEY, or the " + keyName +
 				" of the first one's data folder; if that key is lost, empty the table key_mark while no server runs"}
 	}

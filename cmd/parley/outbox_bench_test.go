@@ -122,14 +122,14 @@ func (openDoor) Enter(*http.Request, string) (port.Visit, error) {
 // sets a follow-up for one second later.
 type prompt struct{}
 
-func (prompt) Stream(_ context.Context, r port.ModelRequest) iter.Seq2[port.Said, error] {
-	return func(yield func(port.Said, error) bool) {
-		said, stop := port.Said{Text: "Here is your answer."}, parley.StopEnd
+func (prompt) Stream(_ context.Context, r port.ModelRequest) iter.Seq2[port.ModelChunk, error] {
+	return func(yield func(port.ModelChunk, error) bool) {
+		said, stop := port.ModelChunk{Text: "Here is your answer."}, parley.StopEnd
 		if last := r.Messages[len(r.Messages)-1]; last.Role == parley.RoleUser && last.Text == "come back" {
-			said, stop = port.Said{Call: &parley.MessageCall{Name: "schedule_follow_up",
+			said, stop = port.ModelChunk{Call: &parley.MessageCall{Name: "schedule_follow_up",
 				Arguments: `{"delay_seconds":1,"reason":"to see how fast it is"}`}}, parley.StopTools
 		}
-		_ = yield(said, nil) && yield(port.Said{Done: &port.ModelDone{Stop: stop}}, nil)
+		_ = yield(said, nil) && yield(port.ModelChunk{Done: &port.ModelDone{Stop: stop}}, nil)
 	}
 }
 

@@ -34,11 +34,11 @@ func (p *parts) add(name string, x part) {
 
 // open adds a resource without background work, like a store. Its Close has no time
 // limit, because its last writes must not be lost.
-func (p *parts) open(name string, c io.Closer) { p.add(name, held{c}) }
+func (p *parts) open(name string, c io.Closer) { p.add(name, closerPart{c}) }
 
-type held struct{ io.Closer }
+type closerPart struct{ io.Closer }
 
-func (h held) Close(context.Context) error { return h.Closer.Close() }
+func (p closerPart) Close(context.Context) error { return p.Closer.Close() }
 
 // pick removes parts by name and returns them in the order of the names. Some parts
 // are optional, so a name may be missing.

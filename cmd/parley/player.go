@@ -134,7 +134,7 @@ func (p *player) answer(ctx context.Context, e parley.Event) (err error) {
 	case parley.ApprovalRequested:
 		a := client.Approval{Decision: parley.AllowOnce, Digest: b.Digest}
 		if !approves(p.approve, b) {
-			a = client.Approval{Decision: parley.Deny, Note: "This is a replay, and nobody is here to approve calls."}
+			a = client.Approval{Decision: parley.Deny, Note: "This is a replay: no person can approve calls."}
 		}
 		_, err = p.to.Decide(ctx, id, a)
 	case parley.QuestionAsked:

@@ -51,8 +51,8 @@ func redactSetups(screen *screen.Screen) func([]setup.Value) {
 }
 
 func (s *setups) keys(door *engine.Engine) *setup.Keys {
-	k := &setup.Keys{Book: s.Book, Models: accounts{s.models}, Vendors: vendors(), Local: s.config.Auth == "local", Tenant: s.config.DefaultTenant,
-		May: door.May}
+	k := &setup.Keys{Book: s.Book, Models: accounts{s.models}, Vendors: vendors(),
+		Local: s.config.Auth == "local", Tenant: s.config.DefaultTenant, May: door.May}
 	k.Start()
 	return k
 }

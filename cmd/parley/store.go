@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -161,4 +163,21 @@ func versions(ctx context.Context, s *config.Store) (has, knows int64, err error
 		return postgres.Versions(ctx, string(s.DatabaseURL))
 	}
 	return sqlite.Versions(ctx, s.Data)
+}
+
+// openServerStore opens the store of a server, under its lock, and returns the server's
+// key.
+func openServerStore(ctx context.Context, c *config.Settings, at net.Addr, log *slog.Logger) (store, []byte, error) {
+	purpose := servingOn + at.String()
+	if c.ForACommand {
+		purpose += forACommand
+	}
+	opened, key, err := openStore(ctx, &c.Store, purpose, c.New, postgres.WithFolder(c.Data))
+	if err != nil {
+		return nil, nil, err
+	}
+	if pg, ok := opened.(*postgres.Store); ok && len(pg.Others()) > 0 {
+		log.Info("other nodes use this database, or died less than 10 s ago", "others", len(pg.Others()))
+	}
+	return withFailpoints(opened), key, nil
 }

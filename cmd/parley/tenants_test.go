@@ -150,7 +150,7 @@ func newTenancy(t *testing.T) *tenancy {
 			}
 		}
 	}
-	r := newRoutes(shared{conns: dialect.NewConns()}, &eventbus.Handler{}, &native.Handler{})
+	r := newRoutes(handlerDeps{conns: dialect.NewConns()}, &eventbus.Handler{}, &native.Handler{})
 	web := server.New(nil, slog.New(slog.DiscardHandler), server.Options{Routes: r.handlers})
 	w.patterns = web.Patterns()
 	return w

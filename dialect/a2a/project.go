@@ -26,12 +26,12 @@ type View struct {
 var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
 	"SessionOpened":        "a context begins with its first task",
 	"SessionRenamed":       "contexts have no titles",
-	"SessionHalted":        "the end of the run says so",
+	"SessionHalted":        "the end of its run is shown",
 	"SessionReopened":      "a context takes messages again",
 	"SessionDeleted":       "its tasks ended before",
 	"TurnStarted":          "an agent is opaque to its clients",
 	"TurnFinished":         "an agent is opaque to its clients",
-	"OutputStarted":        "its pieces are shown",
+	"OutputStarted":        "its chunks are shown",
 	"ToolCallRequested":    "an agent is opaque to its clients",
 	"ToolCallBlocked":      "an agent is opaque to its clients",
 	"ToolCallStarted":      "an agent is opaque to its clients",
@@ -159,13 +159,13 @@ func (v View) ending(e parley.Event, b parley.RunFinished) (View, []dialect.Fram
 		last.artifact.LastChunk = true
 		shown = frames(last)
 	}
-	st, text := ended(b)
+	st, text := goodbyeFor(b)
 	shown = append(shown, v.update(e, v.task, st, &metadata{b.Usage, b.Outcome, b.Code}, v.words(e, v.task, text))...)
 	return View{Session: v.Session, Context: v.Context, shape: v.shape}, shown
 }
 
-// ended returns the state of a task whose run has ended, and the reason if it is not completed.
-func ended(b parley.RunFinished) (state, string) {
+// goodbyeFor returns the state of a task whose run has ended, and the reason if it is not completed.
+func goodbyeFor(b parley.RunFinished) (state, string) {
 	switch b.Outcome {
 	case parley.Completed:
 		return completed, ""

@@ -15,18 +15,11 @@ import (
 	"parley/transport"
 )
 
-// A Guard admits requests whose body tells whether the answer takes long.
-type Guard interface {
-	dialect.Guard
-	// Begin admits a request. stay turns it into a visit, for a long answer.
-	Begin(r *http.Request, agent string) (who port.Principal, stay func() (port.Visit, error), err error)
-}
-
 // Handler serves the agents of a server to A2A clients.
 type Handler struct {
 	Door    port.Door
 	Agents  port.ProjectAgents
-	Guard   Guard
+	Guard   dialect.AnswerGuard
 	Log     *slog.Logger
 	Public  string // address of the server as clients know it; empty: the Host of the request
 	Version string // version of the server

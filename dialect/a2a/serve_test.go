@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/dialect"
 	"parley/dialect/dialecttest"
 	"parley/port"
 )
@@ -71,7 +72,7 @@ func (agents) Agent(_ parley.TenantID, name string) (parley.Agent, error) {
 }
 
 // guard admits all requests except those with the header X-Nobody.
-type guard struct{ Guard }
+type guard struct{ dialect.AnswerGuard }
 
 func (guard) Begin(r *http.Request, _ string) (port.Principal, func() (port.Visit, error), error) {
 	if r.Header.Get("X-Nobody") != "" {

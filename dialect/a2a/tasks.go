@@ -251,7 +251,7 @@ func (q wanted) lists(r port.RunInfo) bool {
 	st, at := working, r.StartedAt
 	switch {
 	case r.Outcome != "":
-		st, _ = ended(parley.RunFinished{Outcome: r.Outcome})
+		st, _ = goodbyeFor(parley.RunFinished{Outcome: r.Outcome})
 		at = r.EndedAt
 	case r.Waiting:
 		st = inputRequired

@@ -46,15 +46,15 @@ type call struct {
 
 // Ignored are the event types that editors are not shown.
 var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
-	"SessionHalted":        "the run that it ended says so",
-	"SessionReopened":      "nothing to show until somebody asks something",
+	"SessionHalted":        "the end of its run is shown",
+	"SessionReopened":      "its next message is shown",
 	"InputReceived":        "it is shown when it is adopted",
-	"RunStarted":           "what it says is shown",
+	"RunStarted":           "its output is shown",
 	"TurnStarted":          "turns are not visible here",
 	"TurnFinished":         "turns are not visible here",
-	"OutputStarted":        "its pieces are shown",
+	"OutputStarted":        "its chunks are shown",
 	"ToolOutputAppended":   "the whole output is shown when the call ends",
-	"TimerSet":             "what comes unasked is shown when it comes",
+	"TimerSet":             "the follow-up is shown when it is due",
 	"TimerFired":           "the run that it starts is shown",
 	"FilesChanged":         "an editor sees the files themselves",
 	"ChangesUndone":        "an editor sees the files themselves",
@@ -184,7 +184,7 @@ func (v View) inRun(e parley.Event, session parley.SessionID, frames []dialect.F
 	case parley.OutputFinished:
 		if rest := b.Text[min(v.shown, len(b.Text)):]; rest != "" {
 			frames = append(frames, dialect.Frame{Body: Update{Update: said(e.Session, b.Output, b.Kind, rest)},
-				Own: true})
+				PerClient: true})
 		}
 		v.shown = 0
 	case parley.ToolCallRequested:
@@ -262,8 +262,8 @@ func (v View) asking(c dialect.Card, session parley.SessionID) []dialect.Frame {
 	}
 	frames := []dialect.Frame{{Body: ask}}
 	if ask.Ask == nil {
-		frames = append(frames, dialect.Frame{Body: Update{Update: thought(v.Of(c, session) + "\n"), Card: c.ID},
-			Own: true})
+		frames = append(frames, dialect.Frame{Body: Update{Update: thought(v.Text(c, session) + "\n"), Card: c.ID},
+			PerClient: true})
 	}
 	return frames
 }

@@ -25,10 +25,10 @@ func Decode(who port.Principal, own parley.SessionID, data []byte) Decoded {
 	return Decoded{Command: c}
 }
 
-// wrong is an error in the document's own words.
-type wrong string
+// documentError is an error in the document's own words.
+type documentError string
 
-func (w wrong) Error() string { return string(w) }
+func (e documentError) Error() string { return string(e) }
 
 func decode(who port.Principal, own parley.SessionID, data []byte) (c parley.Command, err error) {
 	o, err := dialect.ParseObject(data)
@@ -50,7 +50,7 @@ func decode(who port.Principal, own parley.SessionID, data []byte) (c parley.Com
 			kind = "None" // the text of the original server
 		}
 	}
-	return c, wrong(fmt.Sprintf("Unknown message type: %.80s", kind))
+	return c, documentError(fmt.Sprintf("Unknown message type: %.80s", kind))
 }
 
 func chat(who port.Principal, own parley.SessionID, o dialect.Object) (c parley.Command, err error) {
@@ -60,7 +60,7 @@ func chat(who port.Principal, own parley.SessionID, o dialect.Object) (c parley.
 	}
 	message = strings.TrimSpace(parley.CleanText(message))
 	if parley.IsBlank(message) {
-		return c, wrong("Empty message received")
+		return c, documentError("Empty message received")
 	}
 	name, err := o.String("session_id")
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 // or from a point without an open run.
 type View struct {
 	dialect.Notices
-	run   parley.RunID
-	seq   parley.Seq // last seq of the run that was processed
-	said  []string   // text that was not shown yet
-	whole bool       // the last text was not cut off
-	cards []card     // open cards
-	agent string     // name of the sub-agent; empty at the top
+	run     parley.RunID
+	seq     parley.Seq // last seq of the run that was processed
+	pending []string   // text that was not shown yet
+	whole   bool       // the last text was not cut off
+	cards   []card     // open cards
+	agent   string     // name of the sub-agent; empty at the top
 
 	partial bool // the start of the run could not be read
 }
@@ -30,38 +30,33 @@ type card struct {
 }
 
 // Ignored are the event types that this dialect does not show.
-var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
-	"SessionOpened":        "the message that opened it is shown",
-	"SessionRenamed":       "sessions have no titles here",
-	"SessionHalted":        "the run it ended says so",
-	"SessionReopened":      "nothing to show until somebody says something",
-	"SessionDeleted":       "the run it ended says so; a connection is not of one session",
-	"InputAdopted":         "it was shown when it was received",
-	"RunStarted":           "what it answers was shown",
-	"OutputStarted":        "messages are whole here",
-	"OutputAppended":       "messages are whole here",
-	"ToolCallStarted":      "it was shown when it was asked for",
-	"ToolOutputAppended":   "results are whole here",
-	"TimerSet":             "what comes unasked is shown when it comes",
-	"TimerFired":           "what it says is announced",
-	"PlanChanged":          "plans are not visible here",
-	"FilesChanged":         "files are not visible here",
-	"ChangesUndone":        "files are not visible here",
-	"ChildSpawned":         "sub-agents are not visible here",
-	"ChildReturned":        "sub-agents are not visible here",
-	"ContextMeasured":      "contexts are not visible here",
-	"CompactionStarted":    "contexts are not visible here",
-	"ContextCompacted":     "contexts are not visible here",
-	"CompactionFailed":     "contexts are not visible here",
-	"ModelFellBack":        "models are not visible here",
-	"ExplanationRequested": "the explanation is shown",
-})
+var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, dialect.ContextEvents, dialect.FileEvents,
+	map[string]string{
+		"SessionOpened":        "the message that opened it is shown",
+		"SessionRenamed":       "sessions have no titles here",
+		"SessionHalted":        "the end of its run is shown",
+		"SessionReopened":      "its next message is shown",
+		"SessionDeleted":       "the end of its run is shown; a connection is not of one session",
+		"InputAdopted":         "it was shown when it was received",
+		"RunStarted":           "its input was shown",
+		"OutputStarted":        "messages are whole here",
+		"OutputAppended":       "messages are whole here",
+		"ToolCallStarted":      "it was shown when it was asked for",
+		"ToolOutputAppended":   "results are whole here",
+		"TimerSet":             "the follow-up is shown when it is due",
+		"TimerFired":           "its input is shown",
+		"PlanChanged":          "plans are not visible here",
+		"ChildSpawned":         "sub-agents are not visible here",
+		"ChildReturned":        "sub-agents are not visible here",
+		"ModelFellBack":        "models are not visible here",
+		"ExplanationRequested": "the explanation is shown",
+	})
 
 // Project returns the frames that show an event to a client. Of sub-agents it shows only cards: the result of the tool
 // call tells what they did.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	if e.Root != e.Session {
-		return v.subAgent(e)
+		return v.projectSubAgent(e)
 	}
 	var frames []dialect.Frame
 	show := func(body any) { frames = append(frames, dialect.Frame{Body: body}) }
@@ -85,53 +80,54 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 	case parley.RunStarted:
 		v = View{Notices: v.Notices, run: e.Run}
 	case parley.RunFinished:
-		_, frames = v.card(e)
-		return View{Notices: v.Notices}, append(frames, dialect.Frame{Body: v.ending(b), Own: v.partial})
+		_, frames = v.projectCard(e)
+		return View{Notices: v.Notices}, append(frames, dialect.Frame{Body: v.endFrame(b), PerClient: v.partial})
 	case parley.TurnStarted:
 		if v.whole { // else the model continues the text that was cut off
-			v, frames = v.tells()
+			v, frames = v.showText()
 		}
 	case parley.TurnFinished:
 		if b.Stop == parley.StopTools { // else this may have been the last turn
-			v, frames = v.tells()
+			v, frames = v.showText()
 		}
 	case parley.OutputFinished:
 		switch text := strings.TrimSpace(b.Text); {
 		case b.Kind == parley.Text:
-			v = v.saying(b)
+			v = v.addText(b)
 		case text != "":
 			show(agentThinking{Type: "agent_thinking", Reasoning: text})
 		}
 	case parley.ProblemReported: // the document has agent_thinking for reasoning and debugging
 		show(agentThinking{Type: "agent_thinking", Reasoning: b.Message})
 	case parley.ToolCallRequested:
-		v, frames = v.tells()
+		v, frames = v.showText()
 		show(toolCall{"tool_call", b.Name, string(dialect.Arguments(b.Arguments))})
 	case parley.ToolCallBlocked:
 		show(toolResult{"tool_result", b.Name, b.Reason, false})
 	case parley.ToolCallFinished:
 		show(toolResult{"tool_result", b.Name, dialect.Result(b), b.Outcome == parley.CallSucceeded})
 		var asks []dialect.Frame
-		v, asks = v.card(e)
+		v, asks = v.projectCard(e)
 		frames = append(frames, asks...)
 	default:
-		v, frames = v.card(e)
+		v, frames = v.projectCard(e)
 	}
 	if v.run != 0 {
 		v.seq = e.Seq
 	}
 	for i := range frames {
-		frames[i].Own = frames[i].Own || v.partial // text is missing in the view, so other clients may get other frames
+		// If text is missing in the view, other clients may get other frames.
+		frames[i].PerClient = frames[i].PerClient || v.partial
 	}
 	return v, frames
 }
 
-// subAgent is Project for the session of a sub-agent.
-func (v View) subAgent(e parley.Event) (View, []dialect.Frame) {
+// projectSubAgent is Project for the session of a sub-agent.
+func (v View) projectSubAgent(e parley.Event) (View, []dialect.Frame) {
 	if b, ok := e.Body.(parley.RunStarted); ok {
 		return View{Notices: v.Notices, run: e.Run, seq: e.Seq, agent: b.Agent.Name}, nil
 	}
-	v, frames := v.card(e)
+	v, frames := v.projectCard(e)
 	if _, ends := e.Body.(parley.RunFinished); ends {
 		return View{Notices: v.Notices}, frames
 	}
@@ -139,19 +135,19 @@ func (v View) subAgent(e parley.Event) (View, []dialect.Frame) {
 		v.seq = e.Seq
 	}
 	for i := range frames {
-		frames[i].Own = frames[i].Own || v.partial // the name of the sub-agent is not known then
+		frames[i].PerClient = frames[i].PerClient || v.partial // the name of the sub-agent is not known then
 	}
 	return v, frames
 }
 
-// card shows an open card, or that a card is closed.
-func (v View) card(e parley.Event) (View, []dialect.Frame) {
+// projectCard shows an open card, or that a card is closed.
+func (v View) projectCard(e parley.Event) (View, []dialect.Frame) {
 	if c, ok := dialect.Opens(e); ok {
 		c.Agent = v.agent
-		return v.opened(c, e.Root)
+		return v.openCard(c, e.Root)
 	}
 	if c, ok := dialect.Closes(e); ok {
-		return v.closed(closing(c))
+		return v.closeCard(closedFrame(c))
 	}
 	if x, ok := dialect.Explains(e); ok {
 		return v, []dialect.Frame{{Body: cardExplained{dialect.Explained, x}}}
@@ -159,38 +155,38 @@ func (v View) card(e parley.Event) (View, []dialect.Frame) {
 	var frames []dialect.Frame
 	if b, ends := e.Body.(parley.RunFinished); ends {
 		for _, c := range v.cards { // calls of unknown outcome that were not resolved
-			frames = append(frames, dialect.Frame{Body: closing(dialect.ClosesCall(c.id, b.Outcome))})
+			frames = append(frames, dialect.Frame{Body: closedFrame(dialect.ClosesCall(c.id, b.Outcome))})
 		}
 		v.cards = nil
 	}
 	return v, frames
 }
 
-// saying adds a text. Several texts of one turn are separated by empty lines.
+// addText adds a text. Several texts of one turn are separated by empty lines.
 // If a text was cut off, the next one continues it.
-func (v View) saying(b parley.OutputFinished) View {
-	v.said = slices.Clip(v.said)
+func (v View) addText(b parley.OutputFinished) View {
+	v.pending = slices.Clip(v.pending)
 	if v.whole {
-		v.said = append(v.said, "\n\n")
+		v.pending = append(v.pending, "\n\n")
 	}
-	v.said, v.whole = append(v.said, b.Text), !b.Incomplete
+	v.pending, v.whole = append(v.pending, b.Text), !b.Incomplete
 	return v
 }
 
-// tells shows the text that was not shown yet, while the run continues.
-func (v View) tells() (View, []dialect.Frame) {
+// showText shows the text that was not shown yet, while the run continues.
+func (v View) showText() (View, []dialect.Frame) {
 	text := v.text()
-	if v.said, v.whole = nil, false; text == "" {
+	if v.pending, v.whole = nil, false; text == "" {
 		return v, nil
 	}
 	return v, []dialect.Frame{{Body: agentMessage{"agent_message", text, true}}}
 }
 
-func (v View) text() string { return strings.TrimSpace(strings.Join(v.said, "")) }
+func (v View) text() string { return strings.TrimSpace(strings.Join(v.pending, "")) }
 
-// ending returns the one frame that ends a run. If the run was not completed, it leaves out text that was not shown
+// endFrame returns the one frame that ends a run. If the run was not completed, it leaves out text that was not shown
 // yet: half an answer would look like a whole one.
-func (v View) ending(b parley.RunFinished) any {
+func (v View) endFrame(b parley.RunFinished) any {
 	switch {
 	case b.Outcome == parley.Completed:
 		return agentMessage{"agent_message", v.text(), false}
@@ -202,20 +198,20 @@ func (v View) ending(b parley.RunFinished) any {
 	return failure{"error", b.Message}
 }
 
-// opened shows a card. A client that may not show cards also gets a notice in words. The notice is the last frame of
+// openCard shows a card. A client that may not show cards also gets a notice in words. The notice is the last frame of
 // the event: those before it are shared with all clients.
-func (v View) opened(c dialect.Card, session parley.SessionID) (View, []dialect.Frame) {
-	opened := card{id: c.ID, body: asking(c)}
+func (v View) openCard(c dialect.Card, session parley.SessionID) (View, []dialect.Frame) {
+	opened := card{id: c.ID, body: cardFrame(c)}
 	frames := []dialect.Frame{{Body: opened.body}}
 	if !v.Off {
-		opened.notice = &agentThinking{"agent_thinking", v.Of(c, session), c.ID}
-		frames = append(frames, dialect.Frame{Body: *opened.notice, Own: true})
+		opened.notice = &agentThinking{"agent_thinking", v.Text(c, session), c.ID}
+		frames = append(frames, dialect.Frame{Body: *opened.notice, PerClient: true})
 	}
 	v.cards = append(slices.Clip(v.cards), opened)
 	return v, frames
 }
 
-func (v View) closed(body cardClosed) (View, []dialect.Frame) {
+func (v View) closeCard(body cardClosed) (View, []dialect.Frame) {
 	v.cards = slices.DeleteFunc(slices.Clone(v.cards), func(c card) bool { return c.id == body.ID })
 	return v, []dialect.Frame{{Body: body}}
 }

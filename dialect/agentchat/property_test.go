@@ -311,7 +311,7 @@ func TestNaughtyStrings(t *testing.T) {
 			{Session: dialecttest.Session, Root: dialecttest.Session, Seq: 9, Run: 3,
 				Body: parley.RunFinished{Outcome: parley.Completed}},
 		} {
-			_, frames := Project(View{run: 3, said: []string{in.Content}}, e)
+			_, frames := Project(View{run: 3, pending: []string{in.Content}}, e)
 			var got struct{ Message string }
 			if err := json.Unmarshal(dialect.Encode(frames[0].Body), &got); err != nil || got.Message != clean {
 				t.Errorf("%q is shown as %q (%v)", s, got.Message, err)

@@ -24,7 +24,7 @@ type Handler struct {
 	// unknown.
 	Console string
 
-	told told
+	notified notified
 }
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -40,11 +40,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	notices := dialect.Notices{Console: h.Console, Off: dialect.ShowsCards(r)}
 	h.Conns.Accept(w, r, visit, h.Log, func(ctx context.Context, socket *transport.Socket) {
-		c := &conn{notices: notices, told: &h.told,
-			Conn:    dialect.Conn{Socket: socket, Door: door, Visit: visit, Log: h.Log},
-			project: project,
-			own:     parley.SessionID(uuid.NewString()),
-			views:   map[parley.SessionID]View{},
+		c := &conn{notices: notices, notified: &h.notified,
+			Conn:       dialect.Conn{Socket: socket, Door: door, Visit: visit, Log: h.Log},
+			project:    project,
+			ownSession: parley.SessionID(uuid.NewString()),
+			views:      map[parley.SessionID]View{},
 		}
 		h.serve(ctx, c)
 	})
@@ -55,7 +55,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) serve(ctx context.Context, c *conn) {
 	var follower port.Follower
 	var err error
-	dialect.Apart(func() { follower, err = c.begin(ctx) })
+	dialect.OnTemporaryStack(func() { follower, err = c.begin(ctx) })
 	if err != nil {
 		h.Log.Error("agent chat cannot begin", "error", err)
 		bye := dialect.CannotBegin(err)
@@ -82,40 +82,40 @@ func (c *conn) begin(ctx context.Context) (port.Follower, error) {
 
 type conn struct {
 	dialect.Conn
-	project port.Project              // the project that the client names; zero: none
-	own     parley.SessionID          // session of messages without a session_id
-	views   map[parley.SessionID]View // views of open runs; used only by the writing goroutine
-	notices dialect.Notices
-	told    *told
+	project    port.Project              // the project that the client names; zero: none
+	ownSession parley.SessionID          // session of messages without a session_id
+	views      map[parley.SessionID]View // views of open runs; used only by the writing goroutine
+	notices    dialect.Notices
+	notified   *notified
 }
 
-// told records which principals got a notice about which cards. The protocol
+// notified records which principals got a notice about which cards. The protocol
 // cannot resume a connection, so a client that reconnects gets notices only
 // about cards that its principal has none of yet. The record ends with the
 // process: two notices are better than none.
-type told struct {
+type notified struct {
 	mu    sync.Mutex // leaf
-	cards map[toldCard]bool
+	cards map[notification]bool
 }
 
-type toldCard struct {
+type notification struct {
 	tenant parley.TenantID
 	who    parley.PrincipalID
 	card   string
 }
 
-const mostTold = 10_000
+const maxNotified = 10_000
 
 // first records a notice about a card for a principal, and reports whether it is the first.
-func (t *told) first(who port.Principal, card string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.cards == nil || len(t.cards) >= mostTold {
-		t.cards = map[toldCard]bool{}
+func (n *notified) first(who port.Principal, card string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.cards == nil || len(n.cards) >= maxNotified {
+		n.cards = map[notification]bool{}
 	}
-	key := toldCard{who.Tenant, who.ID, card}
-	first := !t.cards[key]
-	t.cards[key] = true
+	key := notification{who.Tenant, who.ID, card}
+	first := !n.cards[key]
+	n.cards[key] = true
 	return first
 }
 
@@ -124,7 +124,7 @@ func (t *told) first(who port.Principal, card string) bool {
 // which event it was read.
 func (c *conn) catchUp(ctx context.Context) (waiting []any, err error) {
 	open, err := c.Door.Sessions(ctx, c.Visit.Who, port.SessionQuery{Running: true, Transient: true,
-		Project: c.project, Limit: mostOpen})
+		Project: c.project, Limit: maxOpenRuns})
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (c *conn) catchUp(ctx context.Context) (waiting []any, err error) {
 		v := c.replay(ctx, m.ID, m.Run, m.Head)
 		for _, card := range v.cards {
 			waiting = append(waiting, card.body)
-			if n := card.notice; n != nil && c.told.first(c.Visit.Who, n.Card) {
+			if n := card.notice; n != nil && c.notified.first(c.Visit.Who, n.Card) {
 				waiting = append(waiting, *n)
 			}
 		}
@@ -141,9 +141,9 @@ func (c *conn) catchUp(ctx context.Context) (waiting []any, err error) {
 	return waiting, nil
 }
 
-// mostOpen is how many open runs catchUp reads, the most recently active first.
+// maxOpenRuns is how many open runs catchUp reads, the most recently active first.
 // Other runs are read at their next event.
-const mostOpen = 200
+const maxOpenRuns = 200
 
 // replay returns the view of an open run after the event with seq last.
 func (c *conn) replay(ctx context.Context, id parley.SessionID, run parley.RunID, last parley.Seq) View {
@@ -160,23 +160,23 @@ func (c *conn) replay(ctx context.Context, id parley.SessionID, run parley.RunID
 
 func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 	refuse := func(err error) { c.Reply(ctx, failure{"error", parley.MessageOf(err)}) }
-	d := Decode(c.Visit.Who, c.own, msg)
-	_, asks := d.Command.Do.(parley.SubmitInput)
+	d := Decode(c.Visit.Who, c.ownSession, msg)
+	_, isInput := d.Command.Do.(parley.SubmitInput)
 	switch {
-	case tooMany != nil && (asks || d.Refusal != ""):
+	case tooMany != nil && (isInput || d.Refusal != ""):
 		refuse(tooMany)
 	case d.Refusal != "":
 		c.Reply(ctx, failure{"error", d.Refusal})
-	case !c.Submit(ctx, d.Command, func(err error) { c.elsewhere(ctx, d.Command, err, refuse) }):
+	case !c.Submit(ctx, d.Command, func(err error) { c.submitByName(ctx, d.Command, err, refuse) }):
 		refuse(dialect.ErrTooMany)
 	}
 }
 
-// elsewhere submits a message whose session does not exist for this principal,
+// submitByName submits a message whose session does not exist for this principal,
 // because it was deleted or belongs to another user. It treats the session's id
 // as a name.
-func (c *conn) elsewhere(ctx context.Context, cmd parley.Command, err error, refuse func(error)) {
-	if _, asks := cmd.Do.(parley.SubmitInput); asks && parley.CodeOf(err) == parley.CodeNotFound {
+func (c *conn) submitByName(ctx context.Context, cmd parley.Command, err error, refuse func(error)) {
+	if _, isInput := cmd.Do.(parley.SubmitInput); isInput && parley.CodeOf(err) == parley.CodeNotFound {
 		ids, _ := dialect.SessionsNamed(c.Visit.Who, space, string(cmd.Session)) // an id is never too long
 		cmd.Via = parley.ViaWebSocket
 		_, err = dialect.SubmitFirst(ctx, c.Door, c.Visit.Who, ids[1:], cmd)
@@ -201,7 +201,7 @@ func (c *conn) Show(ctx context.Context, i *port.Item) (out [][]byte, _ *dialect
 	}
 	for n, f := range frames {
 		if notice, ok := f.Body.(agentThinking); ok && notice.Card != "" {
-			c.told.first(c.Visit.Who, notice.Card)
+			c.notified.first(c.Visit.Who, notice.Card)
 		}
 		out = append(out, dialect.EncodeShared(i, "agentchat", n, f))
 	}

@@ -58,7 +58,7 @@ func (f *follower) Close() {}
 
 func newConn(d *door) *conn {
 	return &conn{Conn: dialect.Conn{Door: d, Visit: port.Visit{Who: ann}, Log: slog.New(slog.DiscardHandler)},
-		views: map[parley.SessionID]View{}, told: &told{}}
+		views: map[parley.SessionID]View{}, notified: &notified{}}
 }
 
 // connects returns the frames for a client that connects when the log has head events: first the open cards, then the
@@ -167,11 +167,11 @@ func openCard(t *testing.T) []parley.Event {
 func TestNoticesAreNotRepeated(t *testing.T) {
 	log := openCard(t)
 	head := len(log) - 1
-	shared, bob := &told{}, port.Principal{ID: "bob", Tenant: ann.Tenant}
+	shared, bob := &notified{}, port.Principal{ID: "bob", Tenant: ann.Tenant}
 	connect := func(who port.Principal, n dialect.Notices) (waiting int) {
 		t.Helper()
 		c := newConn(&door{log: log, listed: true})
-		c.Visit.Who, c.told, c.notices = who, shared, n
+		c.Visit.Who, c.notified, c.notices = who, shared, n
 		cards, err := c.catchUp(context.Background())
 		if err != nil {
 			t.Fatal(err)
@@ -180,7 +180,7 @@ func TestNoticesAreNotRepeated(t *testing.T) {
 	}
 	// A client is connected when the card opens.
 	c := newConn(&door{log: log[:head], listed: true})
-	c.told = shared
+	c.notified = shared
 	if _, err := c.catchUp(context.Background()); err != nil {
 		t.Fatal(err)
 	}

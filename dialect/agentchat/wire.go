@@ -72,8 +72,8 @@ type (
 	}
 )
 
-// asking returns the frame that shows a card.
-func asking(c dialect.Card) any {
+// cardFrame returns the frame that shows a card.
+func cardFrame(c dialect.Card) any {
 	switch f := c.Fields().(type) {
 	case dialect.ApprovalFields:
 		return approvalRequest{c.Frame(), f}
@@ -85,7 +85,7 @@ func asking(c dialect.Card) any {
 	return nil
 }
 
-func closing(c dialect.Closed) cardClosed { return cardClosed{c.Frame(), c.Fields()} }
+func closedFrame(c dialect.Closed) cardClosed { return cardClosed{c.Frame(), c.Fields()} }
 
 // Messages describes the messages of the socket.
 func Messages() dialect.Messages {

@@ -184,11 +184,11 @@ func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 	case d.Refusal != nil:
 		c.Reply(ctx, reply("error", *d.Refusal))
 	case d.Query == getSession:
-		if !c.After(func() { c.sessionInfo(ctx) }) {
+		if !c.AfterInputs(func() { c.sessionInfo(ctx) }) {
 			c.refuse(ctx, nil, dialect.ErrTooMany)
 		}
 	case d.Query != "":
-		if !c.Later(func() { c.contextInfo(ctx) }) {
+		if !c.WithAnswers(func() { c.contextInfo(ctx) }) {
 			c.refuse(ctx, nil, dialect.ErrTooMany)
 		}
 	case c.mistaken(ctx, d):
@@ -213,14 +213,14 @@ func (c *conn) submit(ctx context.Context, cmd parley.Command) bool {
 			size += int64(len(image.Data))
 		}
 	default:
-		return c.Within(ctx, c.session, cmd, func(err error) { c.refused(ctx, cmd, err) })
+		return c.SubmitBelow(ctx, c.session, cmd, func(err error) { c.refused(ctx, cmd, err) })
 	}
 	if c.images.Load()+size > maxImagesUnderWay {
 		return false
 	}
 	c.images.Add(size)
 	cmd.Via = parley.ViaWebSocket
-	added := c.After(func() {
+	added := c.AfterInputs(func() {
 		defer c.images.Add(-size)
 		if _, err := c.Door.Submit(ctx, c.Visit.Who, cmd); err != nil && ctx.Err() == nil {
 			c.refuse(ctx, cmd.Do, err)

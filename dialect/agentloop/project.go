@@ -74,12 +74,12 @@ type other struct {
 var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
 	"SessionOpened":        "the connection's first input opened it",
 	"SessionRenamed":       "sessions have no titles here",
-	"SessionHalted":        "the run it ended says so, and so does the answer to the next input",
-	"SessionReopened":      "nothing to show until somebody says something",
+	"SessionHalted":        "the end of its run and the answer to the next input say so",
+	"SessionReopened":      "its next message is shown",
 	"InputReceived":        "loading_state says when it is being answered; the document does not echo",
 	"InputAdopted":         "loading_state says when it is being answered",
 	"TurnStarted":          "turns are not visible here",
-	"OutputStarted":        "its pieces are shown",
+	"OutputStarted":        "its chunks are shown",
 	"ToolOutputAppended":   "outputs of tools are whole here",
 	"ExplanationRequested": "the explanation is shown",
 	"PlanChanged":          "the call that changed it is shown",
@@ -183,7 +183,7 @@ func (p *projection) outputFinished(b parley.OutputFinished) {
 		// here.
 		if rest := b.Text[min(p.shown, len(b.Text)):]; rest != "" {
 			p.say(named("resp", parley.Seq(b.Output)), "assistant", rest)
-			p.frames[len(p.frames)-1].Own = true
+			p.frames[len(p.frames)-1].PerClient = true
 		}
 	case !parley.IsBlank(b.Text):
 		p.item(reasoningItem{named("reasoning", parley.Seq(b.Output)), "reasoning", []text{{"input_text", b.Text}},

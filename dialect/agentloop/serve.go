@@ -99,7 +99,7 @@ func (h *Handler) serve(ctx context.Context, c *conn) {
 	}
 	var follower port.Follower
 	var err error
-	dialect.Apart(func() { follower, err = h.Door.Follow(ctx, c.Visit.Who, scope, from) })
+	dialect.OnTemporaryStack(func() { follower, err = h.Door.Follow(ctx, c.Visit.Who, scope, from) })
 	if err != nil {
 		c.Log.Error("agent loop cannot begin", "error", err)
 		bye := dialect.CannotBegin(err)

@@ -15,13 +15,13 @@ package agentloop
 
 import (
 	"encoding/json"
-	"parley/dialect"
 	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 
 	"parley"
+	"parley/dialect"
 )
 
 // message is a message in either direction.

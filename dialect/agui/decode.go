@@ -16,7 +16,7 @@ import (
 // knows the messages up to the last one of the agent.
 type ask struct {
 	thread  string
-	said    []dialect.Said
+	said    []dialect.ClientMessage
 	results []toolResult
 	resume  []entry
 }
@@ -76,7 +76,7 @@ func decode(o dialect.Object) (a ask, err error) {
 
 // read reads the list of messages. It skips the user's messages before the agent's last message: the session knows
 // them.
-func read(messages []dialect.Object) (said []dialect.Said, results []toolResult, err error) {
+func read(messages []dialect.Object) (said []dialect.ClientMessage, results []toolResult, err error) {
 	known := 0
 	roles := make([]string, len(messages))
 	for n, m := range messages {
@@ -93,7 +93,7 @@ func read(messages []dialect.Object) (said []dialect.Said, results []toolResult,
 			if n < known {
 				continue
 			}
-			var s dialect.Said
+			var s dialect.ClientMessage
 			s, err = readMessage(m)
 			said = append(said, s)
 		case "tool":
@@ -115,7 +115,7 @@ func read(messages []dialect.Object) (said []dialect.Said, results []toolResult,
 
 // readMessage reads a message of the user. The command id is derived from the message: the same message is submitted
 // only once, and an edited one counts as another.
-func readMessage(m dialect.Object) (s dialect.Said, err error) {
+func readMessage(m dialect.Object) (s dialect.ClientMessage, err error) {
 	id, err := m.String("id")
 	if err != nil {
 		return s, dialect.Invalid("%s", err)

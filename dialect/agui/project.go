@@ -38,30 +38,25 @@ type saying struct {
 }
 
 // Ignored are the event types that this dialect does not show.
-var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
-	"SessionOpened":        "the client named the thread",
-	"TurnStarted":          "turns are not visible here; what they say is",
-	"SessionRenamed":       "threads have no titles here",
-	"SessionHalted":        "the run it ended says so",
-	"SessionReopened":      "nothing to show until somebody says something",
-	"SessionDeleted":       "the run it ended says so",
-	"InputReceived":        "it is shown with the run that answers it",
-	"InputWithdrawn":       "the stream that waits for its answer says so",
-	"ToolCallStarted":      "it was shown when it was asked for",
-	"ToolOutputAppended":   "results are whole here",
-	"TimerSet":             "a follow-up is shown when it comes",
-	"TimerFired":           "its run is shown to clients that follow the thread",
-	"FilesChanged":         "files are not visible here",
-	"ChangesUndone":        "files are not visible here",
-	"ChildSpawned":         "the call that delegates is shown",
-	"ChildReturned":        "the call that delegates is shown",
-	"ContextMeasured":      "contexts are not visible here",
-	"CompactionStarted":    "contexts are not visible here",
-	"ContextCompacted":     "contexts are not visible here",
-	"CompactionFailed":     "contexts are not visible here",
-	"ModelFellBack":        "models are not visible here",
-	"ExplanationRequested": "the explanation is shown",
-})
+var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, dialect.ContextEvents, dialect.FileEvents,
+	map[string]string{
+		"SessionOpened":        "the client named the thread",
+		"TurnStarted":          "turns are not visible here; their output is",
+		"SessionRenamed":       "threads have no titles here",
+		"SessionHalted":        "the end of its run is shown",
+		"SessionReopened":      "its next message is shown",
+		"SessionDeleted":       "the end of its run is shown",
+		"InputReceived":        "it is shown with the run that answers it",
+		"InputWithdrawn":       "the stream that waits for its answer reports it",
+		"ToolCallStarted":      "it was shown when it was asked for",
+		"ToolOutputAppended":   "results are whole here",
+		"TimerSet":             "the follow-up is shown when it is due",
+		"TimerFired":           "its run is shown to clients that follow the thread",
+		"ChildSpawned":         "the call that delegates is shown",
+		"ChildReturned":        "the call that delegates is shown",
+		"ModelFellBack":        "models are not visible here",
+		"ExplanationRequested": "the explanation is shown",
+	})
 
 // Project returns the frames that show an event to a client. A run that
 // continues after an interrupt becomes another AG-UI run.
@@ -89,7 +84,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 		frames[i] = dialect.Frame{Body: body}
 		switch body.(type) {
 		case runStarted, runFinished: // they name the thread
-			frames[i].Own = true
+			frames[i].PerClient = true
 		}
 	}
 	return v, frames

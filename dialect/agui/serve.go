@@ -15,23 +15,13 @@ import (
 	"parley/transport"
 )
 
-// A Guard admits requests.
-type Guard interface {
-	dialect.Guard
-	// Ask admits a request about an agent. Its visit ends with the answer.
-	Ask(r *http.Request, agent string) (port.Visit, error)
-}
-
 // Handler serves AG-UI under /api/agui.
 type Handler struct {
 	Door   port.Door
 	Agents port.ProjectAgents
-	Guard  Guard
+	Guard  dialect.AgentGuard
 	Log    *slog.Logger
 }
-
-// maxBody has room for a long conversation: clients send it whole with every request.
-const maxBody = 16 << 20
 
 // Routes returns the routes to serve.
 func (h *Handler) Routes() map[string]http.HandlerFunc {
@@ -85,7 +75,7 @@ func (h *Handler) run(w http.ResponseWriter, r *http.Request) {
 // submit submits the new messages and answers of a request.
 func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Request, who port.Principal,
 	agent string) (x *dialect.Exchange, a ask, err error) {
-	body, err := dialect.ReadObject(w, r, maxBody)
+	body, err := dialect.ReadObject(w, r, dialect.MaxConversation)
 	if err != nil {
 		return nil, a, err
 	}
@@ -144,7 +134,7 @@ func (a ask) knows() (list []string) {
 }
 
 // match finds the answers to the open cards and calls. left is the number of those without an answer.
-func (a ask) match(open []port.CardInfo) (list []dialect.Answered, left int, err error) {
+func (a ask) match(open []port.CardInfo) (list []dialect.CardAnswer, left int, err error) {
 	for _, c := range open {
 		id := parley.Ref(c.Session, c.Seq)
 		var do parley.CommandBody
@@ -162,7 +152,7 @@ func (a ask) match(open []port.CardInfo) (list []dialect.Answered, left int, err
 			left++
 			continue
 		}
-		list = append(list, dialect.Answered{Card: c, Do: do})
+		list = append(list, dialect.CardAnswer{Card: c, Do: do})
 	}
 	return list, left, nil
 }

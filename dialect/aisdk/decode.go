@@ -16,7 +16,7 @@ import (
 // the messages up to the last one of the assistant.
 type ask struct {
 	chat    string
-	said    []dialect.Said // new messages of the user
+	said    []dialect.ClientMessage // new messages of the user
 	answers []answer
 }
 
@@ -81,7 +81,7 @@ func (a ask) again() (ask, error) {
 
 // read reads the list of messages. It skips the user's messages before the last
 // message of the assistant: the session knows them.
-func read(messages []dialect.Object) (said []dialect.Said, answers []answer, err error) {
+func read(messages []dialect.Object) (said []dialect.ClientMessage, answers []answer, err error) {
 	roles := make([]string, len(messages))
 	known := 0
 	for n, m := range messages {
@@ -99,7 +99,7 @@ func read(messages []dialect.Object) (said []dialect.Said, answers []answer, err
 			more, err = readAnswers(m)
 			answers = append(answers, more...)
 		case roles[n] == "user" && n >= known:
-			var in dialect.Said
+			var in dialect.ClientMessage
 			in, err = readInput(m)
 			said = append(said, in)
 		case roles[n] != "user" && roles[n] != "system": // the server has the instructions of agents
@@ -122,7 +122,7 @@ func partsOf(m dialect.Object) (parts []dialect.Object, err error) {
 
 // readInput reads a message of the user. The command id is derived from the message: the same message is submitted only
 // once, and an edited one counts as another.
-func readInput(m dialect.Object) (in dialect.Said, err error) {
+func readInput(m dialect.Object) (in dialect.ClientMessage, err error) {
 	parts, err := partsOf(m)
 	if err != nil {
 		return in, err
@@ -206,7 +206,7 @@ func readDecision(p dialect.Object) (a answer, err error) {
 }
 
 // match finds the answers to the open cards and calls. left is the number of those without an answer.
-func (a ask) match(open []port.CardInfo) (list []dialect.Answered, left int, err error) {
+func (a ask) match(open []port.CardInfo) (list []dialect.CardAnswer, left int, err error) {
 	for _, c := range open {
 		i := slices.IndexFunc(a.answers, func(x answer) bool { return x.isTo(c) })
 		if i < 0 {
@@ -220,7 +220,7 @@ func (a ask) match(open []port.CardInfo) (list []dialect.Answered, left int, err
 		if err != nil {
 			return nil, 0, err
 		}
-		list = append(list, dialect.Answered{Card: c, Do: do})
+		list = append(list, dialect.CardAnswer{Card: c, Do: do})
 	}
 	return list, left, nil
 }

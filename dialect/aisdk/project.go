@@ -24,31 +24,26 @@ type View struct {
 }
 
 // Ignored are the event types that this dialect does not show.
-var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
-	"SessionOpened":        "the client named the chat",
-	"SessionRenamed":       "chats have no titles here",
-	"SessionHalted":        "the run it ended says so",
-	"SessionReopened":      "nothing to show until somebody says something",
-	"SessionDeleted":       "the run it ended says so",
-	"InputReceived":        "the client has the message",
-	"InputAdopted":         "the client has the message",
-	"InputWithdrawn":       "the stream that waits for its answer says so",
-	"ToolCallStarted":      "it was shown when it was asked for",
-	"ToolOutputAppended":   "results are whole here",
-	"TimerSet":             "a follow-up is shown when it comes",
-	"TimerFired":           "its run is shown to clients that reconnect",
-	"PlanChanged":          "plans are not visible here",
-	"FilesChanged":         "files are not visible here",
-	"ChangesUndone":        "files are not visible here",
-	"ChildSpawned":         "the call that delegates is shown",
-	"ChildReturned":        "the call that delegates is shown",
-	"ContextMeasured":      "contexts are not visible here",
-	"CompactionStarted":    "contexts are not visible here",
-	"ContextCompacted":     "contexts are not visible here",
-	"CompactionFailed":     "contexts are not visible here",
-	"ModelFellBack":        "models are not visible here",
-	"ExplanationRequested": "the explanation is shown",
-})
+var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, dialect.ContextEvents, dialect.FileEvents,
+	map[string]string{
+		"SessionOpened":        "the client named the chat",
+		"SessionRenamed":       "chats have no titles here",
+		"SessionHalted":        "the end of its run is shown",
+		"SessionReopened":      "its next message is shown",
+		"SessionDeleted":       "the end of its run is shown",
+		"InputReceived":        "the client has the message",
+		"InputAdopted":         "the client has the message",
+		"InputWithdrawn":       "the stream that waits for its answer reports it",
+		"ToolCallStarted":      "it was shown when it was asked for",
+		"ToolOutputAppended":   "results are whole here",
+		"TimerSet":             "the follow-up is shown when it is due",
+		"TimerFired":           "its run is shown to clients that reconnect",
+		"PlanChanged":          "plans are not visible here",
+		"ChildSpawned":         "the call that delegates is shown",
+		"ChildReturned":        "the call that delegates is shown",
+		"ModelFellBack":        "models are not visible here",
+		"ExplanationRequested": "the explanation is shown",
+	})
 
 // Project returns the chunks that show an event to a client. After a pause, the
 // message starts again under the same id: a client that sends an answer

@@ -11,23 +11,13 @@ import (
 	"parley/transport"
 )
 
-// A Guard admits requests.
-type Guard interface {
-	dialect.Guard
-	// Ask admits a request about an agent. Its visit ends with the answer.
-	Ask(r *http.Request, agent string) (port.Visit, error)
-}
-
 // Handler serves the AI SDK under /api/aisdk.
 type Handler struct {
 	Door   port.Door
 	Agents port.ProjectAgents
-	Guard  Guard
+	Guard  dialect.AgentGuard
 	Log    *slog.Logger
 }
-
-// maxBody has room for a long conversation: clients send it whole with every request.
-const maxBody = 16 << 20
 
 // Routes returns the routes to serve.
 func (h *Handler) Routes() map[string]http.HandlerFunc {
@@ -107,7 +97,7 @@ func (h *Handler) stop(w http.ResponseWriter, r *http.Request) {
 // submit submits the new messages and answers of a request.
 func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Request, who port.Principal,
 	agent string) (*dialect.Exchange, error) {
-	body, err := dialect.ReadObject(w, r, maxBody)
+	body, err := dialect.ReadObject(w, r, dialect.MaxConversation)
 	if err != nil {
 		return nil, err
 	}

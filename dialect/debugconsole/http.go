@@ -260,7 +260,7 @@ func (x *exchange) wait(ctx context.Context) (status int, said any, err error) {
 						return http.StatusOK, map[string]string{"content": text.String()}, nil
 					}
 				case failure:
-					status, said := ended(f)
+					status, said := goodbyeFor(f)
 					return status, said, nil
 				case sessionHalt:
 					return http.StatusServiceUnavailable, refusal{terminated, f.Reason}, nil
@@ -270,8 +270,8 @@ func (x *exchange) wait(ctx context.Context) (status int, said any, err error) {
 	}
 }
 
-// ended returns the answer to a message whose run failed.
-func ended(f failure) (int, refusal) {
+// goodbyeFor returns the answer to a message whose run failed.
+func goodbyeFor(f failure) (int, refusal) {
 	if f.code == parley.CodeBlocked {
 		return http.StatusForbidden, blocked(f.Message)
 	}

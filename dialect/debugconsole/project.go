@@ -28,12 +28,12 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"SessionOpened":        "the message that opened it is being answered",
 	"SessionRenamed":       "sessions have no titles here",
 	"SessionReopened":      "the halt closed the socket",
-	"InputReceived":        "the client knows what it said",
+	"InputReceived":        "the client has the message",
 	"InputAdopted":         "its answer is shown",
 	"RunStarted":           "its answer is shown",
 	"TurnStarted":          "turns are not visible here",
 	"TurnFinished":         "turns are not visible here",
-	"OutputStarted":        "its pieces are shown",
+	"OutputStarted":        "its chunks are shown",
 	"OutputFinished":       "its pieces are shown; what none of them had comes with the next frame",
 	"ToolCallRequested":    "it is shown when it has ended",
 	"ToolCallStarted":      "it is shown when it has ended",
@@ -49,7 +49,7 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[str
 	"ContextCompacted":     "the document has no context to be shown",
 	"CompactionFailed":     "the document has no context to be shown",
 	"ModelFellBack":        "which model answers is not visible here",
-	"TimerSet":             "what comes unasked is shown when it comes",
+	"TimerSet":             "the follow-up is shown when it is due",
 	"TimerFired":           "the name of its request says that a timer fired",
 })
 

@@ -15,18 +15,11 @@ import (
 	"parley/transport"
 )
 
-// A Guard admits connections and requests.
-type Guard interface {
-	dialect.Guard
-	// Ask admits a request about an agent. Its visit ends with the answer.
-	Ask(r *http.Request, agent string) (port.Visit, error)
-}
-
 // Handler serves the debug console protocol under /api/v1/agents/{id}.
 type Handler struct {
 	Door   port.Door
 	Agents port.ProjectAgents
-	Guard  Guard
+	Guard  dialect.AgentGuard
 	// Remotes knows which remote agents cannot be reached; nil: there are no remote agents.
 	Remotes port.Remotes
 	Conns   *dialect.Conns
@@ -119,7 +112,7 @@ func (h *Handler) running(ctx context.Context, who port.Principal, project, agen
 func (h *Handler) serve(ctx context.Context, socket *transport.Socket, visit port.Visit, to Place) {
 	var facts port.Follower
 	var err error
-	dialect.Apart(func() {
+	dialect.OnTemporaryStack(func() {
 		facts, err = h.Door.Follow(ctx, visit.Who, port.Scope{Session: parley.TenantSession}, port.Live)
 		if err == nil {
 			err = h.running(ctx, visit.Who, to.Project, to.Agent) // it may have been stopped before we follow facts

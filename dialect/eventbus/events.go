@@ -215,7 +215,7 @@ func (h *Handler) stream(ctx context.Context, s *transport.Stream, b *beginning)
 func (h *Handler) socket(ctx context.Context, socket *transport.Socket, visit port.Visit, like wish) {
 	var b *beginning
 	var err error
-	dialect.Apart(func() { b, err = h.begin(ctx, visit.Who, like) })
+	dialect.OnTemporaryStack(func() { b, err = h.begin(ctx, visit.Who, like) })
 	if err != nil {
 		h.Log.Debug("the event bus cannot begin", "error", err)
 		bye := dialect.CannotBegin(err)

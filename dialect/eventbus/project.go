@@ -100,8 +100,8 @@ var Ignored = dialect.Ignoring(dialect.Bookkeeping, map[string]string{
 	"RunStarted":           "its input was shown, and its first turn says what it does",
 	"ExplanationRequested": "the explanation is shown",
 	"CompactionStarted":    "its end is shown",
-	"TimerSet":             "the call that sets one is shown, and what comes of it when it comes",
-	"TimerFired":           "what it says is announced",
+	"TimerSet":             "the call that sets it is shown, and the follow-up when it is due",
+	"TimerFired":           "its input is shown",
 })
 
 // projection builds the messages of one event.
@@ -228,7 +228,7 @@ func (p *projection) show(m message) {
 		// a mistake in this package; see TestEventsHaveAtMostEightMessages
 		panic(fmt.Sprintf("%T is more than %d messages", p.e.Body, perEvent))
 	}
-	p.frames = append(p.frames, dialect.Frame{Body: m, Own: p.v.partial})
+	p.frames = append(p.frames, dialect.Frame{Body: m, PerClient: p.v.partial})
 }
 
 // seq returns the seq of the next message.
@@ -371,7 +371,7 @@ func (p *projection) said(b parley.OutputFinished) {
 	rest := b.Text[min(p.v.shown, len(b.Text)):]
 	p.v.shown = 0
 	p.token(b.Kind, "done", rest)
-	p.frames[len(p.frames)-1].Own = p.v.partial || rest != ""
+	p.frames[len(p.frames)-1].PerClient = p.v.partial || rest != ""
 	if b.Kind != parley.Text {
 		return
 	}

@@ -12,10 +12,10 @@ type retry struct {
 
 // The state of a retry, in the data of its messages.
 const (
-	retrying = "retrying"
-	answered = "answered"
-	gaveUp   = "gave_up"
-	ended    = "ended" // ended with its run, or another model is used
+	retrying   = "retrying"
+	answered   = "answered"
+	gaveUp     = "gave_up"
+	goodbyeFor = "ended" // ended with its run, or another model is used
 )
 
 func (p *projection) problem(b parley.ProblemReported) {
@@ -49,9 +49,9 @@ func (p *projection) settleRetry() {
 		}
 		p.showRetry(answered, r.Problem+"; a retry succeeded.")
 	case parley.ModelFellBack:
-		p.showRetry(ended, r.Problem+"; "+b.Actual+" is asked instead.")
+		p.showRetry(goodbyeFor, r.Problem+"; "+b.Actual+" is asked instead.")
 	case parley.RunFinished:
-		p.showRetry(ended, r.Problem+".")
+		p.showRetry(goodbyeFor, r.Problem+".")
 	default:
 		return
 	}

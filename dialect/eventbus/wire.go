@@ -14,13 +14,13 @@ package eventbus
 import (
 	"encoding/json"
 	"fmt"
-	"parley/dialect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"parley"
+	"parley/dialect"
 )
 
 // perEvent is the maximum number of messages for an event.

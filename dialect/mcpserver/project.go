@@ -40,36 +40,31 @@ type ending struct {
 }
 
 // Ignored are the event types that this dialect does not show.
-var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
-	"SessionOpened":        "the call that opened it is being answered",
-	"SessionRenamed":       "get_session tells the title",
-	"SessionHalted":        "the end of the run says so",
-	"SessionReopened":      "get_session tells the status",
-	"SessionDeleted":       "its runs ended before",
-	"InputReceived":        "the client knows what it said",
-	"InputAdopted":         "its answer is shown",
-	"RunStarted":           "its answer is shown",
-	"TurnStarted":          "turns are not visible here",
-	"TurnFinished":         "turns are not visible here",
-	"OutputStarted":        "its pieces are shown",
-	"ToolCallBlocked":      "the request for the call is shown",
-	"ToolCallStarted":      "the request for the call is shown",
-	"ToolOutputAppended":   "the request for the call is shown",
-	"ExplanationRequested": "an elicitation is not changed while it is open",
-	"ApprovalExplained":    "an elicitation is not changed while it is open",
-	"PlanChanged":          "plans are not visible here",
-	"FilesChanged":         "files are not visible here",
-	"ChangesUndone":        "files are not visible here",
-	"ChildSpawned":         "sub-agents are not visible here, only their cards",
-	"ChildReturned":        "sub-agents are not visible here, only their cards",
-	"ContextMeasured":      "the context is not visible here",
-	"CompactionStarted":    "the context is not visible here",
-	"ContextCompacted":     "the context is not visible here",
-	"CompactionFailed":     "the context is not visible here",
-	"ModelFellBack":        "which model answers is not visible here",
-	"TimerSet":             "no call waits for a follow-up",
-	"TimerFired":           "no call waits for a follow-up",
-})
+var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, dialect.ContextEvents, dialect.FileEvents,
+	map[string]string{
+		"SessionOpened":        "the call that opened it is being answered",
+		"SessionRenamed":       "get_session tells the title",
+		"SessionHalted":        "the end of its run is shown",
+		"SessionReopened":      "get_session tells the status",
+		"SessionDeleted":       "its runs ended before",
+		"InputReceived":        "the client has the message",
+		"InputAdopted":         "its answer is shown",
+		"RunStarted":           "its answer is shown",
+		"TurnStarted":          "turns are not visible here",
+		"TurnFinished":         "turns are not visible here",
+		"OutputStarted":        "its chunks are shown",
+		"ToolCallBlocked":      "the request for the call is shown",
+		"ToolCallStarted":      "the request for the call is shown",
+		"ToolOutputAppended":   "the request for the call is shown",
+		"ExplanationRequested": "an elicitation is not changed while it is open",
+		"ApprovalExplained":    "an elicitation is not changed while it is open",
+		"PlanChanged":          "plans are not visible here",
+		"ChildSpawned":         "sub-agents are not visible here, only their cards",
+		"ChildReturned":        "sub-agents are not visible here, only their cards",
+		"ModelFellBack":        "which model answers is not visible here",
+		"TimerSet":             "no call waits for a follow-up",
+		"TimerFired":           "no call waits for a follow-up",
+	})
 
 // Project returns the frames that show an event to a client. Of sub-agents it shows only cards.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {
@@ -157,7 +152,7 @@ func (v View) tell(kind, message string) []dialect.Frame {
 func (v View) changed(session parley.SessionID, change dialect.Change) (shown []dialect.Frame) {
 	if c := change.Opened; c != nil {
 		shown = append(shown,
-			dialect.Frame{Body: progress{Kind: "waiting", Message: v.Notices.Of(*c, session), Card: c.ID,
+			dialect.Frame{Body: progress{Kind: "waiting", Message: v.Notices.Text(*c, session), Card: c.ID,
 				of: v.input, asks: c}})
 	}
 	for _, c := range change.Closed {

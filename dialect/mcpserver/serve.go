@@ -24,13 +24,6 @@ import (
 	"parley/strictjson"
 )
 
-// A Guard admits requests whose body tells whether the answer takes long.
-type Guard interface {
-	dialect.Guard
-	// Begin admits a request. stay turns it into a visit, for a long answer.
-	Begin(r *http.Request, agent string) (who port.Principal, stay func() (port.Visit, error), err error)
-}
-
 // Limits for clients. A client is what the protocol also calls a session.
 const (
 	maxClients = 1000
@@ -43,7 +36,7 @@ const (
 type Handler struct {
 	Door    port.Door
 	Agents  port.ProjectAgents
-	Guard   Guard
+	Guard   dialect.AnswerGuard
 	Log     *slog.Logger
 	Console string // address of the server as browsers know it; empty: unknown
 	Version string

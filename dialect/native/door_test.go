@@ -230,7 +230,7 @@ func (a agents) Of(string) port.Agents { return a }
 func (agents) List(parley.TenantID) []parley.Agent { return []parley.Agent{coder} }
 
 func handler(d *door) *Handler {
-	return &Handler{Door: d, Agents: agents{}, Log: slog.New(slog.DiscardHandler), Guard: guard{}, Office: office{},
+	return &Handler{Door: d, Agents: agents{}, Log: slog.New(slog.DiscardHandler), Guard: guard{}, Credentials: office{},
 		Servers: servers{}, Access: rules{}, Webhooks: hooks{}, Keys: keys{}}
 }
 

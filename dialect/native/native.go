@@ -25,10 +25,10 @@ import (
 
 // Handler serves /api/v1.
 type Handler struct {
-	Door   port.Door
-	Agents port.ProjectAgents
-	Guard  dialect.Guard
-	Office Office
+	Door        port.Door
+	Agents      port.ProjectAgents
+	Guard       dialect.Guard
+	Credentials CredentialIssuer
 	// Files returns the definitions in the files of a project; nil: unknown.
 	Files func(tenant parley.TenantID, project string) ProjectFiles
 	// Access decides which parts of an answer a principal may see. Unlike Door.May, it leaves no audit record: seeing

@@ -89,7 +89,7 @@ func (v View) says() string {
 			words = append(words, "Waiting for the result of "+idOf("call", v.Session, parley.Seq(w.call.id)))
 			continue
 		}
-		words = append(words, v.Of(*w.card, v.Session))
+		words = append(words, v.Text(*w.card, v.Session))
 	}
 	return strings.Join(words, "\n")
 }

@@ -2,11 +2,11 @@ package openai
 
 import (
 	"context"
-	"parley/dialect"
 	"slices"
 	"strings"
 
 	"parley"
+	"parley/dialect"
 )
 
 // answered returns the session that an entry answers a card or call of, possibly a sub-agent's.

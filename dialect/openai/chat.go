@@ -46,7 +46,7 @@ func (p *projector) pauseChat(waiting []wait, used parley.Usage) {
 	var calls []chatCall
 	for _, w := range waiting {
 		if w.card != nil {
-			words = append(words, p.Of(*w.card, p.top))
+			words = append(words, p.Text(*w.card, p.top))
 			continue
 		}
 		n := len(calls)

@@ -17,18 +17,11 @@ import (
 type Handler struct {
 	Door   port.Door
 	Agents port.ProjectAgents
-	Guard  Guard
+	Guard  dialect.AnswerGuard
 	Conns  *dialect.Conns
 	Log    *slog.Logger
 	// Console is the address of the server as browsers know it, or empty if unknown.
 	Console string
-}
-
-// A Guard also admits requests whose body tells whether the answer takes long.
-type Guard interface {
-	dialect.Guard
-	// Begin admits a request. stay turns it into a visit, for a long answer.
-	Begin(r *http.Request, agent string) (who port.Principal, stay func() (port.Visit, error), err error)
 }
 
 // Routes returns the routes to serve and to document.

@@ -267,7 +267,7 @@ func (p *projector) pauseResponse(waiting []wait, used parley.Usage) {
 
 // notice emits a message that describes a card in words.
 func (p *projector) notice(c dialect.Card) {
-	o := openItem{text: p.Of(c, p.top), kind: parley.Text}
+	o := openItem{text: p.Text(c, p.top), kind: parley.Text}
 	o.index = p.openMessage(messageItem{ID: idOf("msg", c.Session, c.Seq), Card: c.ID})
 	p.textDelta(o.index, o.text)
 	p.closeOutput(o, false)

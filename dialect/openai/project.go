@@ -78,34 +78,29 @@ type wait struct {
 }
 
 // Ignored are the event types that this dialect does not show.
-var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
-	"SessionOpened":        "the request itself opened the session",
-	"SessionRenamed":       "sessions have no titles here",
-	"SessionHalted":        "the run it ended says so",
-	"SessionReopened":      "nothing to show until somebody asks something",
-	"SessionDeleted":       "the runs it ended say so",
-	"InputReceived":        "its run is shown",
-	"InputAdopted":         "its run is shown",
-	"TurnStarted":          "turns are not visible here",
-	"OutputStarted":        "its pieces are shown",
-	"ToolCallRequested":    "a call is shown when it starts, or when somebody is waited for",
-	"ToolOutputAppended":   "the result is shown whole",
-	"TimerSet":             "what comes unasked is shown when it comes",
-	"TimerFired":           "the run it starts is shown",
-	"PlanChanged":          "plans are not visible here",
-	"FilesChanged":         "files are not visible here",
-	"ChangesUndone":        "files are not visible here",
-	"ChildSpawned":         "sub-agents are not visible here, only what needs a person",
-	"ChildReturned":        "sub-agents are not visible here, only what needs a person",
-	"ContextMeasured":      "contexts are not visible here",
-	"CompactionStarted":    "contexts are not visible here",
-	"ContextCompacted":     "contexts are not visible here",
-	"CompactionFailed":     "contexts are not visible here",
-	"ModelFellBack":        "models are not visible here: the model of a response is an agent",
-	"ProblemReported":      "a call that is made again is not visible here, and a failure ends the response",
-	"ExplanationRequested": "explanations are shown where they are asked for",
-	"ApprovalExplained":    "explanations are shown where they are asked for",
-})
+var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, dialect.ContextEvents, dialect.FileEvents,
+	map[string]string{
+		"SessionOpened":        "the request itself opened the session",
+		"SessionRenamed":       "sessions have no titles here",
+		"SessionHalted":        "the end of its run is shown",
+		"SessionReopened":      "its next message is shown",
+		"SessionDeleted":       "the ends of its runs are shown",
+		"InputReceived":        "its run is shown",
+		"InputAdopted":         "its run is shown",
+		"TurnStarted":          "turns are not visible here",
+		"OutputStarted":        "its chunks are shown",
+		"ToolCallRequested":    "a call is shown when it starts, or when it waits for a person",
+		"ToolOutputAppended":   "the result is shown whole",
+		"TimerSet":             "the follow-up is shown when it is due",
+		"TimerFired":           "the run it starts is shown",
+		"PlanChanged":          "plans are not visible here",
+		"ChildSpawned":         "sub-agents are not visible here, only what needs a person",
+		"ChildReturned":        "sub-agents are not visible here, only what needs a person",
+		"ModelFellBack":        "models are not visible here: the model of a response is an agent",
+		"ProblemReported":      "a call that is made again is not visible here, and a failure ends the response",
+		"ExplanationRequested": "explanations are shown where they are asked for",
+		"ApprovalExplained":    "explanations are shown where they are asked for",
+	})
 
 // Project returns the frames that show an event to a client.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {

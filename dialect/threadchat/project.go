@@ -37,34 +37,29 @@ type View struct {
 }
 
 // Ignored are the event types that this dialect does not show.
-var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, map[string]string{
-	"SessionOpened":        "the connection itself opened the thread",
-	"SessionRenamed":       "threads have no names here",
-	"SessionHalted":        "the run it ended says so",
-	"SessionReopened":      "nothing to show until somebody asks something",
-	"InputReceived":        "chat.started says when it is being answered",
-	"TurnStarted":          "turns are not visible here",
-	"TurnFinished":         "turns are not visible here",
-	"OutputStarted":        "its pieces are shown",
-	"ToolCallRequested":    "tools are not visible here, only what needs a person",
-	"ToolCallBlocked":      "the model is told and says what it makes of it",
-	"ToolCallStarted":      "tools are not visible here",
-	"ToolOutputAppended":   "tools are not visible here",
-	"TimerSet":             "what comes unasked is shown when it comes",
-	"TimerFired":           "the run it starts is shown",
-	"PlanChanged":          "plans are not visible here",
-	"FilesChanged":         "files are not visible here",
-	"ChangesUndone":        "files are not visible here",
-	"ChildSpawned":         "sub-agents are not visible here, only what needs a person",
-	"ChildReturned":        "sub-agents are not visible here, only what needs a person",
-	"ContextMeasured":      "contexts are not visible here",
-	"CompactionStarted":    "contexts are not visible here",
-	"ContextCompacted":     "contexts are not visible here",
-	"CompactionFailed":     "contexts are not visible here",
-	"ModelFellBack":        "models are not visible here",
-	"ProblemReported":      "the document has no frame for it: content is the answer, and an error ends it",
-	"ExplanationRequested": "the explanation is shown",
-})
+var Ignored = dialect.Ignoring(dialect.Bookkeeping, dialect.TenantFacts, dialect.ContextEvents, dialect.FileEvents,
+	map[string]string{
+		"SessionOpened":        "the connection itself opened the thread",
+		"SessionRenamed":       "threads have no names here",
+		"SessionHalted":        "the end of its run is shown",
+		"SessionReopened":      "its next message is shown",
+		"InputReceived":        "chat.started says when it is being answered",
+		"TurnStarted":          "turns are not visible here",
+		"TurnFinished":         "turns are not visible here",
+		"OutputStarted":        "its chunks are shown",
+		"ToolCallRequested":    "tools are not visible here, only what needs a person",
+		"ToolCallBlocked":      "the model gets the reason and answers it",
+		"ToolCallStarted":      "tools are not visible here",
+		"ToolOutputAppended":   "tools are not visible here",
+		"TimerSet":             "the follow-up is shown when it is due",
+		"TimerFired":           "the run it starts is shown",
+		"PlanChanged":          "plans are not visible here",
+		"ChildSpawned":         "sub-agents are not visible here, only what needs a person",
+		"ChildReturned":        "sub-agents are not visible here, only what needs a person",
+		"ModelFellBack":        "models are not visible here",
+		"ProblemReported":      "the document has no frame for it: content is the answer, and an error ends it",
+		"ExplanationRequested": "the explanation is shown",
+	})
 
 // Project returns the frames that show an event to a client.
 func Project(v View, e parley.Event) (View, []dialect.Frame) {
@@ -115,7 +110,7 @@ func Project(v View, e parley.Event) (View, []dialect.Frame) {
 			v.said += v.text.Gap() + b.Text
 			var rest string
 			if v.text, rest = v.text.End(b); rest != "" && v.run != 0 {
-				frames = append(frames, dialect.Frame{Body: v.piece(rest, ""), Own: true})
+				frames = append(frames, dialect.Frame{Body: v.piece(rest, ""), PerClient: true})
 			}
 		}
 	case parley.RunFinished:
@@ -172,7 +167,7 @@ func (v View) notice(c dialect.Card, thread parley.SessionID) []dialect.Frame {
 	if v.Off {
 		return nil
 	}
-	return []dialect.Frame{{Body: v.piece(v.text.Aside(v.Of(c, thread)), c.ID), Own: true}}
+	return []dialect.Frame{{Body: v.piece(v.text.Aside(v.Text(c, thread)), c.ID), PerClient: true}}
 }
 
 // asking returns the frame that shows a card.

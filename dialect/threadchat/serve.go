@@ -66,7 +66,7 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, door port
 		deliveries: &h.deliveries}
 	var follower port.Follower
 	var err error
-	dialect.Apart(func() {
+	dialect.OnTemporaryStack(func() {
 		if follower, err = h.enter(ctx, door, visit.Who, thread); err == nil {
 			c.Log = h.Log.With("session", thread)
 			c.Log.Debug("websocket_connection_established_persistent", "threadId", thread)
@@ -141,7 +141,7 @@ func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 		refuse(parley.Errorf(parley.CodeInvalid, "%s", d.Refusal))
 		return
 	}
-	if !c.Within(ctx, c.thread, d.Command, refuse) {
+	if !c.SubmitBelow(ctx, c.thread, d.Command, refuse) {
 		refuse(dialect.ErrTooMany)
 	}
 }

@@ -14,10 +14,10 @@
 package threadchat
 
 import (
-	"parley/dialect"
 	"time"
 
 	"parley"
+	"parley/dialect"
 )
 
 // Messages of the server, in the document's shapes.

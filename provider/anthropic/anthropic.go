@@ -81,8 +81,8 @@ func (m *Model) List(ctx context.Context) ([]string, error) {
 	}, func(model anthropic.ModelInfo) string { return model.ID })
 }
 
-func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.Said, error] {
-	return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(port.Said) error) error {
+func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.ModelChunk, error] {
+	return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(port.ModelChunk) error) error {
 		params := m.params(req)
 		body, err := params.MarshalJSON()
 		if err == nil {

@@ -17,7 +17,7 @@ import (
 // each in chunks.
 type hearing struct {
 	model     string
-	say       func(port.Said) error
+	say       func(port.ModelChunk) error
 	parts     upstream.Recorder
 	call      *parley.MessageCall // the call that is being streamed
 	arguments strings.Builder
@@ -48,14 +48,14 @@ func (h *hearing) hear(e *event) error {
 		if c := h.call; c != nil {
 			c.Arguments = cmp.Or(h.arguments.String(), "{}")
 			h.call = nil
-			return h.say(port.Said{Call: c})
+			return h.say(port.ModelChunk{Call: c})
 		}
 	case "message_delta":
 		h.stop = stops[anthropic.StopReason(e.Delta.StopReason)]
 		h.count(e.Usage) // totals so far
 	case "message_stop":
 		h.done = true
-		return h.say(port.Said{Done: &port.ModelDone{Stop: cmp.Or(h.stop, parley.StopEnd), Usage: h.usage,
+		return h.say(port.ModelChunk{Done: &port.ModelDone{Stop: cmp.Or(h.stop, parley.StopEnd), Usage: h.usage,
 			Memo: h.parts.Memo(Name, h.model)}})
 	}
 	return nil
@@ -105,9 +105,9 @@ func (h *hearing) words(kind, words string) error {
 	}
 	h.parts.Said(kind, words)
 	if kind == upstream.Thinking {
-		return h.say(port.Said{Thinking: words})
+		return h.say(port.ModelChunk{Thinking: words})
 	}
-	return h.say(port.Said{Text: words})
+	return h.say(port.ModelChunk{Text: words})
 }
 
 // listen reads an answer to its end. It ignores events without a type, which

@@ -44,8 +44,8 @@ func New(opts ...Option) *Model {
 
 // Stream plays the script for the messages. It fails with ctx's error as soon
 // as ctx ends, and with CodeModel where the script has a failure.
-func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.Said, error] {
-	return func(yield func(port.Said, error) bool) {
+func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.ModelChunk, error] {
+	return func(yield func(port.ModelChunk, error) bool) {
 		s := scriptFor(req)
 		pace := m.pace
 		if s.slow {
@@ -56,7 +56,7 @@ func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[por
 		var pause time.Duration // no pause before the first chunk
 		for said, err := range s.pieces() {
 			if ended := wait(ctx, pause); ended != nil {
-				said, err = port.Said{}, ended
+				said, err = port.ModelChunk{}, ended
 			}
 			if !yield(said, err) || err != nil {
 				return
@@ -69,7 +69,7 @@ func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[por
 			}
 		}
 		done.Usage = parley.Usage{Input: tokens(length(req)), Output: tokens(spoken)}
-		yield(port.Said{Done: &done}, nil)
+		yield(port.ModelChunk{Done: &done}, nil)
 	}
 }
 

@@ -158,7 +158,7 @@ func TestAnEndedContextSaysNothing(t *testing.T) {
 	cancel()
 	n := 0
 	for said, err := range New(Pace(0)).Stream(ctx, say(nil, "count to 10000")) {
-		if n++; said != (port.Said{}) || !errors.Is(err, context.Canceled) {
+		if n++; said != (port.ModelChunk{}) || !errors.Is(err, context.Canceled) {
 			t.Errorf("said %+v, %v", said, err)
 		}
 	}

@@ -200,28 +200,28 @@ func (s script) after(said string) script {
 }
 
 // pieces yields a script in chunks. It ends after a failure.
-func (s script) pieces() iter.Seq2[port.Said, error] {
-	return func(yield func(port.Said, error) bool) {
+func (s script) pieces() iter.Seq2[port.ModelChunk, error] {
+	return func(yield func(port.ModelChunk, error) bool) {
 		for _, st := range s.steps {
 			switch st := st.(type) {
 			case text:
 				for p := range split(string(st)) {
-					if !yield(port.Said{Text: p}, nil) {
+					if !yield(port.ModelChunk{Text: p}, nil) {
 						return
 					}
 				}
 			case thinking:
 				for p := range split(string(st)) {
-					if !yield(port.Said{Thinking: p}, nil) {
+					if !yield(port.ModelChunk{Thinking: p}, nil) {
 						return
 					}
 				}
 			case call:
-				if !yield(port.Said{Call: (*parley.MessageCall)(&st)}, nil) {
+				if !yield(port.ModelChunk{Call: (*parley.MessageCall)(&st)}, nil) {
 					return
 				}
 			case failure:
-				yield(port.Said{}, parley.Errorf(parley.CodeModel, "%s", string(st)))
+				yield(port.ModelChunk{}, parley.Errorf(parley.CodeModel, "%s", string(st)))
 				return
 			}
 		}

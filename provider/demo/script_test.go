@@ -121,8 +121,7 @@ func TestResultsAreUsed(t *testing.T) {
 		{"run ls", "exit code 0\na.txt", "It ran:\n\nexit code 0\na.txt"},
 		{"write hi to a.txt", "Wrote 2 bytes.", "It is written. The tool says: Wrote 2 bytes."},
 		{"write hi to a.txt", "A person did not allow this: not now",
-			"That came to nothing. I was told: A person did " +
-				"not allow this: not now"},
+			"That came to nothing. I was told: A person did not allow this: not now"},
 		{"read a.txt", "Failed: there is no a.txt", "That came to nothing. I was told: Failed: there is no a.txt"},
 		{"ask me", `{"answers":[["Tea"]]}`, "Your answer: Tea. An excellent choice, as every choice would have been."},
 		{"ask me", "Nobody answered: the question expired.", "That came to nothing. I was told: Nobody answered: the " +

@@ -48,8 +48,8 @@ func New(o Options) *Model {
 	if o.Key == "" {
 		o.Key = "none" // otherwise the SDK would look for a key in the environment
 	}
-	client := upstream.New(upstream.Server{Vendor: "Google", Variable: cmp.Or(o.KeyIn, "GEMINI_API_KEY"), Key: o.Key, Idle: o.Idle,
-		ShowAddress: o.ShowAddress, AddressIn: addressIn})
+	client := upstream.New(upstream.Server{Vendor: "Google", Variable: cmp.Or(o.KeyIn, "GEMINI_API_KEY"), Key: o.Key,
+		Idle: o.Idle, ShowAddress: o.ShowAddress, AddressIn: addressIn})
 	once := int32(1)
 	sdk, err := genai.NewClient(context.Background(), &genai.ClientConfig{
 		APIKey: o.Key, Backend: genai.BackendGeminiAPI, HTTPClient: client.HTTP(),
@@ -78,8 +78,8 @@ func (m *Model) List(ctx context.Context) ([]string, error) {
 	}, func(model *genai.Model) string { return strings.TrimPrefix(model.Name, "models/") })
 }
 
-func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.Said, error] {
-	return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(port.Said) error) error {
+func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.ModelChunk, error] {
+	return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(port.ModelChunk) error) error {
 		if m.err != nil {
 			return m.err
 		}

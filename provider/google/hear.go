@@ -15,7 +15,7 @@ import (
 
 // hearing is the state of one answer. Calls are not streamed.
 type hearing struct {
-	say    func(port.Said) error
+	say    func(port.ModelChunk) error
 	parts  upstream.Recorder
 	calls  int
 	finish genai.FinishReason
@@ -60,16 +60,16 @@ func (h *hearing) part(p *genai.Part) (err error) {
 		}
 		h.calls++
 		h.parts.Begin(upstream.Part{Kind: upstream.Call})
-		err = h.say(port.Said{Call: &parley.MessageCall{Provider: p.FunctionCall.ID, Name: p.FunctionCall.Name,
+		err = h.say(port.ModelChunk{Call: &parley.MessageCall{Provider: p.FunctionCall.ID, Name: p.FunctionCall.Name,
 			Arguments: string(args)}})
 		h.sign(p)
 		return err
 	case p.Thought && p.Text != "":
 		h.parts.Said(upstream.Thinking, p.Text)
-		err = h.say(port.Said{Thinking: p.Text})
+		err = h.say(port.ModelChunk{Thinking: p.Text})
 	case p.Text != "":
 		h.parts.Said(upstream.Text, p.Text)
-		err = h.say(port.Said{Text: p.Text})
+		err = h.say(port.ModelChunk{Text: p.Text})
 	case len(p.ThoughtSignature) > 0: // a part that has only a signature, at the end
 		h.parts.Begin(upstream.Part{Kind: upstream.Text})
 	}
@@ -104,7 +104,7 @@ func (h *hearing) end(model string) error {
 	if h.calls > 0 {
 		stop = parley.StopTools
 	}
-	return h.say(port.Said{Done: &port.ModelDone{Stop: stop, Usage: h.usage, Memo: h.parts.Memo(Name, model)}})
+	return h.say(port.ModelChunk{Done: &port.ModelDone{Stop: stop, Usage: h.usage, Memo: h.parts.Memo(Name, model)}})
 }
 
 // broken returns the error for a failure in the middle of a stream.

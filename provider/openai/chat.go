@@ -64,7 +64,7 @@ type chatCall struct {
 }
 
 // speakChat streams one answer.
-func (m *Model) speakChat(ctx context.Context, req port.ModelRequest, say func(port.Said) error) error {
+func (m *Model) speakChat(ctx context.Context, req port.ModelRequest, say func(port.ModelChunk) error) error {
 	body, err := m.chatRequest(req)
 	if err != nil {
 		return err
@@ -102,13 +102,13 @@ func (m *Model) speakChat(ctx context.Context, req port.ModelRequest, say func(p
 	}
 	for _, c := range t.calls {
 		if err := say(
-			port.Said{Call: &parley.MessageCall{Provider: c.id, Name: c.name,
+			port.ModelChunk{Call: &parley.MessageCall{Provider: c.id, Name: c.name,
 				Arguments: cmp.Or(c.arguments.String(), "{}")}}); err != nil {
 			return err
 		}
 	}
 	return say(
-		port.Said{Done: &port.ModelDone{Stop: t.stop(), Usage: t.usage, Memo: t.parts.Memo(Name, req.Model)}})
+		port.ModelChunk{Done: &port.ModelDone{Stop: t.stop(), Usage: t.usage, Memo: t.parts.Memo(Name, req.Model)}})
 }
 
 // A turn collects an answer from chunks.
@@ -127,7 +127,7 @@ type call struct {
 	arguments strings.Builder
 }
 
-func (t *turn) hear(choice *chatChoice, say func(port.Said) error) error {
+func (t *turn) hear(choice *chatChoice, say func(port.ModelChunk) error) error {
 	d := &choice.Delta
 	// Some servers send the same text in both fields.
 	field, words := reasoningContent, string(d.ReasoningContent)
@@ -136,14 +136,14 @@ func (t *turn) hear(choice *chatChoice, say func(port.Said) error) error {
 	}
 	if words != "" {
 		t.thought(field, words)
-		if err := say(port.Said{Thinking: words}); err != nil {
+		if err := say(port.ModelChunk{Thinking: words}); err != nil {
 			return err
 		}
 	}
 	t.refused = t.refused || d.Refusal != ""
 	if words := string(d.Content + d.Refusal); words != "" {
 		t.parts.Said(upstream.Text, words)
-		if err := say(port.Said{Text: words}); err != nil {
+		if err := say(port.ModelChunk{Text: words}); err != nil {
 			return err
 		}
 	}

@@ -85,8 +85,8 @@ func New(o Options) *Model {
 	if o.API == Chat {
 		vendor = "the model's server"
 	}
-	client := upstream.New(upstream.Server{Vendor: vendor, Variable: cmp.Or(o.KeyIn, "OPENAI_API_KEY"), Key: o.Key, Idle: o.Idle,
-		ShowAddress: o.ShowAddress, AddressIn: addressIn})
+	client := upstream.New(upstream.Server{Vendor: vendor, Variable: cmp.Or(o.KeyIn, "OPENAI_API_KEY"), Key: o.Key,
+		Idle: o.Idle, ShowAddress: o.ShowAddress, AddressIn: addressIn})
 	// The services are created without the client of the SDK, which would read
 	// environment variables that Parley does not document.
 	with := []option.RequestOption{
@@ -103,18 +103,18 @@ func New(o Options) *Model {
 
 func (m *Model) Close() { m.client.Close() }
 
-func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.Said, error] {
+func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.ModelChunk, error] {
 	if m.api == Chat {
-		return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(port.Said) error) error {
+		return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(port.ModelChunk) error) error {
 			return m.speakChat(ctx, req, say)
 		})
 	}
-	return func(yield func(port.Said, error) bool) {
+	return func(yield func(port.ModelChunk, error) bool) {
 		for {
 			summed := !m.unsummed.Load()
 			again := false
 			for said, err := range m.client.Stream(ctx, req.Model,
-				func(ctx context.Context, say func(port.Said) error) error {
+				func(ctx context.Context, say func(port.ModelChunk) error) error {
 					return m.speakResponses(ctx, req, summed, say)
 				}) {
 				// Accounts that are not verified may not see the model's

@@ -31,7 +31,7 @@ func reasoner(model string) bool {
 // contains the whole conversation, with the reasoning in the encrypted form in
 // which it came.
 func (m *Model) speakResponses(ctx context.Context, req port.ModelRequest, summed bool,
-	say func(port.Said) error) error {
+	say func(port.ModelChunk) error) error {
 	params := responses.ResponseNewParams{
 		Model: req.Model,
 		Store: openai.Bool(false),
@@ -130,7 +130,7 @@ type responsesItem struct {
 type hearing struct {
 	model   *Model
 	name    string
-	say     func(port.Said) error
+	say     func(port.ModelChunk) error
 	parts   upstream.Recorder
 	summary int64 // index of the current part of the summary
 	calls   int
@@ -174,7 +174,7 @@ func (h *hearing) hear(e *responsesEvent) error {
 		u := e.Response.Usage
 		h.done = true
 		return h.say(
-			port.Said{Done: &port.ModelDone{Stop: stop, Memo: h.parts.Memo(Name, h.name), Usage: parley.Usage{
+			port.ModelChunk{Done: &port.ModelDone{Stop: stop, Memo: h.parts.Memo(Name, h.name), Usage: parley.Usage{
 				Input: int64(u.Input), Output: int64(u.Output), Cached: int64(u.Details.Cached),
 				Written: int64(u.Details.Written)}}})
 	case "response.failed":
@@ -187,15 +187,15 @@ func (h *hearing) hear(e *responsesEvent) error {
 
 func (h *hearing) text(words string) error {
 	h.parts.Said(upstream.Text, words)
-	return h.said(port.Said{Text: words})
+	return h.said(port.ModelChunk{Text: words})
 }
 
 func (h *hearing) thinking(words string) error {
 	h.parts.Said(upstream.Thinking, words)
-	return h.said(port.Said{Thinking: words})
+	return h.said(port.ModelChunk{Thinking: words})
 }
 
-func (h *hearing) said(s port.Said) error {
+func (h *hearing) said(s port.ModelChunk) error {
 	if s.Text == "" && s.Thinking == "" {
 		return nil
 	}
@@ -215,7 +215,7 @@ func (h *hearing) item(i *responsesItem) error {
 		h.calls++
 		h.parts.Begin(upstream.Part{Kind: upstream.Call})
 		return h.say(
-			port.Said{Call: &parley.MessageCall{Provider: string(i.CallID), Name: string(i.Name),
+			port.ModelChunk{Call: &parley.MessageCall{Provider: string(i.CallID), Name: string(i.Name),
 				Arguments: cmp.Or(string(i.Arguments), "{}")}})
 	}
 	return nil

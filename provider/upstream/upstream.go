@@ -81,12 +81,12 @@ var errLeft = errors.New("the caller has stopped reading")
 // error. This is the error of the connection, of the server, or of an answer
 // that stopped in the middle.
 func (c *Client) Stream(ctx context.Context, model string,
-	speak func(ctx context.Context, say func(port.Said) error) error) iter.Seq2[port.Said, error] {
-	return func(yield func(port.Said, error) bool) {
+	speak func(ctx context.Context, say func(port.ModelChunk) error) error) iter.Seq2[port.ModelChunk, error] {
+	return func(yield func(port.ModelChunk, error) bool) {
 		with, call := c.begin(ctx, model)
 		defer call.end()
 		done := false
-		err := speak(with, func(s port.Said) error {
+		err := speak(with, func(s port.ModelChunk) error {
 			done = done || s.Done != nil
 			if !yield(s, nil) {
 				return errLeft
@@ -96,9 +96,9 @@ func (c *Client) Stream(ctx context.Context, model string,
 		switch {
 		case done || errors.Is(err, errLeft):
 		case ctx.Err() != nil:
-			yield(port.Said{}, ctx.Err())
+			yield(port.ModelChunk{}, ctx.Err())
 		default:
-			yield(port.Said{}, call.explain(err))
+			yield(port.ModelChunk{}, call.explain(err))
 		}
 	}
 }

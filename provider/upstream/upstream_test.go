@@ -30,7 +30,7 @@ func fetch(t *testing.T, ctx context.Context, idle time.Duration, handler http.H
 	defer server.Close()
 	c := New(Server{Vendor: "Acme", Variable: "ACME_KEY", Key: key, Idle: idle})
 	defer c.Close()
-	for _, e := range c.Stream(ctx, "m-1", func(ctx context.Context, say func(port.Said) error) error {
+	for _, e := range c.Stream(ctx, "m-1", func(ctx context.Context, say func(port.ModelChunk) error) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
 		if err != nil {
 			return err
@@ -236,7 +236,7 @@ func TestCallerStopsReading(t *testing.T) {
 	defer server.Close()
 	c := New(Server{Vendor: "Acme"})
 	defer c.Close()
-	for s, err := range c.Stream(t.Context(), "m-1", func(ctx context.Context, say func(port.Said) error) error {
+	for s, err := range c.Stream(t.Context(), "m-1", func(ctx context.Context, say func(port.ModelChunk) error) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
 		if err != nil {
 			return err
@@ -250,7 +250,7 @@ func TestCallerStopsReading(t *testing.T) {
 		if _, err := io.ReadFull(res.Body, piece); err != nil {
 			return err
 		}
-		return say(port.Said{Text: string(piece)})
+		return say(port.ModelChunk{Text: string(piece)})
 	}) {
 		if err != nil || s.Text != "data" {
 			t.Errorf("%+v, %v", s, err)

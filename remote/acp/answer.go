@@ -150,8 +150,7 @@ func (a *answer) end() (port.RemoteSaid, error) {
 		<-a.at.gone // then lastWords knows the reason
 		if a.at.Programs.ctx.Err() != nil {
 			return port.RemoteSaid{}, &parley.Error{Code: parley.CodeInterrupted,
-				Message: "The server stopped in the " +
-					"middle of the answer.", Err: a.err}
+				Message: "The server stopped in the middle of the answer.", Err: a.err}
 		}
 		why := a.at.lastWords()
 		if why == "" {

@@ -29,8 +29,7 @@ func unavailable(ctx context.Context, err error) error {
 	}
 	if sqlState(err) == "42501" { // insufficient_privilege
 		return &parley.Error{Code: parley.CodeUnavailable,
-			Message: "The database does not let this server do what it " +
-				"has to.", Err: err,
+			Message: "The database does not let this server do what it has to.", Err: err,
 			Hint: "run parley migrate --grant with the name of the server's role, as the owner of the tables"}
 	}
 	return &parley.Error{Code: parley.CodeUnavailable, Message: "The server cannot use its database right now.",

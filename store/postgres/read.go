@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"parley/store/rules"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 // list reads rows in a scope, in one round trip. A connection that was lost
@@ -174,7 +174,8 @@ func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Se
 	return events, nil
 }
 
-func (t tenant) Spoken(ctx context.Context, id parley.SessionID, after parley.Seq) ([]parley.Event, error) {
+func (t tenant) EventsWithoutChunks(ctx context.Context, id parley.SessionID, after parley.Seq) (
+	[]parley.Event, error) {
 	events, bad, err := t.events(ctx,
 		`SELECT `+eventColumns+
 			` FROM events WHERE tenant = $1 AND session = $2 AND seq > $3 AND NOT piece ORDER BY seq`, text(t.id),

@@ -3,13 +3,13 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"parley/store/rules"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 const (
@@ -139,12 +139,10 @@ func scanRun(row pgx.CollectableRow) (r port.RunInfo, err error) {
 	var parent *string
 	var o parley.Origin
 	var ended *time.Time
-	err = row.Scan((*text)(&r.Session), (*text)(&r.Root), (*text)(&r.Project), (*int64)(&r.Run), (*text)(&r.Owner), (*text)(&r.Agent),
-		(*text)(&r.Request),
-		&parent, (*int64)(&o.Run), (*int64)(&o.Call), &o.Depth, (*text)(&r.Outcome), (*text)(&r.Code),
-		(*text)(&r.Message),
-		&r.Usage.Input, &r.Usage.Output, &r.Usage.Cached, &r.Usage.Written, &r.Usage.CostMicros, &r.StartedAt, &ended,
-		&r.Waiting)
+	err = row.Scan((*text)(&r.Session), (*text)(&r.Root), (*text)(&r.Project), (*int64)(&r.Run), (*text)(&r.Owner),
+		(*text)(&r.Agent), (*text)(&r.Request), &parent, (*int64)(&o.Run), (*int64)(&o.Call), &o.Depth,
+		(*text)(&r.Outcome), (*text)(&r.Code), (*text)(&r.Message), &r.Usage.Input, &r.Usage.Output,
+		&r.Usage.Cached, &r.Usage.Written, &r.Usage.CostMicros, &r.StartedAt, &ended, &r.Waiting)
 	if parent != nil {
 		o.Session = parley.SessionID(fromColumn(*parent))
 		r.Parent = &o
@@ -197,9 +195,8 @@ func (t tenant) Cards(ctx context.Context, q port.CardQuery) ([]port.CardInfo, e
 	}
 	rows, err := list(ctx, t.s, of(t.id), func(r pgx.CollectableRow) (c row, err error) {
 		var card, call stored
-		if err := r.Scan((*text)(&c.Kind), (*text)(&c.Session), (*text)(&c.Root), (*text)(&c.Project), (*int64)(&c.Run), (*int64)(&c.Seq),
-			(*int64)(&c.Call), (*text)(&c.Owner),
-			&c.AskedAt, (*text)(&c.Agent), (*int64)(&c.Position), &card.name, &card.version, &card.body, &call.name,
+		if err := r.Scan((*text)(&c.Kind), (*text)(&c.Session), (*text)(&c.Root), (*text)(&c.Project),
+			(*int64)(&c.Run), (*int64)(&c.Seq), (*int64)(&c.Call), (*text)(&c.Owner), &c.AskedAt, (*text)(&c.Agent), (*int64)(&c.Position), &card.name, &card.version, &card.body, &call.name,
 			&call.version, &call.body); err != nil {
 			return c, err
 		}

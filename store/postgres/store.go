@@ -27,7 +27,6 @@ import (
 	"context"
 	"crypto/rand"
 	"os"
-	"parley/store/rules"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -37,6 +36,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"parley"
+	"parley/store/rules"
 )
 
 // An Option changes how a store is opened.

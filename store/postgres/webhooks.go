@@ -2,13 +2,13 @@ package postgres
 
 import (
 	"context"
-	"parley/store/rules"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 const (

@@ -8,10 +8,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"parley"
-	"parley/port"
 	"strconv"
 	"time"
+
+	"parley"
+	"parley/port"
 )
 
 // An AuditKey keys the chains of the audit. An attacker without it cannot

@@ -5,11 +5,11 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"parley/store/rules"
 	"time"
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 var (
@@ -33,7 +33,7 @@ func (s *Store) PutTicket(ctx context.Context, hash port.TicketHash, claim port.
 		return err
 	}
 	var kept int64
-	err = s.also(ctx, func(ctx context.Context, w *writer) error {
+	err = s.inTransaction(ctx, func(ctx context.Context, w *writer) error {
 		expired := micros(expires.Add(-parley.MaxTicketLife))
 		if _, err := w.conn.ExecContext(ctx, `DELETE FROM tickets WHERE tenant = ? AND expires_at <= ?`, claim.Tenant,
 			expired); err != nil {
@@ -58,7 +58,7 @@ func (s *Store) PutTicket(ctx context.Context, hash port.TicketHash, claim port.
 func (s *Store) TakeTicket(ctx context.Context, hash port.TicketHash) (claim port.TicketClaim, found bool,
 	err error) {
 	var body []byte
-	err = s.also(ctx, func(ctx context.Context, w *writer) error {
+	err = s.inTransaction(ctx, func(ctx context.Context, w *writer) error {
 		err := w.conn.QueryRowContext(ctx, takeTicket, hash[:]).Scan(&body)
 		found = !errors.Is(err, sql.ErrNoRows)
 		return ignore(err, sql.ErrNoRows)
@@ -73,7 +73,7 @@ func (s *Store) TakeTicket(ctx context.Context, hash port.TicketHash) (claim por
 	return claim, true, nil
 }
 
-func (w *writer) revoke(ctx context.Context, b *waiting) error {
+func (w *writer) revoke(ctx context.Context, b *queuedBatch) error {
 	r := b.Revocation
 	if r == nil {
 		return nil

@@ -14,16 +14,16 @@ import (
 // batch waits for the others in its commit.
 const maxGroup = 256
 
-// waiting is a batch in the queue of the write goroutine. The caller has
+// queuedBatch is a batch in the queue of the write goroutine. The caller has
 // encoded its bodies.
-type waiting struct {
+type queuedBatch struct {
 	port.Batch
-	bodies []stored
-	size   int64 // total size of the bodies, in bytes
-	agent  []byte
-	also   func(context.Context, *writer) error // runs in the transaction instead of a batch
-	alone  func() error                         // runs instead of a batch, outside any transaction
-	fate   atomic.Int32                         // waits, taken or withdrawn
+	bodies             []stored
+	size               int64 // total size of the bodies, in bytes
+	agent              []byte
+	inTransaction      func(context.Context, *writer) error // runs in the transaction instead of a batch
+	outsideTransaction func() error                         // runs instead of a batch, outside any transaction
+	state              atomic.Int32                         // batchQueued, batchTaken or batchWithdrawn
 
 	rehearses *trouble // the batches to rehearse before this commit, which then has no other batch; nil: none
 
@@ -39,7 +39,7 @@ type stored struct {
 }
 
 func (s *Store) Append(ctx context.Context, b port.Batch) (port.Appended, error) {
-	w := &waiting{Batch: b, bodies: make([]stored, len(b.Events)), done: make(chan struct{})}
+	w := &queuedBatch{Batch: b, bodies: make([]stored, len(b.Events)), done: make(chan struct{})}
 	for i, e := range b.Events {
 		var err error
 		if w.bodies[i].name, w.bodies[i].version, w.bodies[i].body, err = parley.EncodeBody(e.Body); err != nil {
@@ -53,11 +53,11 @@ func (s *Store) Append(ctx context.Context, b port.Batch) (port.Appended, error)
 			return port.Appended{}, err
 		}
 	}
-	return s.put(ctx, w)
+	return s.enqueueAndWait(ctx, w)
 }
 
-// put queues w for the write goroutine and waits until it is committed.
-func (s *Store) put(ctx context.Context, w *waiting) (port.Appended, error) {
+// enqueueAndWait queues w for the write goroutine and waits until it is committed.
+func (s *Store) enqueueAndWait(ctx context.Context, w *queuedBatch) (port.Appended, error) {
 	if s.hangs() { // a withdrawn batch still takes up a place in the queue
 		return port.Appended{}, unstorable(errHangs)
 	}
@@ -69,13 +69,13 @@ func (s *Store) put(ctx context.Context, w *waiting) (port.Appended, error) {
 	return s.wait(w)
 }
 
-// also makes the write goroutine call do within a transaction.
-func (s *Store) also(ctx context.Context, do func(context.Context, *writer) error) error {
-	_, err := s.put(ctx, &waiting{done: make(chan struct{}), also: do})
+// inTransaction makes the write goroutine call do within a transaction.
+func (s *Store) inTransaction(ctx context.Context, do func(context.Context, *writer) error) error {
+	_, err := s.enqueueAndWait(ctx, &queuedBatch{done: make(chan struct{}), inTransaction: do})
 	return err
 }
 
-func (s *Store) enqueue(ctx context.Context, w *waiting) error {
+func (s *Store) enqueue(ctx context.Context, w *queuedBatch) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.closed {
@@ -86,7 +86,7 @@ func (s *Store) enqueue(ctx context.Context, w *waiting) error {
 		return nil
 	default:
 	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(commitTimeout)
 	defer timer.Stop()
 	select {
 	case s.queue <- w:
@@ -103,8 +103,8 @@ func (s *Store) enqueue(ctx context.Context, w *waiting) error {
 func (s *Store) write() {
 	defer close(s.done)
 	for w := range s.queue {
-		group := []*waiting{w}
-		for w.rehearses == nil && w.alone == nil && len(group) < maxGroup {
+		group := []*queuedBatch{w}
+		for w.rehearses == nil && w.outsideTransaction == nil && len(group) < maxGroup {
 			var ok bool
 			select {
 			case w, ok = <-s.queue:
@@ -113,7 +113,7 @@ func (s *Store) write() {
 			if !ok {
 				break
 			}
-			if w.rehearses != nil || w.alone != nil { // commits alone, after the batches before it
+			if w.rehearses != nil || w.outsideTransaction != nil { // commits alone, after the batches before it
 				s.commit(group)
 				group = nil
 			}
@@ -126,18 +126,18 @@ func (s *Store) write() {
 // commit answers every batch of the group. If the group cannot be stored
 // because of one batch, commit tries each batch alone, so that the others do
 // not fail with it.
-func (s *Store) commit(group []*waiting) {
-	if w := group[0]; w.alone != nil {
-		if w.err = w.alone(); w.err != nil && parley.CodeOf(w.err) == parley.CodeInternal {
+func (s *Store) commit(group []*queuedBatch) {
+	if w := group[0]; w.outsideTransaction != nil {
+		if w.err = w.outsideTransaction(); w.err != nil && parley.CodeOf(w.err) == parley.CodeInternal {
 			w.err = unstorable(w.err)
 		}
 		close(w.done)
 		return
 	}
-	err := s.try(group)
+	err := s.commitOnce(group)
 	if err != nil && len(group) > 1 && !faulty(err) {
 		for _, w := range group {
-			s.commit([]*waiting{w})
+			s.commit([]*queuedBatch{w})
 		}
 		return
 	}

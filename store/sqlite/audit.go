@@ -89,7 +89,7 @@ func (t tenant) OldAudit(ctx context.Context, before time.Time) (rows int, err e
 func (s *Store) TrimAudit(ctx context.Context, tenant parley.TenantID, before time.Time, by parley.PrincipalID,
 	now time.Time) (deleted int, more bool, err error) {
 	var refusal error
-	err = s.also(ctx, func(ctx context.Context, w *writer) error {
+	err = s.inTransaction(ctx, func(ctx context.Context, w *writer) error {
 		var cut port.AuditCut
 		if cut, refusal, err = w.cutAudit(ctx, tenant, before); err != nil || refusal != nil || cut.Rows == 0 {
 			return err
@@ -99,7 +99,7 @@ func (s *Store) TrimAudit(ctx context.Context, tenant parley.TenantID, before ti
 			cut.No); err != nil {
 			return err
 		}
-		return w.audit(ctx, &waiting{Batch: port.Batch{Tenant: tenant, Audit: []parley.Audit{cut.Record(now, by)}}})
+		return w.audit(ctx, &queuedBatch{Batch: port.Batch{Tenant: tenant, Audit: []parley.Audit{cut.Record(now, by)}}})
 	})
 	if err = errors.Join(err, refusal); err != nil {
 		return 0, false, err

@@ -28,9 +28,9 @@ var eraseRows = []string{
 }
 
 func (s *Store) Erase(ctx context.Context, tenant parley.TenantID, e port.Erasure) error {
-	return s.alone(ctx, func(ctx context.Context) error {
+	return s.outsideTransaction(ctx, func(ctx context.Context) error {
 		return s.w.commit(
-			[]*waiting{{also: func(ctx context.Context, w *writer) error { return w.erase(ctx, tenant, e) }}})
+			[]*queuedBatch{{inTransaction: func(ctx context.Context, w *writer) error { return w.erase(ctx, tenant, e) }}})
 	})
 }
 
@@ -79,7 +79,7 @@ func (w *writer) erase(ctx context.Context, tenant parley.TenantID, e port.Erasu
 	if err := w.noteErasure(ctx, tenant, e); err != nil {
 		return err
 	}
-	return w.audit(ctx, &waiting{Batch: port.Batch{Tenant: tenant, Audit: e.Audit}})
+	return w.audit(ctx, &queuedBatch{Batch: port.Batch{Tenant: tenant, Audit: e.Audit}})
 }
 
 // noteErasure records that an erasure has begun or ended.
@@ -203,7 +203,7 @@ func (w *writer) replace(ctx context.Context, tenant parley.TenantID, e parley.E
 // Rewrite rewrites the database without the deleted data, and empties the write-ahead log. Unless force is set, it does
 // not rewrite a database that is so large that appends would wait for too long.
 func (s *Store) Rewrite(ctx context.Context, force bool) (done bool, err error) {
-	err = s.alone(ctx, func(ctx context.Context) error {
+	err = s.outsideTransaction(ctx, func(ctx context.Context) error {
 		var pages, size int64
 		if err := s.w.conn.QueryRowContext(ctx, `PRAGMA page_count`).Scan(&pages); err != nil {
 			return err
@@ -237,18 +237,18 @@ func (s *Store) emptyForSure(ctx context.Context) (err error) {
 		time.Sleep(awaitReaders)
 	}
 	return &parley.Error{Code: parley.CodeOverloaded, Err: err,
-		Message: "The data is erased, and the write-ahead log still holds copies, because somebody reads the database.",
+		Message: "The data is erased, and the write-ahead log still holds copies, because the database is being read.",
 		Hint:    "repeat the request when no backup or export is running"}
 }
 
-// alone makes the write goroutine call do outside any transaction. Appends wait meanwhile.
-func (s *Store) alone(ctx context.Context, do func(context.Context) error) error {
-	w := &waiting{done: make(chan struct{})}
-	w.alone = func() error {
+// outsideTransaction makes the write goroutine call do outside any transaction. Appends wait meanwhile.
+func (s *Store) outsideTransaction(ctx context.Context, do func(context.Context) error) error {
+	w := &queuedBatch{done: make(chan struct{})}
+	w.outsideTransaction = func() error {
 		far := time.Now().Add(time.Hour)
-		s.until.Store(&far)
-		defer s.until.Store(nil)
-		if err := s.there(); err != nil {
+		s.commitDeadline.Store(&far)
+		defer s.commitDeadline.Store(nil)
+		if err := s.checkFiles(); err != nil {
 			return err
 		}
 		return do(context.WithoutCancel(ctx))

@@ -49,28 +49,28 @@ func (s *Store) forget() error {
 }
 
 var (
-	errAway  = errors.New("the database is not where it was")
-	errShort = errors.New("the database file was truncated")
+	errFileMoved = errors.New("the database is not where it was")
+	errTruncated = errors.New("the database file was truncated")
 )
 
-// there returns an error if the files of the store were moved, deleted or
+// checkFiles returns an error if the files of the store were moved, deleted or
 // truncated. SQLite can still write to a deleted file that it has open, but all
 // of it is lost afterwards. It can also write to a truncated file, because it
 // has pages in memory.
-func (s *Store) there() error {
+func (s *Store) checkFiles() error {
 	for _, f := range s.files {
 		info, err := os.Stat(f.name)
 		if err != nil {
-			return fmt.Errorf("%w: %w", errAway, err)
+			return fmt.Errorf("%w: %w", errFileMoved, err)
 		}
 		if !os.SameFile(f.info, info) {
-			return fmt.Errorf("%w: %s is another file now", errAway, f.name)
+			return fmt.Errorf("%w: %s is another file now", errFileMoved, f.name)
 		}
 		if f.header == nil {
 			continue
 		}
 		if size := info.Size(); size < f.size.Load() && !f.holds(size) {
-			return fmt.Errorf("%w: %s has %d bytes and had %d", errShort, f.name, size, f.size.Load())
+			return fmt.Errorf("%w: %s has %d bytes and had %d", errTruncated, f.name, size, f.size.Load())
 		}
 		f.size.Store(info.Size())
 	}

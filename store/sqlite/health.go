@@ -17,21 +17,23 @@ import (
 	"parley/port"
 )
 
-// patience is how long a commit may take; perEvent is added for each event. If
+// commitTimeout is how long a commit may take; timeoutPerEvent is added for each event. If
 // a commit takes longer, the disk counts as hung: waiting and new batches are
 // refused until the commit ends.
 const (
-	patience = 5 * time.Second
-	perEvent = 200 * time.Microsecond
+	commitTimeout   = 5 * time.Second
+	timeoutPerEvent = 200 * time.Microsecond
 )
 
-func (w *waiting) patience() time.Duration { return time.Duration(len(w.Events)) * perEvent }
+func (w *queuedBatch) extraTime() time.Duration {
+	return time.Duration(len(w.Events)) * timeoutPerEvent
+}
 
 // health is the state of the store's disk.
 type health struct {
-	until   atomic.Pointer[time.Time] // deadline of the commit under way; nil: no commit
-	trouble atomic.Pointer[trouble]   // nil: appends work
-	files   []*file                   // files that must not be moved or replaced
+	commitDeadline atomic.Pointer[time.Time] // deadline of the commit under way; nil: no commit
+	trouble        atomic.Pointer[trouble]   // nil: appends work
+	files          []*file                   // files that must not be moved or replaced
 
 	observer atomic.Pointer[func(batches int, took time.Duration)] // nil: no observer
 }
@@ -41,30 +43,30 @@ type health struct {
 // succeed meanwhile.
 type trouble struct {
 	err     *parley.Error
-	batches []*waiting // the batches that were not stored; Ready rehearses them
+	batches []*queuedBatch // the batches that were not stored; Ready rehearses them
 }
 
-// States of a batch. A batch leaves waits once: either the writer takes it, or
-// its caller times out and withdraws it.
+// States of a batch. A batch leaves batchQueued once: either the writer takes it, or its caller times out and
+// withdraws it.
 const (
-	waits = iota
-	taken
-	withdrawn
+	batchQueued = iota
+	batchTaken
+	batchWithdrawn
 )
 
-func (w *waiting) take() bool {
-	return w.fate.CompareAndSwap(waits, taken) || w.fate.Load() == taken
+func (w *queuedBatch) claim() bool {
+	return w.state.CompareAndSwap(batchQueued, batchTaken) || w.state.Load() == batchTaken
 }
 
 // wait waits for the outcome of a queued batch. It gives up after its own
 // timeout, or when the commit under way has taken too long.
-func (s *Store) wait(w *waiting) (port.Appended, error) {
-	deadline := time.Now().Add(patience + w.patience())
-	timer := time.NewTimer(patience)
+func (s *Store) wait(w *queuedBatch) (port.Appended, error) {
+	deadline := time.Now().Add(commitTimeout + w.extraTime())
+	timer := time.NewTimer(commitTimeout)
 	defer timer.Stop()
 	for time.Now().Before(deadline) && !s.hangs() {
 		end := deadline
-		if until := s.until.Load(); until != nil && until.Before(end) {
+		if until := s.commitDeadline.Load(); until != nil && until.Before(end) {
 			end = *until
 		}
 		timer.Reset(time.Until(end) + time.Millisecond)
@@ -74,37 +76,37 @@ func (s *Store) wait(w *waiting) (port.Appended, error) {
 		case <-timer.C:
 		}
 	}
-	if w.fate.CompareAndSwap(waits, withdrawn) {
+	if w.state.CompareAndSwap(batchQueued, batchWithdrawn) {
 		return port.Appended{}, unstorable(errHangs)
 	}
 	return port.Appended{}, unstorable(fmt.Errorf("%w; what was being written may be stored later", errHangs))
 }
 
-var errHangs = fmt.Errorf("the disk has not answered for %v", patience)
+var errHangs = fmt.Errorf("the disk has not answered for %v", commitTimeout)
 
 // hangs reports whether a commit has been under way for too long.
 func (s *Store) hangs() bool {
-	until := s.until.Load()
+	until := s.commitDeadline.Load()
 	return until != nil && time.Now().After(*until)
 }
 
-// try commits a group. It returns an error if the group was not stored.
-func (s *Store) try(group []*waiting) error {
-	group = slices.DeleteFunc(slices.Clone(group), func(w *waiting) bool { return !w.take() })
+// commitOnce commits a group. It returns an error if the group was not stored.
+func (s *Store) commitOnce(group []*queuedBatch) error {
+	group = slices.DeleteFunc(slices.Clone(group), func(w *queuedBatch) bool { return !w.claim() })
 	if len(group) == 0 {
 		return nil
 	}
-	until := time.Now().Add(patience)
+	until := time.Now().Add(commitTimeout)
 	for _, w := range group {
-		until = until.Add(w.patience())
+		until = until.Add(w.extraTime())
 	}
-	s.until.Store(&until)
-	defer s.until.Store(nil)
+	s.commitDeadline.Store(&until)
+	defer s.commitDeadline.Store(nil)
 	rehearsed := group[0].rehearses
 	// Checked before the commit, so that nothing is written to a file that is
 	// lost. Checked again after it, so that a commit to a lost file is not
 	// acknowledged.
-	err := s.there()
+	err := s.checkFiles()
 	if err == nil && rehearsed != nil {
 		err = s.w.rehearse(rehearsed.batches)
 	}
@@ -118,11 +120,11 @@ func (s *Store) try(group []*waiting) error {
 			(*tell)(len(group), time.Since(start))
 		}
 		if err != nil && faulty(err) {
-			s.bury()
+			s.overwriteFailed()
 		}
 	}
 	if err == nil {
-		if err = s.there(); err == nil {
+		if err = s.checkFiles(); err == nil {
 			s.limitLog()
 		}
 	}
@@ -138,25 +140,25 @@ func (s *Store) try(group []*waiting) error {
 }
 
 // batchesOf copies the batches of a group. The originals are about to be answered.
-func batchesOf(group []*waiting) (batches []*waiting) {
+func batchesOf(group []*queuedBatch) (batches []*queuedBatch) {
 	for _, w := range group {
-		if w.also == nil {
-			batches = append(batches, &waiting{Batch: w.Batch, bodies: w.bodies, agent: w.agent})
+		if w.inTransaction == nil {
+			batches = append(batches, &queuedBatch{Batch: w.Batch, bodies: w.bodies, agent: w.agent})
 		}
 	}
 	return batches
 }
 
-// bury overwrites what a failed commit left in the write-ahead log. If only the
+// overwriteFailed overwrites what a failed commit left in the write-ahead log. If only the
 // sync failed, the log holds the complete commit. If this process died now, the
 // next process would recover that commit, although it was refused. The commit
 // of a probe goes to the same place in the log. It does not matter whether this
 // commit fails too: it only has to be written.
-func (s *Store) bury() { _ = s.w.commit([]*waiting{probe()}) }
+func (s *Store) overwriteFailed() { _ = s.w.commit([]*queuedBatch{probe()}) }
 
 // probe returns the smallest possible commit: it changes a number that no code reads.
-func probe() *waiting {
-	return &waiting{done: make(chan struct{}), also: func(ctx context.Context, w *writer) error {
+func probe() *queuedBatch {
+	return &queuedBatch{done: make(chan struct{}), inTransaction: func(ctx context.Context, w *writer) error {
 		_, err := w.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", rand.Int32()))
 		return err
 	}}
@@ -170,10 +172,10 @@ const leastRoom = 1 << 20
 // After a failed append, it rehearses that append and makes a small commit, so
 // that a store without clients also notices when the trouble is over.
 func (s *Store) Ready(ctx context.Context) error {
-	if room(s.files[0].name) < leastRoom {
+	if freeSpace(s.files[0].name) < leastRoom {
 		return unstorable(errors.New("the disk has less than 1 MiB left"))
 	}
-	if err := s.there(); err != nil {
+	if err := s.checkFiles(); err != nil {
 		return unstorable(err)
 	}
 	trouble := s.trouble.Load()
@@ -182,21 +184,21 @@ func (s *Store) Ready(ctx context.Context) error {
 	}
 	w := probe()
 	w.rehearses = trouble
-	_, err := s.put(ctx, w)
+	_, err := s.enqueueAndWait(ctx, w)
 	return err
 }
 
 // rehearse executes every statement of the batches, and of another batch that
 // opens a session, and rolls all of it back. It ignores batches that are fenced
 // by now, or that fail for reasons other than the disk.
-func (w *writer) rehearse(batches []*waiting) error {
+func (w *writer) rehearse(batches []*queuedBatch) error {
 	ctx := context.Background()
 	if _, err := w.begin.ExecContext(ctx); err != nil {
 		return err
 	}
 	defer w.rollBack(ctx)
-	clear(w.moved)
-	for _, b := range append(batches[:len(batches):len(batches)], anyBatch()) {
+	clear(w.headsInUse)
+	for _, b := range append(batches[:len(batches):len(batches)], openingBatch()) {
 		b.result = port.Appended{}
 		err := w.add(ctx, b)
 		if err == nil {
@@ -210,18 +212,18 @@ func (w *writer) rehearse(batches []*waiting) error {
 	return nil
 }
 
-// anyBatch returns a batch that opens a session of a tenant that cannot exist.
-func anyBatch() *waiting {
+// openingBatch returns a batch that opens a session of a tenant that cannot exist.
+func openingBatch() *queuedBatch {
 	const id = "rehearsal"
 	b := port.Batch{Tenant: "-", Session: id, Epoch: 1, Summary: port.Summary{ID: id, Root: id, Head: 1},
 		Events: []parley.Event{{Session: id, Seq: 1, Root: id, Body: parley.SessionOpened{}}}}
 	name, version, body, _ := parley.EncodeBody(b.Events[0].Body) // cannot fail: all fields are strings
-	return &waiting{Batch: b, bodies: []stored{{name, version, body}}}
+	return &queuedBatch{Batch: b, bodies: []stored{{name, version, body}}}
 }
 
 // faulty reports whether every batch would fail with err, not just this one.
 func faulty(err error) bool {
-	if errors.Is(err, errAway) || errors.Is(err, errShort) {
+	if errors.Is(err, errFileMoved) || errors.Is(err, errTruncated) {
 		return true
 	}
 	switch primary(err) {
@@ -244,7 +246,7 @@ func unstorable(err error) *parley.Error {
 	e := &parley.Error{Code: parley.CodeUnavailable, Message: "The server cannot store anything right now.", Err: err,
 		Hint: "see that the disk of the data folder is writable and not full"}
 	switch {
-	case errors.Is(err, errAway):
+	case errors.Is(err, errFileMoved):
 		e.Hint = "put the files of the data folder back as they were, or stop the server, restore them and start it again"
 	case damaged(err):
 		e.Code, e.Message, e.Hint = parley.CodeCorrupt, damagedMessage, damagedHint
@@ -256,7 +258,7 @@ func unstorable(err error) *parley.Error {
 // so a missing table means that the file was truncated: SQLite reads an empty file as a database without tables.
 func damaged(err error) bool {
 	code := primary(err)
-	return errors.Is(err, errShort) || code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB ||
+	return errors.Is(err, errTruncated) || code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB ||
 		code == sqlite3.SQLITE_ERROR && strings.Contains(err.Error(), "no such table")
 }
 

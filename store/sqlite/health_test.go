@@ -13,7 +13,7 @@ func BenchmarkThere(b *testing.B) {
 	}
 	defer s.Close()
 	for b.Loop() {
-		if err := s.there(); err != nil {
+		if err := s.checkFiles(); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -14,7 +14,7 @@ const setMarks = `INSERT INTO marks (tenant, session, principal, pinned, archive
 	ON CONFLICT (tenant, session, principal) DO UPDATE SET pinned = coalesce(?4, pinned),
 		archived = coalesce(?5, archived), read_at = max(read_at, excluded.read_at)`
 
-func (w *writer) marks(ctx context.Context, b *waiting) error {
+func (w *writer) marks(ctx context.Context, b *queuedBatch) error {
 	m := b.Marks
 	if m == nil {
 		return nil

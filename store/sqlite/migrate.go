@@ -47,7 +47,7 @@ func Versions(ctx context.Context, dir string) (has, knows int64, err error) {
 // Migrate migrates the database in a folder to the version of this release. It
 // creates a missing database. It holds the folder's lock meanwhile.
 func Migrate(ctx context.Context, dir, holder string, options ...Option) (from, to int64, err error) {
-	err = alone(ctx, dir, holder, optionsOf(options), func(_ *sql.DB, before int64) error {
+	err = withExclusiveDB(ctx, dir, holder, optionsOf(options), func(_ *sql.DB, before int64) error {
 		from = before
 		to, err = known()
 		return err
@@ -58,7 +58,7 @@ func Migrate(ctx context.Context, dir, holder string, options ...Option) (from, 
 // Renew gives the database in a folder a new epoch. Followers with a cursor of
 // the old epoch get a resync. See port.Store.Epoch.
 func Renew(ctx context.Context, dir, holder string) (epoch string, err error) {
-	err = alone(ctx, dir, holder, options{}, func(db *sql.DB, _ int64) error {
+	err = withExclusiveDB(ctx, dir, holder, options{}, func(db *sql.DB, _ int64) error {
 		epoch = newEpoch()
 		_, err := db.ExecContext(ctx, `UPDATE store SET epoch = ?`, epoch)
 		return err
@@ -66,9 +66,9 @@ func Renew(ctx context.Context, dir, holder string) (epoch string, err error) {
 	return epoch, err
 }
 
-// alone calls do with a database that is up to date and that no other process
+// withExclusiveDB calls do with a database that is up to date and that no other process
 // uses. do also gets the version that the database had before.
-func alone(ctx context.Context, dir, holder string, o options, do func(*sql.DB, int64) error) (err error) {
+func withExclusiveDB(ctx context.Context, dir, holder string, o options, do func(*sql.DB, int64) error) (err error) {
 	lock, err := lockFolder(dir, holder)
 	if err != nil {
 		return err

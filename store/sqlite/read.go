@@ -8,12 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"parley/store/rules"
 	"strings"
 	"time"
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 const dueSessions = `SELECT tenant, session, at, reason FROM due
@@ -171,7 +171,8 @@ func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Se
 	return events, nil
 }
 
-func (t tenant) Spoken(ctx context.Context, id parley.SessionID, after parley.Seq) ([]parley.Event, error) {
+func (t tenant) EventsWithoutChunks(ctx context.Context, id parley.SessionID, after parley.Seq) (
+	[]parley.Event, error) {
 	events, bad, err := t.events(ctx, id, math.MaxInt, sessionEvents+`
 		WHERE s.tenant = ?1 AND s.id = ?2 AND e.tenant = ?1 AND e.seq > ?3 AND e.piece = 0
 		ORDER BY e.seq`, t.id, id, after)
@@ -370,7 +371,7 @@ func (t tenant) Undelivered(ctx context.Context, id parley.SessionID, after time
 }
 
 func (t tenant) Delivered(ctx context.Context, id parley.SessionID, at time.Time, runs ...parley.RunID) error {
-	return t.s.also(ctx, func(ctx context.Context, w *writer) error {
+	return t.s.inTransaction(ctx, func(ctx context.Context, w *writer) error {
 		for _, run := range runs {
 			if _, err := w.setEffects.ExecContext(ctx, micros(at), t.id, id, run); err != nil {
 				return err
@@ -387,7 +388,7 @@ func (s *Store) Define(ctx context.Context, id parley.TenantID, a parley.Agent) 
 	if err != nil {
 		return err
 	}
-	return s.also(ctx, func(ctx context.Context, w *writer) error {
+	return s.inTransaction(ctx, func(ctx context.Context, w *writer) error {
 		_, err := w.addDefinition.ExecContext(ctx, id, a.Digest(), string(body))
 		return err
 	})

@@ -74,7 +74,7 @@ func TestReadyFollowsAppends(t *testing.T) {
 		}
 	}
 	// The success of a smaller commit is not enough.
-	if err := s.also(ctx, func(context.Context, *writer) error { return nil }); err != nil {
+	if err := s.inTransaction(ctx, func(context.Context, *writer) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Ready(ctx); err == nil {

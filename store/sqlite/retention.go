@@ -17,7 +17,7 @@ const (
 		AND (h.kind = 'session' AND h.id = s.root OR h.kind = 'user' AND h.id = s.owner))`
 )
 
-func (w *writer) hold(ctx context.Context, b *waiting) (err error) {
+func (w *writer) hold(ctx context.Context, b *queuedBatch) (err error) {
 	switch h := b.Hold; {
 	case h == nil:
 	case h.Release:

@@ -3,10 +3,10 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"parley/store/rules"
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 // rowStatements maintain the rows of runs, cards and timers.
@@ -57,8 +57,8 @@ func (w *rowStatements) texts() map[**command]string {
 	}
 }
 
-// keep updates the rows of a session for one of its events.
-func (w *rowStatements) keep(ctx context.Context, b *waiting, e parley.Event) (err error) {
+// updateRows updates the rows of a session for one of its events.
+func (w *rowStatements) updateRows(ctx context.Context, b *queuedBatch, e parley.Event) (err error) {
 	switch row := e.Row().(type) {
 	case parley.RunOpened:
 		parent := make([]any, 4)

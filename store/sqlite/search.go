@@ -28,17 +28,17 @@ type saidText struct {
 	words   string
 }
 
-// hear remembers the text of an event for the full-text index.
-func (w *writer) hear(b *waiting, session int64, e parley.Event) {
+// noteText remembers the text of an event for the full-text index.
+func (w *writer) noteText(b *queuedBatch, session int64, e parley.Event) {
 	if words := rules.IndexText(port.SearchText(e)); words != "" {
-		w.said = append(w.said, saidText{b.Tenant, session, e.Seq, whose(b.Tenant, b.Summary.Owner), words})
+		w.texts = append(w.texts, saidText{b.Tenant, session, e.Seq, whose(b.Tenant, b.Summary.Owner), words})
 	}
 }
 
 // indexSaid adds the texts of the inserted events to the full-text index.
 func (w *writer) indexSaid(ctx context.Context) error {
-	list := w.said
-	w.said = nil
+	list := w.texts
+	w.texts = nil
 	for _, t := range list {
 		if _, err := w.addSaid.ExecContext(ctx, t.whose, t.words, t.tenant, t.session, t.seq); err != nil {
 			return err
@@ -135,7 +135,7 @@ const earlierSaid = `SELECT e.tenant, s.id, e.session, e.seq, s.owner, e.type, e
 	ORDER BY e.no DESC`
 
 func (s *Store) IndexEarlier(ctx context.Context) (messages int, more bool, err error) {
-	err = s.also(ctx, func(ctx context.Context, w *writer) error {
+	err = s.inTransaction(ctx, func(ctx context.Context, w *writer) error {
 		messages, more, err = w.indexEarlier(ctx)
 		return err
 	})
@@ -152,7 +152,7 @@ func (w *writer) indexEarlier(ctx context.Context) (messages int, more bool, err
 	if err != nil {
 		return 0, false, err
 	}
-	w.said = append(w.said, texts...)
+	w.texts = append(w.texts, texts...)
 	if err := w.indexSaid(ctx); err != nil {
 		return 0, false, err
 	}

@@ -32,7 +32,7 @@ func SecretKeys(ctx context.Context, dir string) (keys []rules.SecretKey, err er
 
 // Vacuum rewrites the database in a folder without deleted and overwritten data. It holds the folder's lock meanwhile.
 func Vacuum(ctx context.Context, dir, holder string) error {
-	return alone(ctx, dir, holder, options{}, func(db *sql.DB, _ int64) error {
+	return withExclusiveDB(ctx, dir, holder, options{}, func(db *sql.DB, _ int64) error {
 		if _, err := db.ExecContext(ctx, `VACUUM`); err != nil {
 			return unstorable(err)
 		}

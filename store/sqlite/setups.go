@@ -14,7 +14,7 @@ const (
 	allSetups = `SELECT tenant, kind, name, sealed, by, at FROM setups ORDER BY tenant, kind, name`
 )
 
-func (w *writer) setup(ctx context.Context, b *waiting) (err error) {
+func (w *writer) setup(ctx context.Context, b *queuedBatch) (err error) {
 	if b.Setup == nil {
 		return nil
 	}

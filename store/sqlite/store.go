@@ -41,7 +41,7 @@ type Store struct {
 	reserve reserve  // used by the write goroutine only
 	watch   logWatch // used by the write goroutine only
 
-	queue  chan *waiting
+	queue  chan *queuedBatch
 	mu     sync.RWMutex // held for reading during a send to queue
 	closed bool         // guarded by mu
 	done   chan struct{}
@@ -59,7 +59,7 @@ func Open(ctx context.Context, dir, holder string, options ...Option) (_ *Store,
 		return nil, &parley.Error{Code: parley.CodeUnavailable, Message: "The data folder cannot be made.", Err: err,
 			Hint: "choose another with --data, or make it writable"}
 	}
-	s := &Store{lease: rand.Text(), queue: make(chan *waiting, 1024), done: make(chan struct{})}
+	s := &Store{lease: rand.Text(), queue: make(chan *queuedBatch, 1024), done: make(chan struct{})}
 	if s.lock, err = lockFolder(dir, holder); err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func Open(ctx context.Context, dir, holder string, options ...Option) (_ *Store,
 	file := filepath.Join(dir, database)
 	s.reserve = reserve{name: filepath.Join(dir, reserveFile)}
 	leaves := uint64(2 * leastRoom) // so that the server stays ready
-	if room(dir) < leastRoom {
+	if freeSpace(dir) < leastRoom {
 		s.reserve.giveUp() // otherwise a server on a full disk could not start
 		leaves = leastRoom / 2
 	}

@@ -373,7 +373,7 @@ func TestACommandSeesTheBatchesBeforeIt(t *testing.T) {
 	started, release := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
-		if err := s.also(ctx, func(context.Context, *writer) error {
+		if err := s.inTransaction(ctx, func(context.Context, *writer) error {
 			close(started)
 			<-release
 			return nil
@@ -382,19 +382,19 @@ func TestACommandSeesTheBatchesBeforeIt(t *testing.T) {
 		}
 	})
 	<-started // batches queued from now on go into one commit
-	first := anyBatch()
+	first := openingBatch()
 	first.done = make(chan struct{})
 	seen := 0
-	count := &waiting{done: make(chan struct{}), also: func(ctx context.Context, w *writer) error {
+	count := &queuedBatch{done: make(chan struct{}), inTransaction: func(ctx context.Context, w *writer) error {
 		return w.conn.QueryRowContext(ctx, `SELECT count(*) FROM events WHERE tenant = '-'`).Scan(&seen)
 	}}
-	for _, w := range []*waiting{first, count} {
+	for _, w := range []*queuedBatch{first, count} {
 		if err := s.enqueue(ctx, w); err != nil {
 			t.Fatal(err)
 		}
 	}
 	close(release)
-	for _, w := range []*waiting{first, count} {
+	for _, w := range []*queuedBatch{first, count} {
 		if _, err := s.wait(w); err != nil {
 			t.Fatal(err)
 		}

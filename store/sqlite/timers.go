@@ -102,7 +102,7 @@ func (t tenant) Effects(ctx context.Context, q port.EffectQuery) ([]port.EffectI
 }
 
 func (t tenant) Attempted(ctx context.Context, id parley.SessionID, effect parley.Seq, at, until time.Time) error {
-	return t.s.also(ctx, func(ctx context.Context, w *writer) error {
+	return t.s.inTransaction(ctx, func(ctx context.Context, w *writer) error {
 		_, err := w.conn.ExecContext(ctx,
 			`UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = ?1, updated_at = ?1,
 				leased_until = ?2
@@ -113,7 +113,7 @@ func (t tenant) Attempted(ctx context.Context, id parley.SessionID, effect parle
 }
 
 func (t tenant) SetAside(ctx context.Context, id parley.SessionID, effect parley.Seq, why string, at time.Time) error {
-	return t.s.also(ctx, func(ctx context.Context, w *writer) error {
+	return t.s.inTransaction(ctx, func(ctx context.Context, w *writer) error {
 		_, err := w.conn.ExecContext(ctx,
 			`UPDATE effects SET status = 'failed', why = ?, updated_at = ?, leased_until = NULL
 			WHERE tenant = ? AND session_key = ? AND id = ? AND status IN ('pending',
@@ -133,7 +133,7 @@ func (t tenant) Expire(ctx context.Context, before, at time.Time) (done port.Exp
 		return done, unavailable(err)
 	}
 	if oldest.Valid && oldest.Int64 <= micros(before) || leased.Valid && leased.Int64 <= micros(at) {
-		err = t.s.also(ctx, func(ctx context.Context, w *writer) error {
+		err = t.s.inTransaction(ctx, func(ctx context.Context, w *writer) error {
 			res, err := w.conn.ExecContext(ctx,
 				`UPDATE effects INDEXED BY effects_open SET status = 'failed', why = ?, updated_at = ?, leased_until =
 					NULL

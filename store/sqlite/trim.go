@@ -15,7 +15,7 @@ const trimPage = 500
 
 func (s *Store) Trim(ctx context.Context, before func(parley.TenantID) time.Time, now time.Time) (deleted int,
 	more bool, err error) {
-	err = s.also(ctx, func(ctx context.Context, w *writer) (err error) {
+	err = s.inTransaction(ctx, func(ctx context.Context, w *writer) (err error) {
 		deleted, more, err = w.trim(ctx, before, now)
 		return err
 	})

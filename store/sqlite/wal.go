@@ -43,7 +43,7 @@ func (r *reserve) keep(leaves uint64) {
 	if info, err := os.Stat(r.name); err == nil && info.Size() == reserveSize {
 		r.held = true // allocated by an earlier process
 	}
-	if !r.held && room(filepath.Dir(r.name)) >= reserveSize+leaves {
+	if !r.held && freeSpace(filepath.Dir(r.name)) >= reserveSize+leaves {
 		r.held = r.take(reserveSize)
 	}
 }
@@ -53,7 +53,7 @@ func (r *reserve) keep(leaves uint64) {
 // just emptied needs less than a whole reserve.
 func (r *reserve) keepRest() {
 	if r.keep(0); !r.held {
-		r.take(min(reserveSize, room(filepath.Dir(r.name))))
+		r.take(min(reserveSize, freeSpace(filepath.Dir(r.name))))
 	}
 }
 
@@ -73,8 +73,8 @@ func (r *reserve) giveUp() {
 	r.held = false
 }
 
-// room returns the number of free bytes on the disk of a file.
-func room(name string) uint64 {
+// freeSpace returns the number of free bytes on the disk of a file.
+func freeSpace(name string) uint64 {
 	free, err := machine.Free(name)
 	if err != nil {
 		return 1 << 62 // let the first write fail

@@ -5,11 +5,11 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"parley/store/rules"
 	"time"
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 // hookStatements maintain the webhooks table.
@@ -26,7 +26,7 @@ func (w *hookStatements) texts() map[**command]string {
 	}
 }
 
-func (w *writer) webhook(ctx context.Context, b *waiting) (err error) {
+func (w *writer) webhook(ctx context.Context, b *queuedBatch) (err error) {
 	switch h := b.Webhook; {
 	case h == nil:
 	case h.Hook == parley.Hook{}:
@@ -103,7 +103,7 @@ func (s *Store) DueHooks(ctx context.Context, now time.Time, except port.HooksBu
 }
 
 func (s *Store) ClaimHook(ctx context.Context, d port.HookDue, now, until time.Time) (claimed bool, err error) {
-	err = s.also(ctx, func(ctx context.Context, w *writer) error {
+	err = s.inTransaction(ctx, func(ctx context.Context, w *writer) error {
 		res, err := w.conn.ExecContext(ctx,
 			`UPDATE effects SET status = 'executing', attempts = attempts + 1, last_attempt_at = ?1, updated_at = ?1,
 				next_attempt_at = ?2
@@ -121,7 +121,7 @@ func (s *Store) ClaimHook(ctx context.Context, d port.HookDue, now, until time.T
 }
 
 func (s *Store) SettleHook(ctx context.Context, d port.HookDue, until time.Time, f port.HookFate) error {
-	return s.also(ctx, func(ctx context.Context, w *writer) error {
+	return s.inTransaction(ctx, func(ctx context.Context, w *writer) error {
 		_, err := w.conn.ExecContext(ctx,
 			`UPDATE effects SET status = ?1, why = ?2, updated_at = ?3, next_attempt_at = ?4
 			WHERE tenant = ?5 AND session_key = ?6 AND id = ?7 AND (?1 = 'completed' OR status IN ('pending',
@@ -133,7 +133,7 @@ func (s *Store) SettleHook(ctx context.Context, d port.HookDue, until time.Time,
 
 func (s *Store) HookGone(ctx context.Context, id parley.TenantID, whose parley.SessionID, url string,
 	at time.Time) error {
-	return s.also(ctx, func(ctx context.Context, w *writer) error {
+	return s.inTransaction(ctx, func(ctx context.Context, w *writer) error {
 		var kept port.StoredWebhook
 		err := w.conn.QueryRowContext(ctx, `SELECT url FROM webhooks WHERE tenant = ? AND session = ?`, id, whose).Scan(
 			&kept.URL)

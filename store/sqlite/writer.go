@@ -6,29 +6,29 @@ import (
 	"database/sql/driver"
 	"errors"
 	"maps"
-	"parley/store/rules"
 	"strings"
 	"time"
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 // writer holds the connection and the statements of the write goroutine.
 type writer struct {
-	conn  *sql.Conn
-	lease string
-	key   rules.AuditKey
-	vault rules.Vault
-	heads map[parley.TenantID]*head // of tenants with recent writes
-	moved map[parley.TenantID]*head // heads that the transaction under way uses
-	rows  map[sessionKey]sessionRow // of sessions with recent writes
+	conn       *sql.Conn
+	lease      string
+	key        rules.AuditKey
+	vault      rules.Vault
+	heads      map[parley.TenantID]*head // of tenants with recent writes
+	headsInUse map[parley.TenantID]*head // heads that the transaction under way uses
+	rows       map[sessionKey]sessionRow // of sessions with recent writes
 
 	// Events of the transaction under way that are not inserted yet, as
 	// eventColumns values each. One command inserts several events.
 	pending   []any
 	addEvents [len(eventRows)]*command
-	said      []saidText // texts of the pending events
+	texts     []saidText // texts of the pending events
 
 	findSession, getHead    *sql.Stmt
 	begin, end, undo        *command
@@ -75,7 +75,7 @@ func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{conn: conn, lease: lease, heads: map[parley.TenantID]*head{}, moved: map[parley.TenantID]*head{},
+	w := &writer{conn: conn, lease: lease, heads: map[parley.TenantID]*head{}, headsInUse: map[parley.TenantID]*head{},
 		rows: map[sessionKey]sessionRow{}}
 	for stmt, text := range map[**sql.Stmt]string{
 		&w.findSession: `SELECT no FROM sessions WHERE tenant = ? AND id = ?`,
@@ -149,7 +149,7 @@ func (w *writer) close() error {
 }
 
 // commit stores a group in one transaction. On error it stores nothing.
-func (w *writer) commit(group []*waiting) (err error) {
+func (w *writer) commit(group []*queuedBatch) (err error) {
 	ctx := context.Background() // a late commit is better than half a commit
 	if _, err := w.begin.ExecContext(ctx); err != nil {
 		return err
@@ -159,12 +159,12 @@ func (w *writer) commit(group []*waiting) (err error) {
 			w.rollBack(ctx) // the first error is the one to report
 		}
 	}()
-	clear(w.moved)
+	clear(w.headsInUse)
 	for _, b := range group {
-		if b.also == nil {
+		if b.inTransaction == nil {
 			err = w.add(ctx, b)
 		} else if err = w.insertPending(ctx); err == nil { // the function may read these events
-			err = b.also(ctx, w)
+			err = b.inTransaction(ctx, w)
 		}
 		if err != nil {
 			return err
@@ -173,7 +173,7 @@ func (w *writer) commit(group []*waiting) (err error) {
 	if err := w.insertPending(ctx); err != nil {
 		return err
 	}
-	for tenant, h := range w.moved {
+	for tenant, h := range w.headsInUse {
 		if !h.changed {
 			continue
 		}
@@ -191,9 +191,9 @@ func (w *writer) commit(group []*waiting) (err error) {
 func (w *writer) rollBack(ctx context.Context) {
 	clear(w.rows)
 	clear(w.heads)
-	clear(w.moved)
+	clear(w.headsInUse)
 	clear(w.pending)
-	w.pending, w.said = w.pending[:0], nil
+	w.pending, w.texts = w.pending[:0], nil
 	_, _ = w.undo.ExecContext(ctx)
 }
 
@@ -221,15 +221,15 @@ func (w *writer) head(ctx context.Context, tenant parley.TenantID) (*head, error
 		}
 		if len(w.heads) >= maxRows {
 			clear(w.heads)
-			maps.Copy(w.heads, w.moved)
+			maps.Copy(w.heads, w.headsInUse)
 		}
 		w.heads[tenant] = h
 	}
-	w.moved[tenant] = h
+	w.headsInUse[tenant] = h
 	return h, nil
 }
 
-func (w *writer) audit(ctx context.Context, b *waiting) error {
+func (w *writer) audit(ctx context.Context, b *queuedBatch) error {
 	if len(b.Audit) == 0 {
 		return nil
 	}
@@ -247,7 +247,7 @@ func (w *writer) audit(ctx context.Context, b *waiting) error {
 	return nil
 }
 
-func (w *writer) context(ctx context.Context, b *waiting) error {
+func (w *writer) context(ctx context.Context, b *queuedBatch) error {
 	if b.Context == nil {
 		return nil
 	}
@@ -256,11 +256,12 @@ func (w *writer) context(ctx context.Context, b *waiting) error {
 	return err
 }
 
-func (w *writer) add(ctx context.Context, b *waiting) error {
+func (w *writer) add(ctx context.Context, b *queuedBatch) error {
 	if b.Session == "" {
-		return errors.Join(w.context(ctx, b), w.marks(ctx, b), w.hold(ctx, b), w.setup(ctx, b), w.revoke(ctx, b), w.audit(ctx, b))
+		return errors.Join(w.context(ctx, b), w.marks(ctx, b), w.hold(ctx, b), w.setup(ctx, b), w.revoke(ctx, b),
+			w.audit(ctx, b))
 	}
-	no, err := w.move(ctx, b)
+	no, err := w.moveSessionHead(ctx, b)
 	if err != nil {
 		return err
 	}
@@ -310,9 +311,9 @@ func (w *writer) add(ctx context.Context, b *waiting) error {
 	return err
 }
 
-// move advances the session's head if the head is still where the batch starts.
+// moveSessionHead advances the session's head if the head is still where the batch starts.
 // It returns the session's number, or 0 if the batch is fenced.
-func (w *writer) move(ctx context.Context, b *waiting) (int64, error) {
+func (w *writer) moveSessionHead(ctx context.Context, b *queuedBatch) (int64, error) {
 	key, m := sessionKey{b.Tenant, b.Session}, b.Summary
 	moving := []any{m.Status, m.Run, m.Head, b.Epoch, micros(m.UpdatedAt), b.size, b.Tenant}
 	m.Status, m.Run, m.Head, m.UpdatedAt = "", 0, 0, time.Time{}
@@ -363,7 +364,7 @@ func ignore(err, harmless error) error {
 	return err
 }
 
-func (w *writer) events(ctx context.Context, b *waiting, session int64) error {
+func (w *writer) events(ctx context.Context, b *queuedBatch, session int64) error {
 	if len(b.Events) == 0 {
 		return nil
 	}
@@ -389,7 +390,7 @@ func (w *writer) events(ctx context.Context, b *waiting, session int64) error {
 		t := b.bodies[i]
 		w.pending = append(w.pending, b.Tenant, session, e.Seq, h.position, root, micros(e.At), e.Run, e.By, t.name,
 			t.version, e.IsPiece(), string(t.body))
-		w.hear(b, session, e)
+		w.noteText(b, session, e)
 		if len(w.pending) == eventRows[0]*eventColumns {
 			if err := w.insertPending(ctx); err != nil {
 				return err
@@ -403,7 +404,7 @@ func (w *writer) events(ctx context.Context, b *waiting, session int64) error {
 				return err
 			}
 		}
-		if err := w.keep(ctx, b, e); err != nil {
+		if err := w.updateRows(ctx, b, e); err != nil {
 			return err
 		}
 	}

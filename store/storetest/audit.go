@@ -3,7 +3,6 @@ package storetest
 import (
 	"context"
 	"fmt"
-	"parley/store/rules"
 	"slices"
 	"sync"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 // auditIsAChain appends records with batches and on their own, concurrently.

@@ -39,7 +39,7 @@ func MissingEnd(t *testing.T, s port.Store, remove func(id parley.SessionID, aft
 	if events, err := logs.Events(ctx, ID(0), 4, 1000); err != nil || len(events) != 0 {
 		t.Errorf("at the head: %d events, %v", len(events), err)
 	}
-	if _, err := logs.Spoken(ctx, ID(0), 0); parley.CodeOf(err) != parley.CodeCorrupt {
+	if _, err := logs.EventsWithoutChunks(ctx, ID(0), 0); parley.CodeOf(err) != parley.CodeCorrupt {
 		t.Errorf("what was spoken: %v", err)
 	}
 	if events, err := logs.Events(ctx, ID(1), 0, 1000); err != nil || len(events) != 4 {

@@ -3,13 +3,13 @@ package storetest
 import (
 	"context"
 	"fmt"
-	"parley/store/rules"
 	"slices"
 	"testing"
 	"time"
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 // hooked opens a session of a tenant with a webhook, for which n deliveries are

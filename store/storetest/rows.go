@@ -283,12 +283,12 @@ func spokenLeavesPiecesOut(t *testing.T, f *fixture) {
 	b.Events[2].Body = parley.OutputAppended{Output: 2, Text: "a"}
 	b.Events[3].Body = parley.ToolOutputAppended{Call: 2, Text: "b"}
 	all := f.mustAppend(b)
-	got, err := f.Tenant(tenant).Spoken(context.Background(), ID(1), 0)
+	got, err := f.Tenant(tenant).EventsWithoutChunks(context.Background(), ID(1), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.same(got, []parley.Event{all[0], all[1], all[4]})
-	if got, err = f.Tenant(tenant).Spoken(context.Background(), ID(1), 2); err != nil {
+	if got, err = f.Tenant(tenant).EventsWithoutChunks(context.Background(), ID(1), 2); err != nil {
 		t.Fatal(err)
 	}
 	f.same(got, []parley.Event{all[4]})

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"parley/store/rules"
 	"reflect"
 	"slices"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 // A life is a session that grows one batch at a time, through the same

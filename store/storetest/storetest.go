@@ -5,7 +5,6 @@ package storetest
 import (
 	"context"
 	"fmt"
-	"parley/store/rules"
 	"reflect"
 	"slices"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 // Reopener opens the store under test. Another call after Close opens the same

@@ -22,8 +22,8 @@ type everyAgent struct {
 	in      *Project // nil: find it by its root
 }
 
-// definitions caches agents that were read from the store.
-type definitions struct {
+// definitionCache caches agents that were read from the store.
+type definitionCache struct {
 	mu   sync.Mutex // guards the following; leaf
 	read map[definitionKey]parley.Agent
 }
@@ -42,7 +42,7 @@ func (a everyAgent) Of(project string) port.Agents {
 	return everyAgent{engine: a.engine, project: project}
 }
 
-func (a everyAgent) at(tenant parley.TenantID) *Project {
+func (a everyAgent) projectOf(tenant parley.TenantID) *Project {
 	if a.in != nil {
 		return a.in
 	}
@@ -50,7 +50,7 @@ func (a everyAgent) at(tenant parley.TenantID) *Project {
 }
 
 func (a everyAgent) Agent(tenant parley.TenantID, name string) (parley.Agent, error) {
-	agent, err := a.at(tenant).Agents.Agent(tenant, name)
+	agent, err := a.projectOf(tenant).Agents.Agent(tenant, name)
 	if err == nil {
 		s, err := a.engine.settings(a.engine.ctx, tenant)
 		return a.engine.withModel(s, agent), err
@@ -65,7 +65,7 @@ func (a everyAgent) Agent(tenant parley.TenantID, name string) (parley.Agent, er
 		}
 		names = append(names, made.Name)
 	}
-	if len(names) == len(a.at(tenant).Agents.List(tenant)) {
+	if len(names) == len(a.projectOf(tenant).Agents.List(tenant)) {
 		return agent, err // this error says more if all agents are from files
 	}
 	return parley.Agent{}, parley.Errorf(parley.CodeNotFound, "There is no agent %.63q; there are: %s.", name,
@@ -74,22 +74,22 @@ func (a everyAgent) Agent(tenant parley.TenantID, name string) (parley.Agent, er
 
 func (a everyAgent) List(tenant parley.TenantID) []parley.Agent {
 	e := a.engine
-	p := a.at(tenant)
+	p := a.projectOf(tenant)
 	list := slices.Clone(p.Agents.List(tenant))
 	files := len(list)
-	s, err := e.tenant(e.ctx, tenant)
+	s, err := e.tenantState(e.ctx, tenant)
 	for _, made := range s.Facts.Made {
-		if named(list[:files], made.Name) {
+		if hasAgent(list[:files], made.Name) {
 			continue
 		}
 		var agent parley.Agent
 		if agent, err = e.definition(e.ctx, tenant, made.Digest); err != nil {
 			break
 		}
-		list = append(list, p.atHome(tenant, agent))
+		list = append(list, p.withPermittedTools(tenant, agent))
 	}
 	if err != nil && e.ctx.Err() == nil {
-		e.Log.Error("agents that were made cannot be read", "tenant", tenant, "error", err)
+		e.Log.Error("custom agents cannot be read", "tenant", tenant, "error", err)
 	}
 	settings := s.Facts.Effective()
 	for i := range list {
@@ -109,9 +109,9 @@ func (e *Engine) withModel(s parley.Settings, agent parley.Agent) parley.Agent {
 
 func (e *Engine) definition(ctx context.Context, tenant parley.TenantID, digest string) (parley.Agent, error) {
 	k := definitionKey{tenant, digest}
-	e.made.mu.Lock()
-	agent, ok := e.made.read[k]
-	e.made.mu.Unlock()
+	e.definitions.mu.Lock()
+	agent, ok := e.definitions.read[k]
+	e.definitions.mu.Unlock()
 	if ok {
 		return agent, nil
 	}
@@ -119,21 +119,21 @@ func (e *Engine) definition(ctx context.Context, tenant parley.TenantID, digest 
 	if err != nil {
 		return agent, err
 	}
-	e.made.mu.Lock()
-	defer e.made.mu.Unlock()
-	if len(e.made.read) >= maxDefinitions {
-		clear(e.made.read)
+	e.definitions.mu.Lock()
+	defer e.definitions.mu.Unlock()
+	if len(e.definitions.read) >= maxDefinitions {
+		clear(e.definitions.read)
 	}
-	e.made.read[k] = agent
+	e.definitions.read[k] = agent
 	return agent, nil
 }
 
-// atHome returns an agent with the tools that a tenant may use in a project.
+// withPermittedTools returns an agent with the tools that a tenant may use in a project.
 // The files that tools work on, and the programs that they run, belong to one
 // tenant. Without a project of the tenant, an agent has only tools that touch
 // no project, and the MCP tools that it names.
-func (p *Project) atHome(tenant parley.TenantID, agent parley.Agent) parley.Agent {
-	if !p.away && p.of(tenant) {
+func (p *Project) withPermittedTools(tenant parley.TenantID, agent parley.Agent) parley.Agent {
+	if !p.isNone && p.of(tenant) {
 		return agent
 	}
 	some := []string{}
@@ -143,7 +143,7 @@ func (p *Project) atHome(tenant parley.TenantID, agent parley.Agent) parley.Agen
 		}
 	}
 	for _, name := range agent.Tools { // the operator of an MCP server chooses its tenants
-		if ofServer(name) {
+		if isServerTool(name) {
 			some = append(some, name)
 		}
 	}
@@ -151,17 +151,17 @@ func (p *Project) atHome(tenant parley.TenantID, agent parley.Agent) parley.Agen
 	return agent
 }
 
-// ofServer reports whether a name stands for one tool, or all tools, of an MCP
+// isServerTool reports whether a name stands for one tool, or all tools, of an MCP
 // server.
-func ofServer(name string) bool {
+func isServerTool(name string) bool {
 	server, tool, ok := strings.Cut(name, parley.ServerSeparator)
 	return ok && parley.ValidServerName(server) && (tool == "*" || parley.ValidServerTool(server, tool))
 }
 
-// makes prepares a command that creates an agent, or returns why the agent
+// prepareAgent prepares a command that creates an agent, or returns why the agent
 // cannot be created.
-func (a *actor) makes(who port.Principal, c parley.Command, do parley.MakeAgent) (*parley.Agent, parley.MakeAgent,
-	error) {
+func (a *actor) prepareAgent(who port.Principal, c parley.Command, do parley.MakeAgent) (*parley.Agent,
+	parley.MakeAgent, error) {
 	agent := &do.Agent
 	agent.Name, agent.Description, agent.Instructions = parley.CleanText(agent.Name),
 		parley.CleanText(agent.Description), strings.TrimSpace(parley.CleanText(agent.Instructions))
@@ -180,7 +180,7 @@ func (a *actor) makes(who port.Principal, c parley.Command, do parley.MakeAgent)
 	if err := agent.Check(); err != nil {
 		return nil, do, err
 	}
-	if err := a.ofNoFile(agent.Name); err != nil {
+	if err := a.checkNoAgentFile(agent.Name); err != nil {
 		return nil, do, err
 	}
 	there := []string{"*", "skill"}
@@ -188,7 +188,7 @@ func (a *actor) makes(who port.Principal, c parley.Command, do parley.MakeAgent)
 		there = append(there, spec.Name)
 	}
 	for _, name := range agent.Tools {
-		if !slices.Contains(there, name) && !ofServer(name) {
+		if !slices.Contains(there, name) && !isServerTool(name) {
 			return nil, do, parley.Errorf(parley.CodeInvalid, "There is no tool %.80q; there are %s, or * for all.",
 				name, strings.Join(there[1:], ", "))
 		}
@@ -202,9 +202,9 @@ func (a *actor) makes(who port.Principal, c parley.Command, do parley.MakeAgent)
 	return agent, do, err
 }
 
-// ofNoFile refuses names of agents that a file defines, in any project of the
+// checkNoAgentFile refuses names of agents that a file defines, in any project of the
 // tenant.
-func (a *actor) ofNoFile(name string) error {
+func (a *actor) checkNoAgentFile(name string) error {
 	for i := range a.engine.projects.list {
 		p := &a.engine.projects.list[i]
 		if _, err := p.Agents.Agent(a.tenant, name); name != "" && p.of(a.tenant) && err == nil {
@@ -217,11 +217,11 @@ func (a *actor) ofNoFile(name string) error {
 
 // AgentsChanged records that files now define these agents differently or,
 // without a digest, no longer.
-func (e *Engine) AgentsChanged(ctx context.Context, tenant parley.TenantID, changed []parley.MadeAgent) error {
+func (e *Engine) AgentsChanged(ctx context.Context, tenant parley.TenantID, changed []parley.AgentVersion) error {
 	if len(changed) == 0 {
 		return nil
 	}
-	return e.act(ctx, tenant, parley.TenantSession, theServer, "", parley.NoteAgents{Agents: changed})
+	return e.submitInternal(ctx, tenant, parley.TenantSession, theServer, "", parley.NoteAgents{Agents: changed})
 }
 
 // theServer is the principal of events that no user caused.
@@ -229,21 +229,21 @@ const theServer parley.PrincipalID = "system"
 
 // ChangedAgents returns the agents that differ between two lists, by name. An
 // agent that is gone has no digest.
-func ChangedAgents(before, after []parley.Agent) (changed []parley.MadeAgent) {
+func ChangedAgents(before, after []parley.Agent) (changed []parley.AgentVersion) {
 	was := map[string]string{}
 	for _, a := range before {
 		was[a.Name] = a.Digest()
 	}
 	for _, a := range after {
 		if was[a.Name] != a.Digest() {
-			changed = append(changed, parley.MadeAgent{Name: a.Name, Digest: a.Digest()})
+			changed = append(changed, parley.AgentVersion{Name: a.Name, Digest: a.Digest()})
 		}
 		delete(was, a.Name)
 	}
 	for name := range was {
-		changed = append(changed, parley.MadeAgent{Name: name})
+		changed = append(changed, parley.AgentVersion{Name: name})
 	}
-	slices.SortFunc(changed, func(a, b parley.MadeAgent) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(changed, func(a, b parley.AgentVersion) int { return cmp.Compare(a.Name, b.Name) })
 	return changed
 }
 

@@ -47,10 +47,10 @@ func sessionNo(n int) parley.SessionID {
 	return parley.SessionID(fmt.Sprintf("33333333-3333-4333-8333-%012x", n))
 }
 
-func narrowedTo(id parley.PrincipalID, s *shaky, pages ...[]*port.Item) *narrowed {
+func narrowedTo(id parley.PrincipalID, s *shaky, pages ...[]*port.Item) *readableFollower {
 	e := &Engine{Config: Config{Store: s, Access: access.Rules{}}, ctx: context.Background()}
-	return &narrowed{Follower: &given{pages}, engine: e, who: member(id, parley.RoleStandardUser),
-		mine: map[parley.SessionID]bool{}}
+	return &readableFollower{Follower: &given{pages}, engine: e, who: member(id, parley.RoleStandardUser),
+		mayRead: map[parley.SessionID]bool{}}
 }
 
 func event(session, seq int) *port.Item {
@@ -90,7 +90,7 @@ func TestFollowerWaitsForTheOwnerLookup(t *testing.T) {
 // bounded, and that within this bound the store is asked once per session.
 func TestFollowerCacheIsBounded(t *testing.T) {
 	s, page := &shaky{}, []*port.Item{}
-	for n := range maxAsked + 10 {
+	for n := range maxReadable + 10 {
 		page = append(page, event(n, 1), event(n, 2))
 	}
 	f := narrowedTo("eve", s, page)
@@ -99,7 +99,7 @@ func TestFollowerCacheIsBounded(t *testing.T) {
 	if list, err := f.Next(ctx); err == nil {
 		t.Errorf("eve was shown %d events of bob's", len(list))
 	}
-	if s.asked != maxAsked+10 || len(f.mine) > maxAsked {
-		t.Errorf("asked %d times, remembers %d", s.asked, len(f.mine))
+	if s.asked != maxReadable+10 || len(f.mayRead) > maxReadable {
+		t.Errorf("asked %d times, remembers %d", s.asked, len(f.mayRead))
 	}
 }

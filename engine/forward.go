@@ -13,42 +13,43 @@ import (
 )
 
 const (
-	askWithin   = 300 * time.Millisecond // how long another node may take to answer over the bus
-	passTries   = 20                     // how often a request follows a session that moves from node to node
-	fencedTries = 5
-	passPause   = 10 * time.Millisecond
-	replyPause  = 20 * time.Millisecond // between looks at a letter; doubled up to replyPauses
-	replyPauses = 250 * time.Millisecond
+	askWithin    = 300 * time.Millisecond // how long another node may take to answer over the bus
+	forwardTries = 20                     // how often a request follows a session that moves from node to node
+	fencedTries  = 5
+	forwardPause = 10 * time.Millisecond
+	replyPause   = 20 * time.Millisecond // between looks at a letter; doubled up to replyPauses
+	replyPauses  = 250 * time.Millisecond
 )
 
-// hand passes a request to the actor of a session, on whichever node it is.
-func (e *Engine) hand(ctx context.Context, k key, starts bool, r *request) (port.Receipt, error) {
+// route passes a request to the actor of a session, on whichever node it is.
+func (e *Engine) route(ctx context.Context, k key, r *request) (port.Receipt, error) {
+	starts := r.command.Do != nil && r.command.Do.Rules().Starts
 	for try := 1; e.Nodes == nil; try++ {
-		receipt, err := e.here(ctx, k, starts, r)
+		receipt, err := e.submitHere(ctx, k, starts, r)
 		// An erasure has changed the log, so the actor with the old state leaves. Nothing was done.
-		if !errors.Is(err, errFenced) || try == fencedTries || !sleep(ctx, passPause*time.Duration(try)) {
-			return receipt, shown(err)
+		if !errors.Is(err, errFenced) || try == fencedTries || !sleep(ctx, forwardPause*time.Duration(try)) {
+			return receipt, publicError(err)
 		}
 	}
 	given := r.command.ID
 	var asked []string // nodes that cannot have the session
 	for try := 1; ; try++ {
-		receipt, err := e.here(ctx, k, starts, r)
-		node, pass := e.goesTo(ctx, k, err, asked)
+		receipt, err := e.submitHere(ctx, k, starts, r)
+		node, pass := e.nodeFor(ctx, k, err, asked)
 		away, _ := errors.AsType[*awayError](err)
 		switch {
-		case err == nil || !pass && !moved(err):
-			return receipt, shown(err)
+		case err == nil || !pass && !isElsewhere(err):
+			return receipt, publicError(err)
 		case !pass && away != nil && away.node == "":
 			return receipt, parley.Errorf(parley.CodeUnavailable, "%s", away.why)
-		case try == passTries:
+		case try == forwardTries:
 			return receipt, parley.Errorf(parley.CodeUnavailable, "No node could be reached that has this session; "+
 				"try again in a moment.")
 		case pass:
 			if r.command.ID == "" {
 				r.command.ID = newCommandID()
 			}
-			got, err := e.pass(ctx, k, node, starts, r)
+			got, err := e.forward(ctx, k, node, r)
 			switch {
 			case err != nil:
 				return receipt, err
@@ -66,14 +67,14 @@ func (e *Engine) hand(ctx context.Context, k key, starts bool, r *request) (port
 				asked = append(asked, node)
 			}
 		}
-		if !sleep(ctx, passPause*time.Duration(try)) {
+		if !sleep(ctx, forwardPause*time.Duration(try)) {
 			return receipt, ctx.Err()
 		}
 	}
 }
 
-// goesTo returns the node to pass a request to that this one did not answer.
-func (e *Engine) goesTo(ctx context.Context, k key, err error, asked []string) (node string, pass bool) {
+// nodeFor returns the node to pass a request to that this one did not answer.
+func (e *Engine) nodeFor(ctx context.Context, k key, err error, asked []string) (node string, pass bool) {
 	away, ok := errors.AsType[*awayError](err)
 	if ok && away.node != "" {
 		return away.node, !slices.Contains(asked, away.node)
@@ -92,7 +93,7 @@ func (e *Engine) goesTo(ctx context.Context, k key, err error, asked []string) (
 	if ok {
 		project = cmp.Or(away.project, project)
 	}
-	for _, node := range e.served(project) {
+	for _, node := range e.nodesServing(project) {
 		if !slices.Contains(asked, node) {
 			return node, true
 		}
@@ -108,37 +109,37 @@ type envelope struct {
 	Body    []byte           `json:"body"`
 }
 
-// pass sends a request to another node and waits for the answer. A request that
+// forward sends a request to another node and waits for the answer. A request that
 // is not answered over the bus is stored as a letter, under the same id.
-func (e *Engine) pass(ctx context.Context, k key, node string, starts bool, r *request) (got answer, err error) {
-	of := about{key: k, command: r.command.ID}
-	body := e.sealer.seal(of, passedOf(r, starts))
+func (e *Engine) forward(ctx context.Context, k key, node string, r *request) (got answer, err error) {
+	of := messageID{key: k, command: r.command.ID}
+	body := e.sealer.seal(of, newForwarded(r))
 	if e.Bus != nil && !r.rest {
 		raw, _ := json.Marshal(envelope{k.tenant, k.session, of.command, body}) // strings only
 		inTime, cancel := context.WithTimeout(ctx, askWithin)
 		raw, err = e.Bus.Ask(inTime, node, raw)
 		cancel()
 		if err == nil {
-			err = e.sealer.open(about{k, of.command, true}, raw, &got)
+			err = e.sealer.open(messageID{k, of.command, true}, raw, &got)
 		}
 		if err == nil {
 			return got, nil
 		}
 		e.Log.Debug("a node did not answer over the bus", "node", node, "error", err)
 	}
-	return e.write(ctx, port.Letter{Tenant: k.tenant, Session: k.session, Command: of.command, Node: node,
+	return e.postLetter(ctx, port.Letter{Tenant: k.tenant, Session: k.session, Command: of.command, Node: node,
 		Body: body})
 }
 
-// write stores a letter and waits for the answer, even if its node dies and
+// postLetter stores a letter and waits for the answer, even if its node dies and
 // another node takes the session.
-func (e *Engine) write(ctx context.Context, l port.Letter) (got answer, err error) {
+func (e *Engine) postLetter(ctx context.Context, l port.Letter) (got answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*e.Nodes.Lease())
 	defer cancel()
 	if err := e.Nodes.Post(ctx, l); err != nil {
 		return got, err
 	}
-	e.tell(letterTopic+l.Node, nil)
+	e.tellNodes(letterTopic+l.Node, nil)
 	k := key{l.Tenant, l.Session}
 	for pause := replyPause; ; pause = min(2*pause, replyPauses) {
 		raw, there, err := e.Nodes.Replied(ctx, l)
@@ -149,7 +150,7 @@ func (e *Engine) write(ctx context.Context, l port.Letter) (got answer, err erro
 			if err := e.Nodes.Withdraw(ctx, l); err != nil {
 				e.Log.Debug("a letter was not removed", "error", err) // it is removed later
 			}
-			return got, e.sealer.open(about{k, l.Command, true}, raw, &got)
+			return got, e.sealer.open(messageID{k, l.Command, true}, raw, &got)
 		case err == nil && !there:
 			receipt, found, err := e.Store.Tenant(k.tenant).Receipt(ctx, k.session, l.Command)
 			if err == nil && !found {
@@ -170,22 +171,22 @@ var errUnreached = parley.Errorf(parley.CodeUnavailable,
 
 const letterTopic = "c.letters."
 
-// tell sends a message to the other nodes over the bus, if there is one.
-func (e *Engine) tell(topic string, message []byte) {
-	if e.Bus != nil && e.shared() {
+// tellNodes sends a message to the other nodes over the bus, if there is one.
+func (e *Engine) tellNodes(topic string, message []byte) {
+	if e.Bus != nil && e.hasOtherNodes() {
 		e.Bus.Publish(topic, message)
 	}
 }
 
-// answerAsk answers a request of another node over the bus. A message that
+// answerBusRequest answers a request of another node over the bus. A message that
 // cannot be opened comes from a sender without the key, and gets no answer.
-func (e *Engine) answerAsk(ctx context.Context, message []byte) []byte {
+func (e *Engine) answerBusRequest(ctx context.Context, message []byte) []byte {
 	var v envelope
 	if json.Unmarshal(message, &v) != nil {
 		return nil
 	}
-	of := about{key: key{v.Tenant, v.Session}, command: v.Command}
-	got, ok := e.answer(ctx, of, v.Body, "")
+	of := messageID{key: key{v.Tenant, v.Session}, command: v.Command}
+	got, ok := e.answerRequest(ctx, of, v.Body, "")
 	if !ok {
 		return nil
 	}
@@ -193,9 +194,10 @@ func (e *Engine) answerAsk(ctx context.Context, message []byte) []byte {
 	return e.sealer.seal(of, got)
 }
 
-// answer passes another node's request to the actor on this node.
-func (e *Engine) answer(ctx context.Context, of about, sealed []byte, letter parley.CommandID) (got answer, ok bool) {
-	var p passed
+// answerRequest passes another node's request to the actor on this node.
+func (e *Engine) answerRequest(ctx context.Context, of messageID, sealed []byte, letter parley.CommandID) (got answer,
+	ok bool) {
+	var p forwarded
 	if err := e.sealer.open(of, sealed, &p); err != nil {
 		e.Log.Warn("a message came that no node of this database has made", "session", of.session, "error", err)
 		return got, false
@@ -207,7 +209,7 @@ func (e *Engine) answer(ctx context.Context, of about, sealed []byte, letter par
 	r.letter = letter
 	// Requests that start something are accepted even while this node stops: the node that passed one on takes the
 	// session over.
-	receipt, err := e.here(ctx, of.key, false, r)
+	receipt, err := e.submitHere(ctx, of.key, false, r)
 	away, isAway := errors.AsType[*awayError](err)
 	switch {
 	case err == nil:
@@ -218,12 +220,12 @@ func (e *Engine) answer(ctx context.Context, of about, sealed []byte, letter par
 		return answer{Unfit: away.why}, true
 	case errors.Is(err, errDraining):
 		return answer{Unfit: "it is stopping"}, true
-	case moved(err):
+	case isElsewhere(err):
 		return answer{Again: true}, true
 	case ctx.Err() != nil:
 		return got, false
 	}
-	err = shown(err)
+	err = publicError(err)
 	f := &refused{Code: parley.CodeOf(err), Message: parley.MessageOf(err)}
 	if x, ok := errors.AsType[*parley.Error](err); ok {
 		f.Hint, f.RetryAfter, f.Vendor, f.Problem = x.Hint, x.RetryAfter, x.Vendor, x.Problem
@@ -235,7 +237,7 @@ func (e *Engine) answer(ctx context.Context, of about, sealed []byte, letter par
 // does not wait for the answers.
 func (e *Engine) readLetters() {
 	e.mu.Lock()
-	busy := len(e.reading)
+	busy := len(e.answeringLetters)
 	e.mu.Unlock()
 	list, err := e.Nodes.Letters(e.ctx, lettersAtATime+busy)
 	if err != nil {
@@ -245,10 +247,10 @@ func (e *Engine) readLetters() {
 		return
 	}
 	for _, l := range list {
-		of := about{key: key{l.Tenant, l.Session}, command: l.Command}
+		of := messageID{key: key{l.Tenant, l.Session}, command: l.Command}
 		e.mu.Lock()
-		busy := e.reading[of]
-		e.reading[of] = true
+		busy := e.answeringLetters[of]
+		e.answeringLetters[of] = true
 		e.mu.Unlock()
 		if busy {
 			continue
@@ -256,7 +258,7 @@ func (e *Engine) readLetters() {
 		e.wg.Go(func() {
 			e.answerLetter(l, of)
 			e.mu.Lock()
-			delete(e.reading, of)
+			delete(e.answeringLetters, of)
 			e.mu.Unlock()
 		})
 	}
@@ -264,15 +266,15 @@ func (e *Engine) readLetters() {
 
 // answerLetter answers one letter, or redirects it to another node. If the
 // command was appended, the append has removed the letter already.
-func (e *Engine) answerLetter(l port.Letter, of about) {
-	got, ok := e.answer(e.ctx, of, l.Body, l.Command)
+func (e *Engine) answerLetter(l port.Letter, of messageID) {
+	got, ok := e.answerRequest(e.ctx, of, l.Body, l.Command)
 	var err error
 	switch {
 	case !ok || got.Again:
 		return // the letter is read again
 	case got.Elsewhere != "":
 		err = e.Nodes.Redirect(e.ctx, l, got.Elsewhere)
-		e.tell(letterTopic+got.Elsewhere, nil)
+		e.tellNodes(letterTopic+got.Elsewhere, nil)
 	default:
 		of.answer = true
 		err = e.Nodes.Reply(e.ctx, l, e.sealer.seal(of, got))

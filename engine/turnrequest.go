@@ -17,7 +17,7 @@ func (e *Engine) TurnRequest(ctx context.Context, who port.Principal, id parley.
 	var none port.TurnRequest
 	m, err := e.Session(ctx, who, id)
 	if err == nil {
-		err = e.noteReading(ctx, who, m)
+		err = e.auditReading(ctx, who, m)
 	}
 	if err != nil {
 		return none, err
@@ -31,9 +31,9 @@ func (e *Engine) TurnRequest(ctx context.Context, who port.Principal, id parley.
 			parley.Errorf(parley.CodeNotFound, "This agent runs elsewhere, so its requests are not known here.")
 	}
 	a := &actor{key: key{who.Tenant, id}, engine: e, log: e.Log.With("session", id), owner: m.Owner,
-		project: e.projects.at(who.Tenant, m.Project), looks: true}
-	request, agent, err := a.request(ctx, then.step, &brief{plan: then.plan, messages: then.messages, known: true,
-		offers: then.offers})
+		project: e.projects.at(who.Tenant, m.Project), preview: true}
+	request, agent, err := a.request(ctx, then.step, &stepInput{plan: then.plan, messages: then.messages,
+		hasMessages: true, offers: then.offers})
 	if err != nil {
 		return none, err
 	}
@@ -51,8 +51,8 @@ func (e *Engine) TurnRequest(ctx context.Context, who port.Principal, id parley.
 	return shown, nil
 }
 
-// A turnThen holds what the log says about an earlier turn.
-type turnThen struct {
+// A pastTurn holds what the log says about an earlier turn.
+type pastTurn struct {
 	step     parley.CallModel
 	model    string
 	plan     *parley.Plan
@@ -63,7 +63,7 @@ type turnThen struct {
 
 // turnAt folds the log up to a turn, and reads on to the end of the turn.
 func (e *Engine) turnAt(ctx context.Context, tenant parley.TenantID, id parley.SessionID, run parley.RunID, number int,
-) (then turnThen, err error) {
+) (then pastTurn, err error) {
 	const page = 1000
 	state, transcript := parley.NewState(tenant, id), parley.NewTranscript()
 	for at := parley.Seq(0); ; {
@@ -72,7 +72,7 @@ func (e *Engine) turnAt(ctx context.Context, tenant parley.TenantID, id parley.S
 			return then, err
 		}
 		if len(events) == 0 {
-			return then, then.found()
+			return then, then.check()
 		}
 		at = events[len(events)-1].Seq
 		for _, event := range events {
@@ -83,30 +83,30 @@ func (e *Engine) turnAt(ctx context.Context, tenant parley.TenantID, id parley.S
 				state = parley.Fold(state, event)
 				transcript.Read(event)
 				if isTurn && event.Run == run && started.Number == number {
-					then = turnOf(state, started.Model, transcript.Messages())
+					then = newPastTurn(state, started.Model, transcript.Messages())
 				}
 			case ok && measured.Turn == then.step.Turn:
 				then.prompt = measured.Prompt
 				return then, nil
 			}
 			if event.Run == run && isEnd || isTurn && event.Run == run && started.Number > number {
-				return then, then.found()
+				return then, then.check()
 			}
 		}
 	}
 }
 
-// found returns errNoTurn unless the turn was found.
-func (t turnThen) found() error {
+// check returns errNoTurn unless the turn was found.
+func (t pastTurn) check() error {
 	if t.step.Turn == 0 {
 		return errNoTurn
 	}
 	return nil
 }
 
-// turnOf returns the turn that has just started.
-func turnOf(s parley.State, model string, messages []parley.Message) turnThen {
-	then := turnThen{model: model, plan: s.Plan, messages: messages}
+// newPastTurn returns the turn that has just started.
+func newPastTurn(s parley.State, model string, messages []parley.Message) pastTurn {
+	then := pastTurn{model: model, plan: s.Plan, messages: messages}
 	for _, step := range parley.Next(s, s.LastAt) {
 		if call, ok := step.(parley.CallModel); ok {
 			then.step, then.offers = call, s.Run.Offers

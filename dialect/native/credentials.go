@@ -11,8 +11,8 @@ import (
 	"parley/port"
 )
 
-// An Office issues tickets and revokes tokens.
-type Office interface {
+// An CredentialIssuer issues tickets and revokes tokens.
+type CredentialIssuer interface {
 	Ticket(r *http.Request, wanted func() (agent string, err error)) (ticket string, expires time.Time, err error)
 	// Revoke ends the tokens of a user of the same tenant. It returns the roles
 	// whose tokens stay valid, because they are above those of by.
@@ -27,7 +27,7 @@ type ticketInfo struct {
 // issueTicket issues a ticket for one connection, for clients that cannot send
 // a header with it.
 func (h *Handler) issueTicket(w http.ResponseWriter, r *http.Request) {
-	ticket, expires, err := h.Office.Ticket(r, func() (string, error) {
+	ticket, expires, err := h.Credentials.Ticket(r, func() (string, error) {
 		body, err := readBody(w, r, maxBody)
 		if err != nil {
 			return "", err
@@ -51,7 +51,7 @@ func (h *Handler) revoke(r request) (int, any, error) {
 		port.Resource{Kind: port.WholeTenant, Tenant: r.who.Tenant}); err != nil {
 		return 0, nil, err
 	}
-	spared, err := h.Office.Revoke(r.Context(), r.who, parley.PrincipalID(r.PathValue("id")))
+	spared, err := h.Credentials.Revoke(r.Context(), r.who, parley.PrincipalID(r.PathValue("id")))
 	answer := map[string]any{"status": "revoked"}
 	if len(spared) > 0 {
 		answer["spared_roles"] = spared

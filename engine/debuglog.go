@@ -6,9 +6,9 @@ import (
 	"parley"
 )
 
-// story writes to the server's log, for debugging, what happens to a message.
+// logEvents writes to the server's log, for debugging, what happens to a message.
 // The names are those of the thread chat document.
-func (a *actor) story(events []parley.Event) {
+func (a *actor) logEvents(events []parley.Event) {
 	if !a.log.Enabled(a.engine.ctx, slog.LevelDebug) {
 		return
 	}

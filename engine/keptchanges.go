@@ -18,9 +18,9 @@ import (
 // sweepEvery is the interval of sweeps that nothing on this node caused: another node may have deleted a session.
 const sweepEvery = time.Hour
 
-// sweepAgain sweeps at the start, after a session was deleted, and every sweepEvery. The deletion of a session alone
+// sweepLoop sweeps at the start, after a session was deleted, and every sweepEvery. The deletion of a session alone
 // leaves no artifacts to sweep.
-func (e *Engine) sweepAgain() {
+func (e *Engine) sweepLoop() {
 	for artifacts := true; ; {
 		if err := e.sweep(e.ctx); err != nil && e.ctx.Err() == nil {
 			e.Log.Error("contents of files before runs of deleted sessions could not be removed", "error", err)
@@ -45,7 +45,7 @@ func (e *Engine) sweepAgain() {
 	}
 }
 
-// sweepSoon makes sweepAgain sweep.
+// sweepSoon makes sweepLoop sweep.
 func (e *Engine) sweepSoon() {
 	select {
 	case e.sweeps <- struct{}{}:
@@ -118,7 +118,7 @@ func (e *Engine) gone(ctx context.Context, k key, held map[parley.TenantID]port.
 	return holds.On(st.Summary.Root, st.Summary.Owner) == nil, nil
 }
 
-// sessionOfNote returns the session in a name that actor.noted has made.
+// sessionOfNote returns the session in a name that actor.noteName has made.
 func sessionOfNote(name string) (key, bool) {
 	rest, run, ok := cutLast(name)
 	tenant, session, found := cutLast(rest)

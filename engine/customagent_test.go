@@ -182,7 +182,7 @@ func TestInstructionsAreScreened(t *testing.T) {
 // agent files, and that the reported agents are in the log.
 func TestOnlyTheServerNotesFiles(t *testing.T) {
 	r := newRig(t)
-	if _, err := r.try(parley.TenantSession, parley.NoteAgents{Agents: []parley.MadeAgent{{Name: "x"}}}); err == nil {
+	if _, err := r.try(parley.TenantSession, parley.NoteAgents{Agents: []parley.AgentVersion{{Name: "x"}}}); err == nil {
 		t.Error("anybody may say that files have changed")
 	}
 	before := []parley.Agent{{Name: "a"}, {Name: "b"}, {Name: "c"}}

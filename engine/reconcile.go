@@ -7,15 +7,15 @@ import (
 	"parley"
 )
 
-// settle starts the steps that should be under way, and cancels workers that
+// reconcile starts the steps that should be under way, and cancels workers that
 // are no longer wanted. It returns how long to wait before the next look.
-func (a *actor) settle() (wake time.Duration, err error) {
+func (a *actor) reconcile() (wake time.Duration, err error) {
 	e := a.engine
-	if err := a.mine(e.ctx); err != nil {
+	if err := a.checkLease(e.ctx); err != nil {
 		return 0, err
 	}
-	if a.in().missing != nil && len(a.workers) == 0 {
-		if err := a.homeless(a.s.state.Project); err != nil { // a node with the session's project has come
+	if a.currentProject().missing != nil && len(a.workers) == 0 {
+		if err := a.checkProjectServed(a.s.state.Project); err != nil { // a node with the session's project has come
 			return 0, cmp.Or(a.s.release(e.ctx, true), err)
 		}
 	}
@@ -23,27 +23,27 @@ func (a *actor) settle() (wake time.Duration, err error) {
 	steps := a.s.steps(now)
 	draining := e.draining.Load()
 	for step, w := range a.workers {
-		if !wants(steps, step) || draining && a.watches(step) {
+		if !wants(steps, step) || draining && a.onlyWatches(step) {
 			w.cancel()
 		}
 	}
-	if wants(steps, parley.LogOn{}) && a.clear(steps) {
-		if _, err := a.take(entry{in: parley.Report{At: e.Now(), Body: parley.Advance{}}}); err != nil {
+	if wants(steps, parley.LogOn{}) && a.mayContinue(steps) {
+		if _, err := a.apply(entry{in: parley.Report{At: e.Now(), Body: parley.Advance{}}}); err != nil {
 			return 0, err
 		}
-		return a.settle()
+		return a.reconcile()
 	}
-	if t, due := fires(steps); due && a.clear(steps) {
+	if t, due := dueTimer(steps); due && a.mayContinue(steps) {
 		if err := a.fire(t, now); err != nil {
 			return 0, err
 		}
-		return a.settle()
+		return a.reconcile()
 	}
-	if len(a.resting) > 0 && a.atRest(steps) {
-		for _, r := range a.resting {
+	if len(a.awaitingRest) > 0 && a.atRest(steps) {
+		for _, r := range a.awaitingRest {
 			r.reply <- reply{}
 		}
-		a.resting = nil
+		a.awaitingRest = nil
 	}
 	if a.s.state.Deleted && !a.swept && len(a.workers) == 0 { // a live worker could still keep file contents
 		a.swept = true
@@ -58,8 +58,8 @@ func (a *actor) settle() (wake time.Duration, err error) {
 			wake = min(wake, max(w.At.Sub(e.Now()), 0)+time.Millisecond)
 		}
 		// Steps start even while draining: the log says already that they have started.
-		if needsWorker(step) && !a.tooEarly(step, steps) && !a.away(step) && a.workers[step] == nil &&
-			!(draining && a.watches(step)) {
+		if needsWorker(step) && !a.tooEarly(step, steps) && !a.waitsForProject(step) && a.workers[step] == nil &&
+			!(draining && a.onlyWatches(step)) {
 			if e.Nodes != nil { // two nodes that have loaded the session must not both work
 				if err := a.s.claim(e.ctx); err != nil {
 					return 0, err
@@ -71,10 +71,10 @@ func (a *actor) settle() (wake time.Duration, err error) {
 	return wake, nil
 }
 
-// away reports whether a step has to wait until the project of its session is back.
-func (a *actor) away(step parley.Step) bool {
+// waitsForProject reports whether a step has to wait until the project of its session is back.
+func (a *actor) waitsForProject(step parley.Step) bool {
 	_, stops := step.(parley.StopChild)
-	return a.in().missing != nil && !stops
+	return a.currentProject().missing != nil && !stops
 }
 
 // tooEarly reports whether a step has to wait for work of an ended run: a
@@ -105,10 +105,10 @@ func (a *actor) onlyWanted(steps []parley.Step) bool {
 	return true
 }
 
-// watches reports whether a step does no work itself: its work goes on, or
+// onlyWatches reports whether a step does no work itself: its work goes on, or
 // stops, without it. A server that stops does not wait for people either. An
 // evaluation and a title can be asked for later.
-func (a *actor) watches(step parley.Step) bool {
+func (a *actor) onlyWatches(step parley.Step) bool {
 	switch step := step.(type) {
 	case parley.RunChild, parley.StopChild, parley.Evaluate, parley.WriteTitle, parley.WatchMission, parley.DeliverPrompt:
 		return true
@@ -118,8 +118,8 @@ func (a *actor) watches(step parley.Step) bool {
 	return false
 }
 
-// clear reports whether the log may go on by itself: every live worker is still wanted, the server is not stopping, and
-// it has the session's project.
-func (a *actor) clear(wanted []parley.Step) bool {
-	return !a.engine.draining.Load() && a.in().missing == nil && a.onlyWanted(wanted)
+// mayContinue reports whether the log may go on by itself: every live worker is still wanted, the server is not
+// stopping, and it has the session's project.
+func (a *actor) mayContinue(wanted []parley.Step) bool {
+	return !a.engine.draining.Load() && a.currentProject().missing == nil && a.onlyWanted(wanted)
 }
