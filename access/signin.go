@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -309,14 +310,18 @@ func (s *SignIn) sign(text string) []byte {
 	return mac.Sum(nil)
 }
 
+// placeInPage is a message of a conversation, or a part of the settings.
+var placeInPage = regexp.MustCompile(`^[a-z0-9]*$`)
+
 // within returns the path in the console to go to after a sign-in. Anyone can
 // make up the input, so the result is always a path of this server that
 // browsers do not take for another site.
 func within(to string) string {
 	u, err := url.Parse(to)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
-		!strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\t\r\n") ||
-		strings.HasPrefix(to, "/auth/") || strings.HasPrefix(to, "/api/") || len(to) > 1024 {
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.RawQuery != "" ||
+		!placeInPage.MatchString(u.Fragment) || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") ||
+		strings.ContainsAny(to, "\\\t\r\n") || strings.HasPrefix(to, "/auth/") || strings.HasPrefix(to, "/api/") ||
+		len(to) > 1024 {
 		return "/"
 	}
 	return to

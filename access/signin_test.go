@@ -455,6 +455,7 @@ func TestRedirectAfterSignIn(t *testing.T) {
 		"https://evil.example.com": "/",
 		"https:evil.example.com":   "/", "javascript:alert(1)": "/", "/\t/evil.example.com": "/", "/auth/logout": "/",
 		"/api/v1/me": "/", "/%2fevil.example.com": "/%2fevil.example.com",
+		"/chat/1#m17": "/chat/1#m17", "/a#<b>": "/", "/a#x://y": "/", "https://evil.example.com/#m17": "/",
 		"/a?sign_in=x": "/", "/" + strings.Repeat("a", 2000): "/",
 	} {
 		if got := within(to); got != want {

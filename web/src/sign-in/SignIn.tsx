@@ -139,5 +139,5 @@ function cameBack(): string {
 
 // here returns the address to return to: a place in the console, never another site.
 function here(): string {
-  return location.pathname
+  return location.pathname + location.hash
 }
