@@ -33,6 +33,10 @@ test('a run shows each prompt and answer, is replayed, filtered and compared', a
     'Started',
   ])
   await page.getByRole('img', { name: /^Runs: highest 2 runs/ }).waitFor()
+  await page.getByRole('img', { name: /^Cost: highest / }).waitFor()
+  const totals = page.getByRole('region', { name: 'Totals' })
+  for (const name of ['Input tokens', 'Output tokens', 'Median duration', 'Cost per run'])
+    await totals.getByText(name).waitFor()
   await table.getByRole('row').nth(2).getByRole('link').click()
   const calls = page.getByRole('region', { name: 'Model calls' })
   await calls.getByRole('button', { name: /^Turn 2/ }).click()
@@ -49,6 +53,12 @@ test('a run shows each prompt and answer, is replayed, filtered and compared', a
   await calls.getByRole('button', { name: 'Parameters' }).click()
   await calls.getByText('Time to first token').waitFor()
   await calls.getByText('gpt-4.1').first().waitFor()
+
+  // Only the page scrolls, never the window with the rail.
+  await page.setViewportSize({ width: 1280, height: 400 })
+  const heights = () => page.evaluate(() => [document.documentElement.scrollHeight, innerHeight])
+  assert.deepEqual(await heights(), [400, 400])
+  await page.setViewportSize({ width: 1280, height: 800 })
 
   // A skill that is created later changes the instructions, and the page says so.
   mkdirSync(join(server.workspace, 'skills', 'deploy'), { recursive: true })

@@ -58,6 +58,55 @@ test('a server that dies in the middle of an answer comes back, and so does the 
   await until('both show the same', async () => (await fresh.picture()) === (await chat.picture()))
 })
 
+test('while the server is away, one banner says so and clocks stand still', async (t) => {
+  const model = await Model.start(t)
+  model.always('a story', story)
+  const server = await Server.start(t, { env: model.env })
+  const visitor = await Visitor.come(t, server)
+  const page = await visitor.context.newPage()
+  await page.clock.install()
+  await page.goto('/')
+  const chat = new Chat(page)
+  const hold = model.hold('a story')
+  await chat.say('Tell me a story')
+  await hold.reached
+  await chat.answers.getByText('Once upon').waitFor()
+  const details = page.getByRole('complementary', { name: 'Run details' })
+  const clock = details.getByText(/^(\d+ s|\d+ min \d+ s)$/).first()
+  const seconds = async () => {
+    const [, minutes = '0', rest] = /^(?:(\d+) min )?(\d+) s$/.exec(await clock.textContent())
+    return Number(minutes) * 60 + Number(rest)
+  }
+  await page.clock.fastForward('01:00')
+  await until('the clock runs', async () => (await seconds()) >= 60)
+
+  visitor.expect(/ERR_|WebSocket|502|503/)
+  await server.kill()
+  await page.clock.fastForward('00:05')
+  const banner = page.getByText(/^Offline: no connection to the server since/)
+  await banner.waitFor()
+  const stands = await seconds()
+  // Lists that cannot be loaded now say nothing more.
+  let failures = 0
+  page.on('requestfailed', (request) => (failures += /\/api\/v1\/sessions\?/.test(request.url()) ? 1 : 0))
+  await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')))
+  await until('the list of conversations has given up', async () => {
+    await page.clock.fastForward('00:10')
+    return failures >= 3
+  })
+  await page.clock.fastForward('10:00')
+  await until('nothing has moved', async () => (await seconds()) === stands)
+  const banners = page.getByText(/connection is lost|cannot be reached|no connection/i)
+  assert.deepEqual(await banners.allTextContents(), [await banner.textContent()])
+
+  hold.release()
+  await server.launch()
+  await page.clock.fastForward('01:00') // the next attempt may be some time ahead
+  await chat.ended('The end.')
+  await page.getByText('online', { exact: true }).waitFor()
+  assert.equal(await page.getByText(/connection is lost|cannot be reached|no connection|offline/i).count(), 0)
+})
+
 test('two tabs show the same, and a card is gone in both once answered', async (t) => {
   const model = await Model.start(t)
   model.script('make a file', { toolCalls: [call('shell', { command: ['touch', 'made.txt'] })] }, 'It is there.')

@@ -13,7 +13,7 @@ import {
   SettingsIcon,
   ThemeIcon,
 } from '../ui/icons'
-import { Mark } from '../ui/Brand'
+import { Mark, Wordmark } from '../ui/Brand'
 import { thumb } from '../ui/Button'
 import { SessionList } from './SessionList'
 import { written } from './shortcuts'
@@ -48,9 +48,10 @@ export function Rail(props: RailProps) {
   return (
     <div className="flex h-full min-h-0 flex-col bg-raised">
       <div className="flex items-center justify-between px-3 pt-3 pb-2">
-        <Link to="/" className="flex items-center rounded font-semibold tracking-tight max-md:min-h-11">
+        <Link to="/" className="flex items-center rounded max-md:min-h-11">
           <Mark className="mr-2 size-5" />
-          Parley
+          <Wordmark className="h-4.5 w-auto" />
+          <span className="sr-only">Parley</span>
         </Link>
         <button
           className={classes(

@@ -4,6 +4,8 @@ import { memo, useDeferredValue, useEffect, useRef, useState } from 'react'
 import { SearchIcon } from '../ui/icons'
 import { RelativeTime } from '../ui/RelativeTime'
 import { classes } from '../ui/classes'
+import { Problem } from '../wire/api'
+import { useConnection } from '../wire/connection'
 import type { Passage, Session } from '../wire/native.generated'
 import { byDay } from './days'
 import { hashOf } from './jump'
@@ -32,6 +34,9 @@ export function SessionList({ editable }: { editable: boolean }) {
   const current = useParams({ strict: false }).session
   const rows = rowsOf(data?.sessions ?? [], search === '' && !archive ? pinned : [], search === '' ? [] : passages)
   const empty = rows.length === 0 && data !== undefined
+  const connection = useConnection()
+  // The banner says that the server is away.
+  const away = connection.state !== 'online' && error instanceof Problem && error.status === 0
   return (
     <>
       <label
@@ -58,7 +63,7 @@ export function SessionList({ editable }: { editable: boolean }) {
         onEnd={() => data?.more === true && setLimit((n) => (n < 2000 ? n + 150 : n))}
       >
         {isPending && <p className="px-2 py-1 text-sm text-ink-soft">Loading conversations…</p>}
-        {error && (
+        {error && !away && (
           <div role="alert" className="px-2 py-1 text-sm">
             <p className="text-failed">Conversations could not be loaded: {error.message}</p>
             <button className="mt-1 underline" onClick={() => void refetch()}>

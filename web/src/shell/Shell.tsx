@@ -2,7 +2,7 @@ import { useQuery, useQueryClient, type QueryClient } from '@tanstack/react-quer
 import { Outlet, useNavigate, useRouterState } from '@tanstack/react-router'
 import { Dialog } from 'radix-ui'
 import { lazy, Suspense, useEffect, useMemo, useRef, useState } from 'react'
-import { Mark } from '../ui/Brand'
+import { Mark, Wordmark } from '../ui/Brand'
 import { thumb } from '../ui/Button'
 import { Toaster } from '../ui/Toaster'
 import { byCookie, onRefused, Problem } from '../wire/api'
@@ -144,34 +144,36 @@ function Frame({ me }: { me: Me }) {
         <Rail {...rail} />
       </header>
       <div className="flex min-w-0 grow flex-col">
-        {/* The header of a conversation leaves room for the menu: a phone has one header. */}
-        <div
-          className={classes(
-            'flex items-center gap-1 md:hidden',
-            path.startsWith('/chat/') ? 'absolute top-0.5 left-1 z-20' : 'h-12 shrink-0 border-b border-line px-1',
-          )}
-        >
-          <button
-            aria-label={waiting > 0 ? `Menu, ${waiting} waiting` : 'Menu'}
-            className={classes('relative flex items-center justify-center rounded', thumb)}
-            onClick={() => setOpen('drawer')}
-          >
-            <MenuIcon className="size-4 shrink-0" />
-            {waiting > 0 && (
-              <span aria-hidden="true" className="absolute top-2.5 right-2.5 size-2 rounded-full bg-waiting" />
+        <Offline connection={connection} />
+        <div className="relative flex min-h-0 grow flex-col">
+          {/* The header of a conversation leaves room for the menu: a phone has one header. */}
+          <div
+            className={classes(
+              'flex items-center gap-1 md:hidden',
+              path.startsWith('/chat/') ? 'absolute top-0.5 left-1 z-20' : 'h-12 shrink-0 border-b border-line px-1',
             )}
-          </button>
-          {!path.startsWith('/chat/') && (
-            <span className="flex items-center gap-2 text-sm font-semibold tracking-tight">
-              <Mark className="size-5" /> Parley
-            </span>
-          )}
+          >
+            <button
+              aria-label={waiting > 0 ? `Menu, ${waiting} waiting` : 'Menu'}
+              className={classes('relative flex items-center justify-center rounded', thumb)}
+              onClick={() => setOpen('drawer')}
+            >
+              <MenuIcon className="size-4 shrink-0" />
+              {waiting > 0 && (
+                <span aria-hidden="true" className="absolute top-2.5 right-2.5 size-2 rounded-full bg-waiting" />
+              )}
+            </button>
+            {!path.startsWith('/chat/') && (
+              <span className="flex items-center gap-2">
+                <Mark className="size-5" /> <Wordmark className="h-4.5 w-auto" />
+                <span className="sr-only">Parley</span>
+              </span>
+            )}
+          </div>
+          <main id="main" tabIndex={-1} className="relative min-h-0 grow overflow-y-auto outline-none">
+            <Outlet />
+          </main>
         </div>
-        {!path.startsWith('/chat/') && <Offline connection={connection} />}{' '}
-        {/* a conversation says so itself, of its own socket */}
-        <main id="main" tabIndex={-1} className="min-h-0 grow overflow-y-auto outline-none">
-          <Outlet />
-        </main>
       </div>
       <Toaster />
       <Arrival name={name} path={path} />
