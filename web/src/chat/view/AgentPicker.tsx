@@ -35,8 +35,8 @@ export function AgentPicker({
         </MenuItem>
       ))}
     >
-      <Button small kind="quiet" aria-label={`Agent: ${known}. Choose another`}>
-        <span className="max-w-36 truncate">{known}</span> <ChevronDownIcon />
+      <Button small kind="quiet" className="min-w-0 !shrink" aria-label={`Agent: ${known}. Choose another`}>
+        <span className="max-w-36 truncate">{known}</span> <ChevronDownIcon className="shrink-0" />
       </Button>
     </Menu>
   )

@@ -365,7 +365,7 @@ export function Composer({
           <span className="hidden text-xs whitespace-nowrap text-ink-soft @2xl:inline">
             <kbd className="font-mono">/</kbd> commands · <kbd className="font-mono">@</kbd> agents, files
           </span>
-          <span className="ml-auto flex items-center gap-2">
+          <span className="ml-auto flex shrink-0 items-center gap-2">
             {meter}
             {offline && <span className="text-xs text-waiting">not connected</span>}
             {running && onStop !== undefined && <StopButton onStop={onStop} />}

@@ -73,8 +73,8 @@ export function ModelPicker({ agent, chosen, onChoose }: ModelPickerProps) {
           </div>
         }
       >
-        <Button small kind="quiet" aria-label={`Model: ${chosen ?? own}. Choose another`}>
-          <span className="max-w-24 truncate @lg:max-w-40">{chosen ?? own}</span> <ChevronDownIcon />
+        <Button small kind="quiet" className="min-w-0 !shrink" aria-label={`Model: ${chosen ?? own}. Choose another`}>
+          <span className="max-w-24 truncate @lg:max-w-40">{chosen ?? own}</span> <ChevronDownIcon className="shrink-0" />
         </Button>
       </Menu>
       <Dialog
