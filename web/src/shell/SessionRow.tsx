@@ -2,7 +2,7 @@ import { Link, useNavigate } from '@tanstack/react-router'
 import { DropdownMenu } from 'radix-ui'
 import { memo, useRef, useState } from 'react'
 import type { Session } from '../wire/native.generated'
-import { Confirm } from '../ui/Confirm'
+import { DeleteConversation } from './DeleteConversation'
 import { DotsIcon, PinIcon } from '../ui/icons'
 import { Exact } from '../ui/Mono'
 import { RelativeTime } from '../ui/RelativeTime'
@@ -204,18 +204,5 @@ function Deleting({ session, current, done }: { session: Session; current: boole
     if (current) await navigate({ to: '/' })
     await remove.mutateAsync(session.id)
   }
-  return (
-    <Confirm
-      title="Delete this conversation?"
-      yes="Delete"
-      failed="The conversation was not deleted."
-      act={confirm}
-      onClose={done}
-    >
-      <bdi className="font-medium text-ink">
-        <Exact>{titleOf(session)}</Exact>
-      </bdi>{' '}
-      and all its messages are deleted for everyone. Its current run is stopped.
-    </Confirm>
-  )
+  return <DeleteConversation title={titleOf(session)} act={confirm} onClose={done} />
 }

@@ -5,7 +5,8 @@ import { ask, Problem } from '../../wire/api'
 import { useConnection } from '../../wire/connection'
 import { useMe } from '../../wire/me'
 import { Button, IconButton } from '../../ui/Button'
-import { Confirm } from '../../ui/Confirm'
+import { DeleteConversation } from '../../shell/DeleteConversation'
+import { titleOf } from '../../shell/sessions'
 import { EmptyState } from '../../ui/EmptyState'
 import { ErrorState, why } from '../../ui/ErrorState'
 import { CrossIcon } from '../../ui/icons'
@@ -292,15 +293,11 @@ export function ChatPanel({ session }: { session: string }) {
           </>
         )}
         {clearing && (
-          <Confirm
-            title="Delete this conversation?"
-            yes="Delete"
-            failed="The conversation was not deleted."
+          <DeleteConversation
+            title={info === undefined ? 'Conversation' : titleOf(info)}
             act={clear}
             onClose={() => setClearing(false)}
-          >
-            All its messages are deleted for everyone, and its current run is stopped.
-          </Confirm>
+          />
         )}
       </div>
     </ChatProvider>
