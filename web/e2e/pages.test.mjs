@@ -6,11 +6,13 @@ import { Chat } from './lib/chat.mjs'
 import { call, jwt, Model, Server, test, until, Visitor } from './lib/index.mjs'
 import { Rail } from './lib/shell.mjs'
 
-for (const [name, look] of Object.entries({
+const looks = {
   light: {},
   dark: { dark: true },
   'on a phone': { width: 390, height: 844 },
-})) {
+}
+
+for (const [name, look] of Object.entries(looks)) {
   test(`nothing serious is found by axe, ${name}`, async (t) => {
     const model = await Model.start(t)
     const items = [
@@ -30,8 +32,8 @@ for (const [name, look] of Object.entries({
       },
       'Done.',
     )
-    const server = await Server.start(t, { env: model.env })
-    const visitor = await Visitor.come(t, server, look)
+    const server = await Server.start(t, { env: model.env, files: { 'notes.md': '# Notes\n' } })
+    const visitor = await Visitor.come(t, server, { ...look, tolerate: [/404/] })
     const page = await visitor.tab('/')
     const found = {}
     const look_at = async (where) => {
@@ -52,9 +54,12 @@ for (const [name, look] of Object.entries({
       '/approvals',
       '/runs',
       `/runs/${runs[0].id}`,
+      `/runs/compare?a=${runs[0].id}&b=${runs[0].id}`,
       '/files',
+      '/files?path=notes.md',
+      '/nowhere',
       '/settings',
-      ...['general', 'models', 'grants', 'tools', 'autonomy', 'webhooks', 'people', 'audit', 'nodes'].map(
+      ...['general', 'models', 'grants', 'tools', 'skills', 'autonomy', 'webhooks', 'people', 'audit', 'nodes'].map(
         (id) => `/settings#${id}`,
       ),
     ]) {
@@ -68,8 +73,14 @@ for (const [name, look] of Object.entries({
             .getByText(/^Loading/)
             .count()) === 0,
       )
-      await look_at(path.replace(runs[0].id, '{id}'))
+      await look_at(path.replaceAll(runs[0].id, '{id}'))
     }
+    await page.goto(`/runs/${runs[0].id}`)
+    await page.getByRole('button', { name: 'Step through the session' }).click()
+    await page.getByRole('region', { name: 'The session at this event' }).waitFor()
+    await page.getByRole('region', { name: 'Model calls' }).getByRole('button', { name: /^Turn 1/ }).click()
+    await page.getByText('Everything here is what was sent').waitFor()
+    await look_at('a prompt and a replay')
     const rail = new Rail(page)
     await page.keyboard.press('Control+k')
     await rail.palette.getByRole('option').first().waitFor()
@@ -85,10 +96,12 @@ for (const [name, look] of Object.entries({
 
 test('nothing serious is found by axe where one signs in', async (t) => {
   const server = await Server.start(t, { env: jwt })
-  const visitor = await Visitor.come(t, server, { tolerate: [/401/] })
-  const page = await visitor.tab('/')
-  await page.getByLabel('Access token').waitFor()
-  assert.deepEqual(await violations(page), [])
+  for (const look of Object.values(looks)) {
+    const visitor = await Visitor.come(t, server, { ...look, tolerate: [/401/] })
+    const page = await visitor.tab('/')
+    await page.getByLabel('Access token').waitFor()
+    assert.deepEqual(await violations(page), [], JSON.stringify(look))
+  }
 })
 
 test('the first page needs at most 200 KB of JavaScript, and nothing from elsewhere', async (t) => {
@@ -177,6 +190,8 @@ test('a whole conversation without a mouse', async (t) => {
   await page.keyboard.press('Enter')
   await chat.card.waitFor()
   const allow = chat.card.getByRole('button', { name: 'Allow once' })
+  // A key right after a card appears does not answer it.
+  await until('it can be answered', async () => (await allow.getAttribute('aria-disabled')) === null)
   await tabTo(page, allow)
   await until('the card can be answered', () => allow.isEnabled()) // not while it has just appeared
   await page.keyboard.press('Enter')

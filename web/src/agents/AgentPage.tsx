@@ -3,7 +3,7 @@ import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { RunList } from '../runs/RunList'
 import { AgentGlyph } from '../ui/AgentGlyph'
-import { Button } from '../ui/Button'
+import { Button, buttonLook } from '../ui/Button'
 import { Confirm } from '../ui/Confirm'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
@@ -37,7 +37,7 @@ export function AgentPage() {
         <EmptyState
           title="Agent not found"
           action={
-            <Link to="/agents" className="text-accent underline">
+            <Link to="/agents" className={buttonLook()}>
               All agents
             </Link>
           }

@@ -1,5 +1,7 @@
+import { Link } from '@tanstack/react-router'
 import { useRef } from 'react'
 import { useShortcuts } from '../shell/shortcuts'
+import { buttonLook } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
 import { Page } from '../ui/Page'
@@ -27,7 +29,14 @@ export function ApprovalsPage() {
       )}
       {loading && failed === null && <Spinner word="Loading requests…" />}
       {!loading && failed === null && cards.length === 0 && (
-        <EmptyState title="Nothing is waiting for you">
+        <EmptyState
+          title="Nothing is waiting for you"
+          action={
+            <Link to="/" className={buttonLook()}>
+              Start a conversation
+            </Link>
+          }
+        >
           When an agent needs your approval, asks you a question or proposes a plan, the request appears here.
         </EmptyState>
       )}

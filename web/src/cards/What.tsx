@@ -6,7 +6,7 @@ import { WarningIcon } from '../ui/icons'
 import { Exact, Mono } from '../ui/Mono'
 import { tricky, type Trick } from '../ui/visible'
 import { useReplaced, wordsOf } from './replaced'
-import { deleted, editOf, readShow } from './show'
+import { deleted, editOf, headingText, readShow } from './show'
 import { classes } from '../ui/classes'
 
 interface WhatProps {
@@ -38,7 +38,7 @@ export function What({ tool, show, args = '', why }: WhatProps) {
         </Mono>
       ) : shown !== undefined ? (
         <>
-          <p className="text-xs text-ink-soft">{shown.heading}</p>
+          <p className="text-xs text-ink-soft">{headingText(shown.heading)}</p>
           <Mono block quoted className="max-h-[50dvh] border border-line text-base">
             {shown.command}
           </Mono>

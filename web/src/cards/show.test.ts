@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { count, parseDiff, titleOf } from '../ui/unified'
-import { editOf, readShow, risky } from './show'
+import { allowedText, editOf, readShow, risky } from './show'
 
 // The texts are those that tool/shell_test.go requires of the server.
 describe('a command', () => {
@@ -108,4 +108,11 @@ describe('an edit', () => {
 it('a file that is not there is no risk', () => {
   expect(risky('write_file', 'Write', '{"path":"a","content":"b"}', undefined, false)).toBe(false)
   expect(risky('write_file', 'Write', '{"path":"a","content":"b\u202e"}', undefined, false)).toBe(true)
+})
+
+it('names an allowed command by the command, unless it runs in another folder', () => {
+  const at = (folder: string) => `Run in the workspace${folder}, for at most 2m0s:\n\nmake`
+  expect(allowedText('shell', at(''))).toBe('make')
+  expect(allowedText('shell', at(', in "sub"'))).toBe(at(', in "sub"'))
+  expect(allowedText('send', at(''))).toBe(at(''))
 })

@@ -35,6 +35,18 @@ export function readShow(tool: string, show: string): Shown | undefined {
   return written(shown) === show ? shown : undefined
 }
 
+// allowedText is the text of an allowed call in a list. For a command at the top of the workspace it is the command
+// alone, without the reason why it asked.
+export function allowedText(tool: string, text: string): string {
+  const shown = readShow(tool, text)
+  return shown?.heading.startsWith('Run in the workspace, for at most ') ? shown.command : text
+}
+
+// headingText writes a round duration as people do: Go writes two minutes as 2m0s.
+export function headingText(heading: string): string {
+  return heading.replace(/\b(\d+)m0s\b/, '$1 min')
+}
+
 function written({ heading, command, parts, because, risks }: Shown): string {
   let text = `${heading}\n\n${command}`
   if (parts.length > 0) text += '\n\nThese commands are in it:' + parts.map((part) => '\n  ' + part).join('')

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useMemo, type ReactNode } from 'react'
+import { buttonLook } from '../ui/Button'
 import { classes } from '../ui/classes'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
@@ -72,7 +73,7 @@ export function ComparePage() {
 
 function AllRuns() {
   return (
-    <Link to="/runs" className="text-sm text-accent underline underline-offset-2">
+    <Link to="/runs" className={buttonLook()}>
       All runs
     </Link>
   )

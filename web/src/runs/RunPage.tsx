@@ -4,7 +4,7 @@ import { useMemo, useState } from 'react'
 import { InboxCard } from '../approvals/InboxCard'
 import { useCards } from '../approvals/useCards'
 import { AgentGlyph } from '../ui/AgentGlyph'
-import { Button } from '../ui/Button'
+import { Button, buttonLook } from '../ui/Button'
 import { CopyButton } from '../ui/CopyButton'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
@@ -27,7 +27,7 @@ import { RunList, statusOf, tookOf } from './RunList'
 import { Timeline } from './Timeline'
 import { useTitles } from './titles'
 import { useLog } from './useLog'
-import { money, usageOf, waterfall } from './waterfall'
+import { money, tokens, usageOf, waterfall } from './waterfall'
 import { classes } from '../ui/classes'
 
 export function RunPage() {
@@ -60,7 +60,7 @@ export function RunPage() {
           <EmptyState
             title="Run not found"
             action={
-              <Link to="/runs" className="text-accent underline">
+              <Link to="/runs" className={buttonLook()}>
                 All runs
               </Link>
             }
@@ -146,7 +146,11 @@ function Shown({ run }: { run: Run }) {
           more={usage.cached ? `${count(usage.cached)} cached` : undefined}
         />
         <Stat name="Output tokens" what={count(usage.output)} />
-        <Stat name="Cost" what={money(usage) ?? '–'} more={money(usage) === undefined ? 'price unknown' : undefined} />
+        <Stat
+          name="Cost"
+          what={money(usage) ?? '–'}
+          more={money(usage) === undefined && tokens(usage) !== undefined ? 'price unknown' : undefined}
+        />
       </dl>
       <Section
         title="Timeline"

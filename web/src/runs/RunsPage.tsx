@@ -5,7 +5,7 @@ import { agentsQuery } from '../agents/queries'
 import { projectsQuery } from '../files/queries'
 import { dollars, short } from '../ui/amounts'
 import { AgentGlyph } from '../ui/AgentGlyph'
-import { Button } from '../ui/Button'
+import { Button, buttonLook } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
 import { Select, TextInput } from '../ui/Field'
@@ -157,7 +157,7 @@ export function RunsPage() {
             <EmptyState
               title="No runs"
               action={
-                <Link to="/" className="text-accent underline underline-offset-2">
+                <Link to="/" className={buttonLook('primary')}>
                   Start a conversation
                 </Link>
               }
@@ -306,7 +306,7 @@ function Table({ runs, titleOf }: { runs: Run[]; titleOf: (run: Run) => string |
           <Link
             to="/runs/compare"
             search={{ a: chosen[0], b: chosen[1] } as never}
-            className="inline-flex min-h-9 items-center rounded-md bg-accent px-3 font-medium text-accent-ink"
+            className={buttonLook('primary')}
           >
             Compare the two runs
           </Link>

@@ -38,7 +38,7 @@ export function Audit() {
   return (
     <>
       <form
-        className="flex flex-wrap items-end gap-3"
+        className="grid items-end gap-3 sm:grid-cols-2 xl:grid-cols-3"
         aria-label="Filter"
         onSubmit={(event) => {
           event.preventDefault()
@@ -49,23 +49,23 @@ export function Audit() {
           setAction('')
         }}
       >
-        <label className={classes(column, 'sm:max-w-56')}>
+        <label className={column}>
           Who
           <TextInput name="user" placeholder="User id" spellCheck={false} />
         </label>
-        <label className={classes(column, 'sm:max-w-56')}>
+        <label className={column}>
           Conversation
           <TextInput name="session" placeholder="Its id or address" spellCheck={false} />
         </label>
-        <label className={classes(column, 'sm:max-w-52')}>
+        <label className={column}>
           From
           <TextInput name="from" type="datetime-local" />
         </label>
-        <label className={classes(column, 'sm:max-w-52')}>
+        <label className={column}>
           Until
           <TextInput name="until" type="datetime-local" />
         </label>
-        <label className={classes(column, 'sm:max-w-72')}>
+        <label className={column}>
           What
           <Select value={action} onChange={(event) => setAction(event.target.value)}>
             <option value="">Everything</option>
@@ -115,7 +115,7 @@ export function Audit() {
   )
 }
 
-const column = 'flex min-w-40 grow flex-col gap-1 text-sm font-medium'
+const column = 'flex min-w-0 flex-col gap-1 text-sm font-medium'
 
 const nothing = { user: '', session: '', from: '', until: '' }
 

@@ -106,7 +106,11 @@ function Effects() {
                 at={effect.created_at}
               >
                 <Mono>{effect.type}</Mono>{' '}
-                {effect.attempts > 0 && <span className="text-ink-soft">tried {effect.attempts} times</span>}{' '}
+                {effect.attempts > 0 && (
+                  <span className="text-ink-soft">
+                    {effect.attempts === 1 ? 'tried once' : `tried ${effect.attempts} times`}
+                  </span>
+                )}{' '}
                 {effect.why}
               </Line>
             ))}

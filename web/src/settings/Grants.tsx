@@ -1,8 +1,9 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
+import { allowedText } from '../cards/show'
 import { titleOf } from '../shell/sessions'
-import { Button } from '../ui/Button'
+import { Button, buttonLook } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState, why } from '../ui/ErrorState'
 import { Exact, Mono } from '../ui/Mono'
@@ -65,7 +66,7 @@ export function Grants() {
       <EmptyState
         title="Nothing is allowed without asking"
         action={
-          <Link to="/approvals" className="text-accent underline underline-offset-2">
+          <Link to="/approvals" className={buttonLook()}>
             See what waits for approval
           </Link>
         }
@@ -99,7 +100,7 @@ export function Grants() {
             {may('agents:message') && (
               <Button
                 small
-                aria-label={`Revoke: ${grant.text}`}
+                aria-label={`Revoke: ${allowedText(grant.tool, grant.text)}`}
                 busy={revoke.isPending && revoke.variables === grant}
                 onClick={() => revoke.mutate(grant)}
               >
@@ -108,7 +109,7 @@ export function Grants() {
             )}
           </div>
           <Mono block className="max-h-24 text-xs">
-            {grant.text}
+            {allowedText(grant.tool, grant.text)}
           </Mono>
         </li>
       ))}

@@ -40,7 +40,9 @@ export function Nodes() {
               <span className="block text-xs text-waiting">differs in {node.differs.join(', ')}</span>
             )}
           </span>
-          <span className="text-ink-soft">{node.sessions} sessions in memory</span>
+          <span className="text-ink-soft">
+            {node.sessions === 1 ? '1 session' : `${node.sessions} sessions`} in memory
+          </span>
           <span className="font-mono text-xs text-ink-soft">{node.version}</span>
           <RelativeTime at={node.since} className="text-xs text-ink-soft" />
         </Row>

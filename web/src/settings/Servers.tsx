@@ -49,7 +49,7 @@ export function Servers() {
             <Button onClick={() => setAdding(true)}>Add a tool server</Button>
           </div>
         ))}
-      {servers.length === 0 && (
+      {servers.length === 0 && !adding && (
         <EmptyState title="No tool servers" action={<CopyButton words text={example} />}>
           A tool server offers tools to agents by the Model Context Protocol (MCP).{' '}
           {mayAdd && 'Add one above, or name it in the file of the operator:'}

@@ -19,6 +19,11 @@ const common =
 // thumb: on a phone, every control is at least 44 pixels high and wide.
 export const thumb = 'max-md:min-h-11 max-md:min-w-11'
 
+// buttonLook is the look of a link that stands where a button would.
+export function buttonLook(kind: ButtonKind = 'plain'): string {
+  return classes(common, kinds[kind], 'min-h-9 px-3 text-sm', thumb)
+}
+
 interface ButtonProps extends ComponentProps<'button'> {
   kind?: ButtonKind
   small?: boolean

@@ -13,5 +13,6 @@ function spaced(name: string): string {
 
 // plainly replaces the codes in a text from the server.
 export function plainly(text: string): string {
-  return reasons.reduce((said, [code, sentence]) => said.replace(code, (_, name: string) => sentence(name)), text)
+  const whole = text.replace(/^message blocked: (.*?)\.?$/s, 'The message was blocked: $1.')
+  return reasons.reduce((said, [code, sentence]) => said.replace(code, (_, name: string) => sentence(name)), whole)
 }

@@ -117,7 +117,7 @@ export function FirstRun() {
             ) : (
               <p className="max-w-[36rem] text-ink-soft">
                 {agent?.description
-                  ? agent.description.replace(/[^.!?…]$/, '$&.')
+                  ? sentence(agent.description)
                   : 'I work in this project, ask before I change anything, and show you what I do.'}
                 {me?.model ? ` My model is ${me.model}.` : ''}
               </p>
@@ -148,7 +148,7 @@ export function FirstRun() {
                   >
                     <span className="text-sm font-semibold">{idea.name}</span>
                     <span className="text-sm text-ink-soft">{idea.about}</span>
-                    <span className="mt-1 truncate font-mono text-xs text-ink-soft">
+                    <span className="mt-auto truncate pt-1 font-mono text-xs text-ink-soft">
                       {idea.mode === 'plan' ? '/plan ' : ''}
                       {spoken(idea)}
                     </span>
@@ -186,4 +186,9 @@ export function FirstRun() {
       {mayMessage && <Composer agent={agent?.id} project={project || undefined} focus onSent={go} />}
     </div>
   )
+}
+
+// sentence writes a description, which may be a phrase, as a sentence.
+function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1).replace(/[^.!?…]$/, '$&.')
 }

@@ -1,4 +1,5 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { allowedText } from '../../cards/show'
 import { Button } from '../../ui/Button'
 import { why } from '../../ui/ErrorState'
 import { Mono } from '../../ui/Mono'
@@ -39,7 +40,7 @@ export function Grants() {
               small
               kind="quiet"
               className="ml-auto"
-              aria-label={`Revoke: ${text}`}
+              aria-label={`Revoke: ${allowedText(tool, text)}`}
               disabled={!mayMessage}
               busy={revoke.isPending && revoke.variables === id}
               onClick={() => revoke.mutate(id)}
@@ -48,7 +49,7 @@ export function Grants() {
             </Button>
           </div>
           <Mono block className="max-h-24 text-xs">
-            {text}
+            {allowedText(tool, text)}
           </Mono>
         </li>
       ))}

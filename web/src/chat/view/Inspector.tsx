@@ -65,7 +65,7 @@ export function Inspector({ state }: { state: ChatState }) {
         <dl className="grid grid-cols-[auto_1fr] gap-x-3 gap-y-0.5 text-xs">
           <Row name="This run" value={latest === undefined ? '–' : usageOf(latest)} />
           {(latest?.usage?.cached ?? 0) > 0 && <Row name="Cached" value={`${short(latest!.usage!.cached!)} in`} />}
-          <Row name="Conversation" value={runs.length === 0 ? '–' : `${short(total)} tokens`} />
+          <Row name="Conversation" value={total === 0 ? '–' : `${short(total)} tokens`} />
           <Row
             name="Cost"
             value={cost > 0 ? dollars(cost) : total > 0 ? 'price unknown' : '–'}
