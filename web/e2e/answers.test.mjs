@@ -53,6 +53,10 @@ test('math and diagrams are drawn from what this server has, and hostile ones do
   visitor.context.on('request', (r) => asked.push(r.url()))
   const page = await visitor.tab('/')
   const chat = new Chat(page)
+  await chat.field.fill('Draw me a formula')
+  await page.waitForLoadState('networkidle')
+  const drawing = /katex|mermaid|Formula|Diagram/i
+  assert.deepEqual(asked.filter((url) => drawing.test(url)), [], 'loaded before it is used')
   await chat.say('Draw me a formula')
   await chat.ended('this is no diagram')
   await chat.log.locator('.katex-display').waitFor()
@@ -63,6 +67,7 @@ test('math and diagrams are drawn from what this server has, and hostile ones do
   await chat.log.getByRole('button', { name: 'Show the text' }).click()
   await chat.log.getByText('B[Done]').waitFor()
   assert.equal(await page.evaluate(() => window.pwned), undefined)
+  for (const name of [/katex/i, /mermaid/i]) assert(asked.some((url) => name.test(url)), `${name} has another name now`)
   assert.equal(await chat.log.getByRole('link').count(), 0)
   assert.deepEqual(
     asked.filter((url) => !url.startsWith(server.url) && !url.startsWith('data:')),

@@ -122,3 +122,24 @@ test('a PDF reaches the model as text, and one without text is refused in words'
   await chat.ended('Still tea.')
   assert.match(model.asked.at(-1), /Tea is brewed at eighty degrees\./)
 })
+
+test('a model that reads pages gets the pages of a PDF', async (t) => {
+  const model = await Model.start(t)
+  model.script('Sum it up', 'It is about tea.')
+  const env = { ANTHROPIC_BASE_URL: model.url, ANTHROPIC_API_KEY: 'sk-ant-test-0123456789', MODEL: 'claude-sonnet-4-5' }
+  const server = await Server.start(t, { env })
+  const visitor = await Visitor.come(t, server)
+  const page = await visitor.tab('/')
+  const chat = new Chat(page)
+  await chat.field.fill('Sum it up')
+  const scan = pdf('') // only a model that sees its pages can read it
+  await page
+    .locator('input[type=file]')
+    .setInputFiles({ name: 'scan.pdf', mimeType: 'application/pdf', buffer: scan })
+  await page.getByRole('list', { name: 'Files to send' }).getByText('scan.pdf').waitFor()
+  await chat.field.press('Enter')
+  await chat.ended('It is about tea.')
+  const { content } = JSON.parse(model.asked.at(-1)).messages.at(-1)
+  const document = content.find(({ type }) => type === 'document')
+  assert.deepEqual(document.source, { type: 'base64', media_type: 'application/pdf', data: scan.toString('base64') })
+})

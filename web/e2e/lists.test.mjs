@@ -118,9 +118,15 @@ test('the browser asks about notifications when a person wants them', async (t) 
   await page.evaluate(() => (globalThis.seen = 'hidden'))
   await page.getByText('online', { exact: true }).waitFor()
   await server.ask('POST', `/api/v1/sessions/${id}/inputs`, { body: { content: 'ask me' } })
-  await until('it is told', async () =>
-    (await page.evaluate(() => globalThis.told)).includes('helpful-assistant waits for you: say hello'),
-  )
+  const told = (text) =>
+    until('it is told', async () => {
+      const all = await page.evaluate(() => globalThis.told)
+      return all.includes(`helpful-assistant ${text}: say hello`)
+    })
+  await told('waits for you')
+  const { questions } = await server.ask('GET', '/api/v1/questions')
+  await server.ask('POST', `/api/v1/questions/${questions[0].id}`, { body: { answers: [['Red']] } })
+  await told('has finished')
   assert.equal(await page.evaluate(() => globalThis.asked), 1)
 })
 
