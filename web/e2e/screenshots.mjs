@@ -6,7 +6,8 @@ import { DebugConsole } from './lib/agent.mjs'
 import { closeBrowser, Visitor } from './lib/browser.mjs'
 import { Chat } from './lib/chat.mjs'
 import { call, Model } from './lib/model.mjs'
-import { jwt, Server, until } from './lib/server.mjs'
+import { startPostgres } from './lib/postgres.mjs'
+import { jwt, Server, token, until } from './lib/server.mjs'
 
 const folder = process.argv[2]
 if (folder === undefined) throw new Error('say where to put them')
@@ -73,26 +74,37 @@ async function both(tabs, name, path, ready) {
   }
 }
 
+// tabsOf opens a server in a light and a dark browser.
+async function tabsOf(server) {
+  const open = async (dark) => (await Visitor.come(t, server, { dark, tolerate: [/40[14]/] })).tab('/')
+  return { light: await open(false), dark: await open(true) }
+}
+
 async function fix(page, chat) {
   await chat.say('Fix the flaky test')
   await chat.card.waitFor()
 }
 
 try {
-  const fresh = await Server.start(t) // without a model: the first view of make run
-  const first = await (await Visitor.come(t, fresh)).tab('/')
-  await first.getByRole('list', { name: 'Things to try' }).waitFor()
-  await picture(first, 'first-run')
+  // Without a model: the first view of make run.
+  const fresh = await Server.start(t, { env: { AUTONOMY_ENABLED: 'true' } })
+  const newcomers = await tabsOf(fresh)
+  await both(newcomers, 'first-run', '/', (tab) => tab.getByRole('list', { name: 'Things to try' }).waitFor())
+  await both(newcomers, 'not-found', '/nowhere', (tab) =>
+    tab.getByRole('heading', { name: 'Page not found' }).waitFor(),
+  )
 
   const closed = await Server.start(t, { env: jwt })
-  const doors = {
-    light: await (await Visitor.come(t, closed, { tolerate: [/401/] })).tab('/'),
-    dark: await (await Visitor.come(t, closed, { dark: true, tolerate: [/401/] })).tab('/'),
+  const doors = await tabsOf(closed)
+  await both(doors, 'sign-in', '/', (tab) => tab.getByLabel('Access token').waitFor())
+  for (const user of ['bob', 'carol'])
+    await closed.ask('POST', '/api/v1/sessions', { token: token(user, 'standard_user'), body: { title: 'Notes' } })
+  for (const door of Object.values(doors)) {
+    await door.getByLabel('Access token').fill(token('ann', 'org_admin'))
+    await door.getByRole('button', { name: 'Sign in with this token' }).click()
+    await door.getByText('ann · org_admin').waitFor()
   }
-  for (const [look, door] of Object.entries(doors)) {
-    await door.getByLabel('Access token').waitFor()
-    await picture(door, look === 'light' ? 'sign-in' : 'sign-in-dark')
-  }
+  await both(doors, 'people', '/settings?#people', (tab) => tab.getByRole('list', { name: 'People' }).waitFor())
 
   const model = await Model.start(t)
   model.script(
@@ -128,14 +140,14 @@ try {
   )
   model.script(
     'How do you keep',
-    'Everything a client is shown was appended to the log first. A connection is a cursor into that ' +
-      'log, so a lost one, a second one and a restarted server are the same case: somebody reads on ' +
-      'from where they were. Nothing is pushed that is not written.',
+    'The server appends every event to the log before it sends it. A connection is a cursor into that ' +
+      'log. After a lost connection or a restart, the client reads on from its cursor. So all clients ' +
+      'show the same conversation.',
   )
   model.script(
     'What can you do',
     { toolCalls: [call('list_files', {})] },
-    'I can read this project, run its tests and propose changes. Whatever changes something asks you first.',
+    'I can read this project, run its tests and propose changes. I ask you before I change a file.',
   )
   model.script(
     'Clean up',
@@ -162,6 +174,9 @@ try {
     'cache.go': cache,
     'cache_test.go': 'package cache\n',
     'build/old.o': '',
+    'skills/release-notes/SKILL.md':
+      '---\nname: release-notes\ndescription: writes release notes from the commits since a tag\n---\n' +
+      'List the commits.\n',
     'agents/coder.md':
       '---\nname: coder\ndescription: writes and fixes code\n---\n' +
       'You fix code in this project. Explain what you found before you change it.\n',
@@ -180,7 +195,7 @@ try {
   const hold = model.hold('How do you keep', 16)
   await chat.say('How do you keep every client in step?')
   await hold.reached
-  await chat.answers.getByText('appended').waitFor()
+  await chat.answers.getByText('appends').waitFor()
   await picture(page, 'streaming')
   hold.release()
   await chat.idle()
@@ -204,7 +219,7 @@ try {
   await small.card.getByRole('button', { name: 'Allow once' }).scrollIntoViewIfNeeded()
   await picture(small.page, 'phone')
 
-  await server.ask('POST', '/api/chat', { body: { message: 'Clean up what nobody needs' } })
+  await server.ask('POST', '/api/chat', { body: { message: 'Clean up the old build' } })
   await server.ask('POST', '/api/chat', { body: { message: 'Plan the release', mode: 'plan' } })
   await until('the plan waits', async () => (await server.ask('GET', '/api/v1/plans')).plans.length === 1)
   const tabs = { light: page, dark: night.page }
@@ -213,12 +228,12 @@ try {
     await tab.getByRole('region', { name: 'Plan' }).waitFor()
   })
 
-  await page.goto('/agents/coder')
-  const debug = new DebugConsole(page)
-  await debug.connected()
-  await debug.say('What can you do here?')
-  await debug.log.getByText('I can read this project').waitFor()
-  await picture(page, 'debug-console')
+  await both(tabs, 'debug-console', '/agents/coder', async (tab) => {
+    const debug = new DebugConsole(tab)
+    await debug.connected()
+    await debug.say('What can you do here?')
+    await debug.log.getByText('I can read this project').waitFor()
+  })
 
   const { approvals } = await server.ask('GET', '/api/v1/approvals')
   const edit = approvals.find((a) => a.tool === 'edit_file')
@@ -233,6 +248,29 @@ try {
   )
   const { runs } = await server.ask('GET', `/api/v1/runs?session=${edit.session}`)
   await both(tabs, 'run', `/runs/${runs[0].id}`, (tab) => tab.getByRole('heading', { name: 'Model calls' }).waitFor())
+  await both(tabs, 'prompt', `/runs/${runs[0].id}`, async (tab) => {
+    const calls = tab.getByRole('region', { name: 'Model calls' })
+    await calls.getByRole('button', { name: /^Turn 2/ }).click()
+    await calls.getByText('Everything here is what was sent').waitFor()
+    await calls.scrollIntoViewIfNeeded()
+    await calls.evaluate((section) => section.scrollIntoView())
+  })
+  await both(tabs, 'replay', `/runs/${runs[0].id}`, async (tab) => {
+    await tab.getByRole('button', { name: 'Step through the session' }).click()
+    await tab.getByRole('slider', { name: 'Event' }).waitFor()
+    await tab.getByRole('region', { name: 'Replay' }).evaluate((section) => section.scrollIntoView())
+  })
+  const others = (await server.ask('GET', '/api/v1/runs')).runs.filter((run) => run.id !== runs[0].id && run.outcome)
+  await both(tabs, 'compare', `/runs/compare?a=${runs[0].id}&b=${others[0].id}`, (tab) =>
+    tab.getByRole('heading', { name: 'Steps' }).waitFor(),
+  )
+  await both(tabs, 'search', '/runs', async (tab) => {
+    await tab.locator('[data-agent-glyph]').first().waitFor()
+    await tab.keyboard.press('Control+k')
+    await tab.getByRole('dialog', { name: 'Command palette' }).waitFor()
+    await tab.keyboard.type('cache')
+    await tab.getByRole('option').locator('mark').first().waitFor()
+  })
   const heading = (name) => (tab) => tab.getByRole('heading', { name, level: 1 }).first().waitFor()
   await both(tabs, 'agents', '/agents', (tab) => tab.locator('[data-agent-glyph]').first().waitFor())
   await both(tabs, 'runs', '/runs', (tab) => tab.locator('[data-agent-glyph]').first().waitFor())
@@ -245,12 +283,17 @@ try {
   await both(tabs, 'webhooks', '/settings?#webhooks', heading('Settings'))
   await both(tabs, 'autonomy', '/settings?#autonomy', heading('Settings'))
   await both(tabs, 'audit', '/settings?#audit', (tab) => tab.getByRole('list', { name: 'Audit records' }).waitFor())
+  await both(tabs, 'general', '/settings?#general', heading('Settings'))
+  await both(tabs, 'skills', '/settings?#skills', (tab) => tab.getByText('release-notes').first().waitFor())
+  const database = await startPostgres(t)
+  if (database === undefined) throw new Error('the picture of the nodes needs PostgreSQL')
+  const env = { PARLEY_DATABASE_URL: database, PARLEY_SERVER_KEY: 'k'.repeat(32) }
+  const one = await Server.start(t, { env })
+  await Server.start(t, { env })
+  await both(await tabsOf(one), 'nodes', '/settings?#nodes', (tab) =>
+    tab.getByRole('list', { name: 'Nodes' }).getByRole('listitem').nth(1).waitFor(),
+  )
   // API keys are entered on a server without any.
-  const keyless = await Server.start(t)
-  const newcomers = {
-    light: await (await Visitor.come(t, keyless, { width: 1280, height: 800, reducedMotion: 'reduce' })).tab('/'),
-    dark: await (await Visitor.come(t, keyless, { width: 1280, height: 800, dark: true })).tab('/'),
-  }
   await both(newcomers, 'models', '/settings?#models', (tab) => tab.getByRole('region', { name: 'Google' }).waitFor())
   await both(newcomers, 'servers', '/settings?#tools', async (tab) => {
     await tab.getByRole('button', { name: 'Add a tool server' }).click()
