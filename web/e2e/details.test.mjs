@@ -100,7 +100,7 @@ test('a finished patch is a diff, and a finished command is a command with all o
   }
 })
 
-test('waiting for a person is no time of a tool, and a stopped run has no unknown price', async (t) => {
+test('waiting for a person is no time of a tool, and runs that ended badly have no unknown price', async (t) => {
   const { model, page, chat, details } = await open(t, (m) =>
     m
       .script('make a file', { toolCalls: [call('shell', { command: ['touch', 'made'] })] }, 'Made.')
@@ -132,10 +132,17 @@ test('waiting for a person is no time of a tool, and a stopped run has no unknow
   hold.release()
   await details.getByText('stopped').waitFor()
   assert.equal(await details.getByText('price unknown').count(), 0)
-  await page.goto('/runs')
-  await page.getByRole('row').filter({ hasText: 'cancelled' }).getByRole('link').click()
-  await page.getByText('Cost', { exact: true }).waitFor()
-  assert.equal(await page.getByText('price unknown').count(), 0, 'the price of nothing is unknown')
+  model.refuse('a word', { status: 400, body: '{"error":{"message":"no such thing"}}' })
+  await chat.say('Tell me a word')
+  await details.getByText('failed').waitFor()
+  assert.equal(await details.getByText('price unknown').count(), 0)
+  for (const status of ['cancelled', 'failed']) {
+    await page.goto('/runs')
+    await page.getByRole('row').filter({ hasText: status }).getByRole('link').click()
+    await page.getByRole('term').filter({ hasText: 'Cost' }).waitFor()
+    await page.getByRole('region', { name: 'Model calls' }).waitFor()
+    assert.equal(await page.getByText('price unknown').count(), 0, `the price of a ${status} run is unknown`)
+  }
 })
 
 test('an answer that failed or was stopped says so to screen readers, and is tried again', async (t) => {
