@@ -1,4 +1,5 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useState } from 'react'
 import { why } from '../../ui/ErrorState'
 import { toast } from '../../ui/toast'
 import { ask } from '../../wire/api'
@@ -14,6 +15,7 @@ export function Servers() {
     queryFn: ({ signal }) => ask<{ servers: ToolServer[] | null }>('GET', '/api/v1/mcp', { signal }),
     select: (answer) => answer.servers ?? [],
   })
+  const [chosen, setChosen] = useState<string[]>()
   const path = `/api/v1/sessions/${session}/servers`
   const key = ['servers off', session]
   const { data: off } = useQuery({
@@ -29,7 +31,11 @@ export function Servers() {
     onSettled: () => queries.invalidateQueries({ queryKey: key }),
   })
   if (servers.length === 0 || off === undefined) return null
-  const shown = choose.isPending ? choose.variables : off
+  const shown = chosen ?? off
+  const change = (now: string[]) => {
+    setChosen(now) // a box changes at once
+    choose.mutate(now, { onSettled: () => setChosen(undefined) })
+  }
   return (
     <section className="flex flex-col gap-2">
       <h2 className="text-xs font-semibold text-ink-soft">Tool servers</h2>
@@ -43,7 +49,7 @@ export function Servers() {
                 disabled={!mayMessage || choose.isPending}
                 checked={!shown.includes(name)}
                 onChange={(event) =>
-                  choose.mutate(event.target.checked ? shown.filter((other) => other !== name) : [...shown, name])
+                  change(event.target.checked ? shown.filter((other) => other !== name) : [...shown, name])
                 }
               />
               {name}
