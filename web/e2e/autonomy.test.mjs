@@ -58,6 +58,6 @@ test('a mission is set, prompts an idle agent, and is ended', async (t) => {
   await prompted.getByText(/was prompted (once|\d+ times), last now/).waitFor()
   await page.getByRole('button', { name: 'End the mission' }).click()
   await page.getByText('1 earlier mission').click()
-  await page.getByText('Keep it tidy.').waitFor()
+  await page.getByText('Keep it tidy.', { exact: true }).waitFor() // the title of the session has these words, too
   await page.getByLabel('Goal of the agents').waitFor()
 })
