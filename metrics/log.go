@@ -2,7 +2,10 @@ package metrics
 
 import (
 	"context"
+	"strconv"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"parley"
 	"parley/port"
@@ -22,7 +25,7 @@ func (m *Metrics) Published(events []parley.Event) {
 		case parley.RunStarted:
 			m.runsStarted.Inc()
 		case parley.RunFinished:
-			inc(m.runsFinished, b.Outcome)
+			m.runFinished(events[i], b.Outcome)
 		case parley.TurnFinished:
 			inc(m.turns, b.Stop)
 		case parley.ApprovalRequested:
@@ -43,6 +46,15 @@ func (m *Metrics) Published(events []parley.Event) {
 		case parley.EffectEnqueued:
 			inc(m.effects, b.Type)
 		}
+	}
+}
+
+// runFinished counts the end of a run. The exemplar of the counter is the id of the run, which leads to its log and to
+// its trace.
+func (m *Metrics) runFinished(e parley.Event, outcome parley.Outcome) {
+	if c, ok := m.runsFinished[outcome]; ok {
+		run := string(e.Session) + "." + strconv.FormatUint(uint64(e.Run), 10)
+		c.(prometheus.ExemplarAdder).AddWithExemplar(1, prometheus.Labels{"run_id": run})
 	}
 }
 

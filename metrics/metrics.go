@@ -163,9 +163,10 @@ func New(version string, now func() time.Time) *Metrics {
 	return m
 }
 
-// Handler answers scrapes.
+// Handler answers scrapes. A client that accepts OpenMetrics also gets exemplars.
 func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry, MaxRequestsInFlight: 4})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry, MaxRequestsInFlight: 4,
+		EnableOpenMetrics: true})
 }
 
 // Answered counts a request. route is the pattern of its route, or empty if there

@@ -28,27 +28,34 @@ import (
 // scrape reads the metrics as Prometheus does.
 func scrape(t *testing.T, url, auth string) map[string]*dto.MetricFamily {
 	t.Helper()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(scrapeText(t, url, "Authorization", auth)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return families
+}
+
+// scrapeText sends one header with the request.
+func scrapeText(t *testing.T, url, header, value string) string {
+	t.Helper()
 	r, err := http.NewRequest("GET", url+"/metrics", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if auth != "" {
-		r.Header.Set("Authorization", auth)
+	if value != "" {
+		r.Header.Set(header, value)
 	}
 	res, err := plainHTTP.Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		t.Fatalf("%s", res.Status)
+	text, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("%s, %v", res.Status, err)
 	}
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return families
+	return string(text)
 }
 
 // value returns the sum of the series with these labels, which are given as
@@ -128,6 +135,13 @@ func TestMetrics(t *testing.T) {
 				if n := value(got, want.name, want.labels...); n != want.n {
 					t.Errorf("%s %v is %v, want %v", want.name, want.labels, n, want.n)
 				}
+			}
+			exemplar := regexp.MustCompile(`parley_runs_finished_total{outcome="completed"} 1.0 # {run_id="(` + c.session +
+				`\.\d+)"}`).FindStringSubmatch(scrapeText(t, addr, "Accept", "application/openmetrics-text"))
+			if exemplar == nil {
+				t.Error("a scraper that accepts OpenMetrics gets no id of the run")
+			} else if run := get(t, addr+"/api/v1/runs/"+exemplar[1]); !strings.Contains(run, exemplar[1]) {
+				t.Errorf("the run %s of the exemplar: %s", exemplar[1], run)
 			}
 			if events, appends, commits := value(got, "parley_events_total"), value(got, "parley_appends_total"),
 				value(got, "parley_commit_batches"); events < 10 || appends < 5 || commits < 5 ||
