@@ -203,6 +203,9 @@ func (s Standing) Class() string {
 	return ""
 }
 
+// shortRun is the remark on each figure of a run with --short.
+const shortRun = "a short run: the figure means nothing"
+
 // Check compares a report with all goals and slopes.
 func (r *Report) Check() (list []Standing) {
 	for _, g := range goals {
@@ -234,9 +237,6 @@ func (r *Report) stand(g goal) Standing {
 			s.Remark = "busy machine, or a late load generator"
 		}
 	}
-	if r.Setup.Short {
-		s.Remark = "a short run: the figure means nothing"
-	}
 	spread := spreadOf(values[parleyTarget])
 	s.Value = spread.String()
 	var peers []string
@@ -251,6 +251,8 @@ func (r *Report) stand(g goal) Standing {
 		s.Verdict = string(failed)
 	case len(values[parleyTarget]) == 0:
 		s.Verdict = string(notMeasured)
+	case r.Setup.Short:
+		s.Verdict, s.Remark = string(inconclusive), shortRun
 	default:
 		s.Verdict = string(judge(spread, g))
 	}
@@ -300,6 +302,9 @@ func (r *Report) slope(scenario, curve string, most float64) Standing {
 	if len(values) > 0 {
 		spread := spreadOf(values)
 		s.Value, s.Verdict = spread.String(), string(judge(spread, goal{goal: most, moonshot: none}))
+		if r.Setup.Short {
+			s.Verdict, s.Remark = string(inconclusive), shortRun
+		}
 	}
 	return s
 }

@@ -58,6 +58,14 @@ func TestCheck(t *testing.T) {
 	if s := find("server CPU per run"); s.Value != "-" || s.Verdict != string(notMeasured) || s.Peers != "opencode 91.0" {
 		t.Errorf("a figure that only a peer has: %+v", s)
 	}
+	r.Setup.Short = true
+	if s := find(fan); s.Value != "0.85 [0.8..0.9]" || s.Verdict != string(inconclusive) || s.Remark != shortRun {
+		t.Errorf("a figure of a short run: %+v", s)
+	}
+	if s := find("memory idle"); s.Verdict != string(notMeasured) || s.Remark != "" {
+		t.Errorf("a figure that a short run did not measure: %+v", s)
+	}
+	r.Setup.Short = false
 	r.Missing = []string{"gws: no compiler"}
 	var checked strings.Builder
 	if err := r.WriteCheck(&checked); err != nil || !strings.Contains(checked.String(), "opencode 91.0") ||

@@ -125,7 +125,8 @@ func (p *peer) missing(ctx context.Context) string {
 	out, err := cmd.CombinedOutput()
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return "there is no script " + cmd.Path
+		return "there is no script " + cmd.Path +
+			"; start the command in Parley's source tree, or name its bench/peers with --peer-folder"
 	case err != nil:
 		return lastLine(out) + "; parley bench peers --install installs it"
 	}
