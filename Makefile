@@ -18,7 +18,7 @@ cluster: build bin/cluster-run bin/nats-server ## run three nodes, PostgreSQL, N
 	@bin/cluster-run $(CLUSTER)
 
 cluster-kill: ## kill -9 a node of make cluster: make cluster-kill NODE=2
-	@test -f 'bin/cluster/node$(NODE).pid' || { echo "name a node of make cluster that runs: make cluster-kill NODE=2"; exit 1; }
+	@test -f 'bin/cluster/node$(NODE).pid' || { echo "name a node that runs, as in make cluster-kill NODE=2; make cluster restarts a killed node after 20 s"; exit 1; }
 	kill -9 $$(cat bin/cluster/node$(NODE).pid)
 
 # A seed that fails prints how to run it again, and its logs stay in bin/check. The tag lets clocks differ.

@@ -135,7 +135,7 @@ func (n *node) start(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if found := ready.FindStringSubmatch(lastLines(name + ".log")); found != nil {
 			n.process, n.listen = p, found[1]
-			return os.WriteFile(name+".pid", []byte(strconv.Itoa(p.cmd.Process.Pid)+"\n"), 0o644)
+			return nil
 		}
 		select {
 		case <-p.exited:
@@ -175,7 +175,7 @@ func (n *node) keep(ctx context.Context) {
 	}
 }
 
-// A process writes to a log file, and ends when this process ends.
+// A process writes to a log file, and ends when this process ends. While it runs, a file has its process number.
 type process struct {
 	cmd    *exec.Cmd
 	exited chan struct{}
@@ -207,10 +207,16 @@ func launch(cmd *exec.Cmd, name string) (*process, error) {
 		return nil, err
 	}
 	p := &process{cmd: cmd, exited: make(chan struct{})}
+	err = os.WriteFile(name+".pid", []byte(strconv.Itoa(cmd.Process.Pid)+"\n"), 0o644)
 	go func() {
 		p.err = cmd.Wait()
+		_ = os.Remove(name + ".pid") // another program may get the number
 		close(p.exited)
 	}()
+	if err != nil {
+		p.stop(syscall.SIGKILL)
+		return nil, err
+	}
 	return p, nil
 }
 
