@@ -24,6 +24,14 @@ type cluster struct {
 
 // with starts a cluster, calls do and stops the cluster.
 func with(ctx context.Context, o options, do func(*cluster) error) (err error) {
+	if o.count < 1 {
+		return fmt.Errorf("-nodes is %d; a cluster has at least one node", o.count)
+	}
+	listener, err := listen(o)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
 	temp, err := os.MkdirTemp("", "parley-cluster-")
 	if err != nil {
 		return err
@@ -59,15 +67,30 @@ func with(ctx context.Context, o options, do func(*cluster) error) (err error) {
 	for _, n := range c.nodes {
 		b.targets = append(b.targets, n.listen)
 	}
-	listener, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", o.port))
-	if err != nil {
-		return err
-	}
 	c.wg.Go(func() { b.serve(listener) })
 	defer func() { err = errors.Join(err, b.close(listener)) }()
 	c.balancer = listener.Addr().String()
 	fmt.Printf("balancer     http://%s\n\n", c.balancer)
 	return do(c)
+}
+
+// listen takes the port of the balancer, and tries the ports of the nodes.
+func listen(o options) (net.Listener, error) {
+	balancer, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", o.port))
+	for i := 1; err == nil && o.port > 0 && i <= o.count; i++ {
+		var node net.Listener
+		if node, err = net.Listen("tcp", fmt.Sprint("127.0.0.1:", o.port+i)); err == nil {
+			err = node.Close()
+		}
+	}
+	if err != nil {
+		if balancer != nil {
+			_ = balancer.Close()
+		}
+		return nil, fmt.Errorf("the balancer and the nodes need the ports %d to %d: %w; "+
+			"choose others: make cluster CLUSTER='-port 9000'", o.port, o.port+o.count, err)
+	}
+	return balancer, nil
 }
 
 func (c *cluster) startNodes(ctx context.Context, temp string) error {
