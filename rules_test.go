@@ -37,6 +37,8 @@ var allowed = []struct {
 }{
 	{"*", "port", "what other packages need of each other, and what they hand over, is declared there"},
 	{"*/*", "port", "as above, for packages of a folder"},
+	{"*", "pacing", "waits and loops that end with a context are the same everywhere"},
+	{"*/*", "pacing", "as above, for packages of a folder"},
 	{"access", "strictjson", "a token with a key twice would be read in two ways"},
 	{"dialect", "strictjson", "a frame with a key twice would be read in two ways"},
 	{"dialect/*", "strictjson", "bodies of requests are read as strictly"},

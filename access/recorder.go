@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/pacing"
 	"parley/port"
 )
 
@@ -109,20 +110,15 @@ func (r *Recorder) Refused(ctx context.Context, tenant parley.TenantID, what str
 // Keep writes the counts of each minute when it is over, until ctx ends; then
 // it writes the counts of the last minute.
 func (r *Recorder) Keep(ctx context.Context) {
-	tick := time.NewTicker(time.Minute)
-	defer tick.Stop()
-	for ended := false; !ended; {
-		select {
-		case <-ctx.Done():
-			ended = true
-		case <-tick.C:
-		}
+	write := func() {
 		r.mu.Lock()
 		over := r.kinds
 		r.kinds = map[kind]*counted{}
 		r.mu.Unlock()
 		r.finish(context.WithoutCancel(ctx), over)
 	}
+	pacing.Every(ctx, time.Minute, write)
+	write()
 }
 
 // finish writes the counts of a minute that is over, and counts that could not be written before.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/pacing"
 	"parley/port"
 )
 
@@ -264,16 +265,9 @@ func (r *Revocations) Refresh(ctx context.Context) error {
 
 // Keep refreshes until ctx ends. While a refresh fails, the known revocations stay in effect.
 func (r *Revocations) Keep(ctx context.Context, every time.Duration, log *slog.Logger) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if err := r.Refresh(ctx); err != nil && ctx.Err() == nil {
-				log.Warn("the revocations of other servers could not be read", "error", err)
-			}
+	pacing.Every(ctx, every, func() {
+		if err := r.Refresh(ctx); err != nil && ctx.Err() == nil {
+			log.Warn("the revocations of other servers could not be read", "error", err)
 		}
-	}
+	})
 }

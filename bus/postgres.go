@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"parley"
+	"parley/pacing"
 )
 
 const (
@@ -178,10 +179,7 @@ func (w *postgresWire) listen() {
 			w.hear(conn)
 			w.disconnect(conn)
 		}
-		select {
-		case <-time.After(notifyRetry):
-		case <-w.ctx.Done():
-		}
+		pacing.Sleep(w.ctx, notifyRetry)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/pacing"
 	"parley/port"
 )
 
@@ -127,7 +128,7 @@ func (l *erasures) begin(ctx context.Context, now time.Time) (end func(), err er
 		err = &parley.Error{Code: parley.CodeLimited, RetryAfter: wait,
 			Message: fmt.Sprintf("The database was just rewritten for another erasure. Nothing was erased. Try again in "+
 				"%s.", wait.Round(time.Second))}
-	case !sleep(ctx, max(wait, 0)):
+	case !pacing.Sleep(ctx, max(wait, 0)):
 		err = ctx.Err()
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/pacing"
 	"parley/port"
 )
 
@@ -27,7 +28,7 @@ func (e *Engine) route(ctx context.Context, k key, r *request) (port.Receipt, er
 	for try := 1; e.Nodes == nil; try++ {
 		receipt, err := e.submitHere(ctx, k, starts, r)
 		// An erasure has changed the log, so the actor with the old state leaves. Nothing was done.
-		if !errors.Is(err, errFenced) || try == fencedTries || !sleep(ctx, forwardPause*time.Duration(try)) {
+		if !errors.Is(err, errFenced) || try == fencedTries || !pacing.Sleep(ctx, forwardPause*time.Duration(try)) {
 			return receipt, publicError(err)
 		}
 	}
@@ -67,7 +68,7 @@ func (e *Engine) route(ctx context.Context, k key, r *request) (port.Receipt, er
 				asked = append(asked, node)
 			}
 		}
-		if !sleep(ctx, forwardPause*time.Duration(try)) {
+		if !pacing.Sleep(ctx, forwardPause*time.Duration(try)) {
 			return receipt, ctx.Err()
 		}
 	}
@@ -158,7 +159,7 @@ func (e *Engine) postLetter(ctx context.Context, l port.Letter) (got answer, err
 			}
 			return answer{Receipt: &receipt.Receipt}, err
 		}
-		if !sleep(ctx, pause) {
+		if !pacing.Sleep(ctx, pause) {
 			_ = e.Nodes.Withdraw(context.WithoutCancel(ctx), l) // the caller has gone; a node may still work on it
 			return got, errUnreached
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/pacing"
 	"parley/port"
 )
 
@@ -33,7 +34,7 @@ func (a *actor) watchMission(ctx context.Context, step parley.WatchMission) parl
 		case ctx.Err() == nil:
 			a.log.Warn("idle agents cannot be determined", "error", err)
 		}
-		if !sleep(ctx, wait) {
+		if !pacing.Sleep(ctx, wait) {
 			return nil
 		}
 	}

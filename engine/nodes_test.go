@@ -19,6 +19,7 @@ import (
 
 	"parley"
 	"parley/access"
+	"parley/pacing"
 	"parley/port"
 	"parley/store/postgres"
 	"parley/store/postgres/pgtest"
@@ -119,7 +120,7 @@ func await(t testing.TB, what string, so func() bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for !so() {
-		if !sleep(ctx, time.Millisecond) {
+		if !pacing.Sleep(ctx, time.Millisecond) {
 			t.Fatalf("it never came that %s", what)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/pacing"
 	"parley/port"
 )
 
@@ -136,7 +137,7 @@ func (p *puppet) Stream(ctx context.Context, r port.ModelRequest) iter.Seq2[port
 			case "panic":
 				panic("the puppet was told to panic")
 			}
-			if p.pace > 0 && !sleep(ctx, p.pace) || !yield(said, nil) {
+			if p.pace > 0 && !pacing.Sleep(ctx, p.pace) || !yield(said, nil) {
 				return
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/pacing"
 	"parley/port"
 )
 
@@ -49,7 +50,7 @@ func (e *Engine) retain() {
 			e.Log.Error("old data could not be deleted", "error", err)
 		}
 		e.Log.Debug("retention has run", "next", wait)
-		if !sleep(e.ctx, wait) {
+		if !pacing.Sleep(e.ctx, wait) {
 			return
 		}
 	}
@@ -131,7 +132,7 @@ func (x *retainer) chunks(ctx context.Context, before time.Time) error {
 		if err != nil || !more {
 			return err
 		}
-		if !sleep(ctx, trimPause) {
+		if !pacing.Sleep(ctx, trimPause) {
 			return ctx.Err()
 		}
 	}
@@ -194,7 +195,7 @@ func (x *retainer) delete(ctx context.Context, before time.Time, old []port.OldS
 		}
 	}
 	x.report.Sessions, x.report.Bytes = x.report.Sessions+len(old), x.report.Bytes+bytes
-	if !x.report.DryRun && !sleep(ctx, trimPause) {
+	if !x.report.DryRun && !pacing.Sleep(ctx, trimPause) {
 		return ctx.Err()
 	}
 	return nil
@@ -328,7 +329,7 @@ func (x *retainer) audit(ctx context.Context, before time.Time) error {
 		if err != nil || !more {
 			return err
 		}
-		if !sleep(ctx, trimPause) {
+		if !pacing.Sleep(ctx, trimPause) {
 			return ctx.Err()
 		}
 	}

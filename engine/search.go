@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"parley"
+	"parley/pacing"
 	"parley/port"
 )
 
@@ -73,9 +74,7 @@ func (e *Engine) indexEarlier() {
 			}
 			return
 		}
-		select {
-		case <-time.After(wait):
-		case <-e.ctx.Done():
+		if !pacing.Sleep(e.ctx, wait) {
 			return
 		}
 	}

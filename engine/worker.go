@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/pacing"
 	"parley/port"
 )
 
@@ -98,7 +99,7 @@ func (a *actor) perform(ctx context.Context, step parley.Step, b *stepInput) (la
 	if err := a.checkLease(ctx); err != nil {
 		a.log.Info("nothing is begun: the session may be another node's", "error", err)
 		a.nudge()
-		sleep(ctx, a.engine.Retry)
+		pacing.Sleep(ctx, a.engine.Retry)
 		return last
 	}
 	switch step := step.(type) {
@@ -282,21 +283,10 @@ func (a *actor) retry(ctx context.Context, try func() error) error {
 		err := try()
 		code := parley.CodeOf(err)
 		mayHelp := err != nil && (code == parley.CodeOverloaded || code == parley.CodeUnavailable)
-		if !mayHelp || attempt == attempts || !sleep(ctx, pause) {
+		if !mayHelp || attempt == attempts || !pacing.Sleep(ctx, pause) {
 			return err
 		}
 		a.log.Info("a call failed and is tried again", "attempt", attempt, "error", err)
 		pause *= 2
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

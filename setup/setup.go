@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/pacing"
 	"parley/port"
 )
 
@@ -169,16 +170,9 @@ func (b *Book) Refresh(ctx context.Context) error {
 
 // Keep calls Refresh regularly until ctx ends.
 func (b *Book) Keep(ctx context.Context, every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if err := b.Refresh(ctx); err != nil && ctx.Err() == nil {
-				b.log.Warn("what was set up on other nodes could not be read", "error", err)
-			}
+	pacing.Every(ctx, every, func() {
+		if err := b.Refresh(ctx); err != nil && ctx.Err() == nil {
+			b.log.Warn("what was set up on other nodes could not be read", "error", err)
 		}
-	}
+	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"parley"
 	"parley/checker"
+	"parley/pacing"
 )
 
 // check runs a cluster under a nemesis, once for each seed. Then it compares the
@@ -100,7 +101,7 @@ func (v *visitors) talkAll(ctx, talking context.Context, seed uint64) {
 				if random.IntN(8) == 0 {
 					v.cancel(ctx, t, random)
 				}
-				wait(talking, time.Duration(random.Int64N(int64(3*time.Second))))
+				pacing.Sleep(talking, time.Duration(random.Int64N(int64(3*time.Second))))
 			}
 		}()
 	}
@@ -182,7 +183,7 @@ func (v *visitors) settled(ctx context.Context, t *talk) (log []parley.Event, li
 		if open = checker.Settled(log); err == nil && len(open) == 0 {
 			return log, lines, nil
 		}
-		wait(ctx, 300*time.Millisecond)
+		pacing.Sleep(ctx, 300*time.Millisecond)
 	}
 	return nil, nil, fmt.Errorf("session %s does not come to an end after everything was healed, at event %d: %w",
 		t.id, len(log), errors.Join(append(open, err)...))
@@ -265,6 +266,6 @@ func (l *listener) saw(ctx context.Context, session parley.SessionID, lines [][]
 			return fmt.Errorf("%s is shown only %d of %d events after everything was healed", l.name,
 				len(raw), len(lines))
 		}
-		wait(ctx, 50*time.Millisecond)
+		pacing.Sleep(ctx, 50*time.Millisecond)
 	}
 }

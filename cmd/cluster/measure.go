@@ -13,6 +13,7 @@ import (
 
 	"parley"
 	"parley/client"
+	"parley/pacing"
 )
 
 // takeover repeatedly kills the node that holds many streaming sessions. It
@@ -116,7 +117,7 @@ func (v *visitors) ask(ctx context.Context, door *client.Client, content string)
 
 // await waits until the listener has received an event.
 func (l *listener) await(ctx context.Context, within time.Duration, is func(parley.Event) bool) error {
-	for deadline := time.Now().Add(within); ; wait(ctx, 10*time.Millisecond) {
+	for deadline := time.Now().Add(within); ; pacing.Sleep(ctx, 10*time.Millisecond) {
 		seen, _ := l.events()
 		if slices.ContainsFunc(seen, is) {
 			return nil

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"parley/pacing"
 )
 
 // A nemesis makes parts of a cluster fail, one or several at a time, and repairs
@@ -53,14 +55,14 @@ func (n *nemesis) faults() (list []fault) {
 	if n.bus != nil {
 		list = append(list, fault{"NATS is killed", n.bus, func(ctx context.Context, d time.Duration) error {
 			n.bus.stop(syscall.SIGKILL)
-			wait(ctx, d/4)
+			pacing.Sleep(ctx, d/4)
 			return n.bus.start(ctx)
 		}})
 	}
 	return append(list, fault{"PostgreSQL is restarted immediately", n.db,
 		func(ctx context.Context, d time.Duration) error {
 			n.db.stop(syscall.SIGQUIT)
-			wait(ctx, d/8)
+			pacing.Sleep(ctx, d/8)
 			return n.db.start(ctx)
 		}})
 }
@@ -74,11 +76,11 @@ func (n *nemesis) rage(ctx context.Context, d time.Duration) error {
 		lasts := time.Duration(n.random.Int64N(int64(n.longest)))
 		pause := time.Duration(n.random.Int64N(int64(2 * time.Second)))
 		if !n.take(f.of) {
-			wait(ctx, 100*time.Millisecond)
+			pacing.Sleep(ctx, 100*time.Millisecond)
 		} else {
 			fmt.Printf("%6.1fs %s (%v)\n", time.Since(n.begun).Seconds(), f.name, lasts.Round(time.Millisecond))
 			n.wg.Go(func() { n.free(f, f.do(ctx, lasts)) })
-			wait(ctx, pause)
+			pacing.Sleep(ctx, pause)
 		}
 	}
 	n.wg.Wait()
@@ -105,17 +107,10 @@ func (n *nemesis) free(f fault, err error) {
 	}
 }
 
-func wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
-}
-
 // dies kills the node, and starts it again later.
 func (n *node) dies(ctx context.Context, d time.Duration) error {
 	n.stop(syscall.SIGKILL)
-	wait(ctx, d)
+	pacing.Sleep(ctx, d)
 	return n.starts(ctx)
 }
 
@@ -132,7 +127,7 @@ const stopsWithin = time.Minute
 // starts starts the node again. It retries, because a node does not start while the
 // database cannot be reached.
 func (n *node) starts(ctx context.Context) (err error) {
-	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); wait(ctx, time.Second) {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); pacing.Sleep(ctx, time.Second) {
 		if err = n.start(ctx); err == nil || ctx.Err() != nil {
 			return err
 		}
@@ -144,14 +139,14 @@ func (n *node) sleeps(ctx context.Context, d time.Duration) error {
 	if err := n.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	wait(ctx, d)
+	pacing.Sleep(ctx, d)
 	return n.cmd.Process.Signal(syscall.SIGCONT)
 }
 
 func (l *line) breaks(how state) func(context.Context, time.Duration) error {
 	return func(ctx context.Context, d time.Duration) error {
 		l.set(how)
-		wait(ctx, d)
+		pacing.Sleep(ctx, d)
 		l.set(whole)
 		return nil
 	}

@@ -17,6 +17,7 @@ import (
 
 	"parley"
 	"parley/client"
+	"parley/pacing"
 	"parley/port"
 )
 
@@ -143,7 +144,7 @@ func (v *visitors) submit(ctx context.Context, t *talk, random *rand.Rand, reque
 		default:
 			v.lost.Add(1)
 		}
-		wait(ctx, 100*time.Millisecond)
+		pacing.Sleep(ctx, 100*time.Millisecond)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"parley"
 	"parley/config"
+	"parley/pacing"
 	"parley/store/sqlite"
 )
 
@@ -85,9 +86,7 @@ func (c *backupCommand) Run(p *program) error {
 		if err != nil || c.Every == 0 {
 			return err
 		}
-		select {
-		case <-time.After(time.Until(began.Add(c.Every))):
-		case <-ctx.Done():
+		if !pacing.Sleep(ctx, time.Until(began.Add(c.Every))) {
 			return nil
 		}
 	}

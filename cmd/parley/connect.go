@@ -17,6 +17,7 @@ import (
 	"parley"
 	"parley/client"
 	"parley/config"
+	"parley/pacing"
 	"parley/port"
 )
 
@@ -118,9 +119,7 @@ func (p *program) connectOrStart(ctx context.Context, f serverFlags, settings ..
 		if time.Since(begun) > lockedWithin {
 			return nil, err
 		}
-		select {
-		case <-time.After(lockedPause):
-		case <-ctx.Done():
+		if !pacing.Sleep(ctx, lockedPause) {
 			return nil, ctx.Err()
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"parley"
 	"parley/config"
+	"parley/pacing"
 	"parley/port"
 )
 
@@ -123,16 +124,9 @@ func takeRecords(ctx context.Context, folder string, store port.Store, log *slog
 
 // keepRecords calls takeRecords every few seconds until ctx ends.
 func keepRecords(ctx context.Context, folder string, store port.Store, log *slog.Logger) {
-	tick := time.NewTicker(inboxEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if err := takeRecords(ctx, folder, store, log); err != nil && ctx.Err() == nil {
-				log.Error("records of commands are not in the audit log yet", "folder", folder, "error", err)
-			}
+	pacing.Every(ctx, inboxEvery, func() {
+		if err := takeRecords(ctx, folder, store, log); err != nil && ctx.Err() == nil {
+			log.Error("records of commands are not in the audit log yet", "folder", folder, "error", err)
 		}
-	}
+	})
 }

@@ -17,6 +17,7 @@ import (
 	"parley/config"
 	"parley/dialect/native"
 	"parley/feed"
+	"parley/pacing"
 	"parley/port"
 )
 
@@ -136,9 +137,7 @@ func (n *nodes) Start() {
 					n.log.Warn("nodes of this database differ from this one", "nodes", now)
 				}
 			}
-			select {
-			case <-time.After(time.Second):
-			case <-n.ctx.Done():
+			if !pacing.Sleep(n.ctx, time.Second) {
 				return
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"parley"
+	"parley/pacing"
 	"parley/port"
 )
 
@@ -137,14 +138,7 @@ func (s *Store) join(ctx context.Context) error {
 // It does not report a failed beat: any caller that needs the database
 // meanwhile gets its own error, and the next beat tries again.
 func (s *Store) live(ctx context.Context) {
-	for {
-		timer := time.NewTimer(s.pause())
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
+	for pacing.Sleep(ctx, s.pause()) {
 		if err := s.beat(ctx); err != nil && ctx.Err() == nil {
 			s.ill(err, nil)
 		}

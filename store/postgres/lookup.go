@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"parley/pacing"
 )
 
 // lookUp finds the outcome of a commit that got no answer. It returns nil if
@@ -32,10 +34,8 @@ func (t *transaction) lookUp(cause error) error {
 		if err != nil && t.store.refusing() == nil && time.Now().After(moment) {
 			t.store.suspend(cause)
 		}
-		select {
-		case <-ctx.Done():
+		if !pacing.Sleep(ctx, 50*time.Millisecond) {
 			return fmt.Errorf("the commit was not answered and cannot be looked up (%q, %v): %w", status, err, cause)
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 	return fmt.Errorf("the commit was not answered, and nothing else is: %w", cause)

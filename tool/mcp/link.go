@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/pacing"
 )
 
 // A link connects a tenant and a server. It has at most one connection at a
@@ -133,7 +134,7 @@ func (l *link) acquire(ctx context.Context) (*conn, error) {
 			}
 		case attempted || pause <= 0:
 			return nil, unavailable(l.server.Name, problem)
-		case !sleep(ctx, pause):
+		case !pacing.Sleep(ctx, pause):
 			return nil, unavailable(l.server.Name, problem)
 		}
 	}
@@ -254,16 +255,5 @@ func (l *link) attend(c *conn) error {
 			}
 			idle.Reset(rest)
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
