@@ -4,6 +4,7 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
 
 	"parley"
@@ -30,22 +31,22 @@ func Settled(log []parley.Event) []error {
 	for id, k := range c.calls {
 		waits = waits || k.lost
 		if k.started && !k.ended {
-			c.fail("call %d still runs", id)
+			c.fail("call %d was started and has not ended", id)
 		}
 	}
-	c.must(c.run != 0 || len(c.children) == 0, "%d children are out", len(c.children))
-	c.must(!c.compacting || c.run != 0 && waits, "a compaction is under way")
-	c.must(c.owed == 0 || c.deleted, "what run %d did to files is not reported", c.owed)
-	c.must(c.undoing == 0 || c.deleted, "the changes of run %d are being undone", c.undoing)
-	c.must(c.wanted == 0 || c.run != 0, "run %d is still being evaluated", c.wanted)
+	c.must(c.run != 0 || len(c.children) == 0, "%d sub-agents have not returned", len(c.children))
+	c.must(!c.compacting || c.run != 0 && waits, "a compaction was started and has not ended")
+	c.must(c.owed == 0 || c.deleted, "the report of the files that run %d changed is missing", c.owed)
+	c.must(c.undoing == 0 || c.deleted, "an undo of the changes of run %d was requested and has not ended", c.undoing)
+	c.must(c.wanted == 0 || c.run != 0, "the evaluation of run %d for follow-ups has not ended", c.wanted)
 	for card := range c.explaining {
-		c.fail("card %d is still being explained", card)
+		c.fail("an explanation of card %d was requested and has not arrived", card)
 	}
 	switch {
 	case c.run != 0 && !waits:
-		c.fail("run %d neither ended nor waits for a person", c.run)
+		c.fail("run %d has not ended, and does not wait for a person", c.run)
 	case c.run == 0 && len(c.waiting) > 0:
-		c.fail("%d inputs were received and never answered", len(c.waiting))
+		c.fail("%d inputs were received, and no run has adopted them", len(c.waiting))
 	}
 	return c.wrong
 }
@@ -72,7 +73,7 @@ type check struct {
 	last    parley.Event
 
 	opened, halted, deleted bool
-	inputs                  map[parley.InputID]string // received, adopted or withdrawn
+	inputs                  map[parley.InputID]string // "received", "was adopted" or "was withdrawn"
 	waiting                 map[parley.InputID]bool   // neither adopted nor withdrawn
 	classify, flagged       map[parley.InputID]bool
 
@@ -127,22 +128,27 @@ func (c *check) event(e parley.Event) {
 			c.hole = c.last.Seq + 1
 		}
 	} else {
-		c.must(e.Seq == c.last.Seq+1, "follows seq %d", c.last.Seq)
+		c.must(e.Seq == c.last.Seq+1, "expected seq %d", c.last.Seq+1)
 	}
-	c.must(e.Position == 0 || e.Position > c.last.Position, "position %d follows %d", e.Position, c.last.Position)
-	c.must(!e.At.Before(c.last.At), "time goes back")
-	c.must(c.last.Seq == 0 || e.Session == c.last.Session, "is of session %s", e.Session)
+	c.must(e.Position == 0 || e.Position > c.last.Position, "its position %d is not after %d, the position of the "+
+		"event before it", e.Position, c.last.Position)
+	if e.At.Before(c.last.At) {
+		c.fail("its time %v is before %v, the time of the event before it", e.At, c.last.At)
+	}
+	c.must(c.last.Seq == 0 || e.Session == c.last.Session, "it does not belong to session %s, as the "+
+		"event before it", c.last.Session)
 	c.last = e
 
 	_, opening := e.Body.(parley.SessionOpened)
-	c.must(opening != c.opened, "opened %v", c.opened)
-	c.must(opening || isFact(e.Body) == (e.Session == parley.TenantSession), "facts of a tenant stand in its own "+
-		"session, and nothing else does")
+	c.must(opening || c.opened, "the first event of a log must be SessionOpened")
+	c.must(!opening || !c.opened, "the session was opened before")
+	c.must(opening || isFact(e.Body) == (e.Session == parley.TenantSession), "facts of a tenant, and "+
+		"no other events, must be in the tenant's own session")
 	_, late := e.Body.(parley.LateResultNoted)
 	_, returned := e.Body.(parley.ChildReturned)
-	c.must(!c.deleted || late || returned, "stands after the session was deleted")
+	c.must(!c.deleted || late || returned, "the session was deleted before this event")
 	if _, starting := e.Body.(parley.RunStarted); e.Run != 0 && !starting {
-		c.must(e.Run == c.run, "is of run %d, open is %d", e.Run, c.run)
+		c.must(e.Run == c.run, "it belongs to run %d, but the open run is %d (0: none)", e.Run, c.run)
 	}
 	c.planEvent(e)
 	c.timerEvent(e)
@@ -152,42 +158,46 @@ func (c *check) event(e parley.Event) {
 	switch b := e.Body.(type) {
 	case parley.SessionOpened:
 		c.opened = true
-		c.must(b.Owner != "", "has no owner")
+		c.must(b.Owner != "", "the session has no owner")
 	case parley.SessionForked:
-		c.must(e.Seq == 2, "does not follow the opening")
-		c.must(b.Source != e.Session && b.At > 0, "is a fork of event %d of %s", b.At, b.Source)
+		c.must(e.Seq == 2, "SessionForked must be event 2, directly after SessionOpened")
+		c.must(b.Source != e.Session && b.At > 0, "a fork must have another session and an event of it as its "+
+			"source; found event %d of session %s", b.At, b.Source)
 	case parley.SessionHalted:
 		c.halted = true
-		c.must(c.run == 0, "run %d goes on", c.run)
+		c.must(c.run == 0, "run %d must end first", c.run)
 	case parley.SessionReopened:
-		c.must(c.halted, "was not halted")
+		c.must(c.halted, "the session is not halted")
 		c.halted = false
 	case parley.SessionDeleted:
 		c.deleted = true
-		c.must(c.run == 0, "run %d goes on", c.run)
+		c.must(c.run == 0, "run %d must end first", c.run)
 
 	case parley.InputReceived:
 		c.inputs[parley.InputID(e.Seq)], c.waiting[parley.InputID(e.Seq)] = "received", true
 		c.classify[parley.InputID(e.Seq)], c.flagged[parley.InputID(e.Seq)] = b.Classify, b.Finding != nil
-		c.must(len(c.waiting) <= parley.MaxQueue, "%d inputs wait", len(c.waiting))
-		c.must(!c.halted, "the session is halted")
-		c.must(!parley.IsBlank(b.Content), "is blank")
+		c.must(len(c.waiting) <= parley.MaxQueue, "%d inputs wait; at most %d may", len(c.waiting),
+			parley.MaxQueue)
+		c.must(!c.halted, "the session is halted and must not receive inputs")
+		c.must(!parley.IsBlank(b.Content), "its content is blank")
 	case parley.InputAdopted:
-		c.end(b.Input, "adopted")
-		c.must(c.run != 0 && c.turn == 0, "not between turns of a run")
+		c.end(b.Input, "was adopted")
+		c.betweenTurns()
 		c.adopted = c.adopted || b.Input == c.input
 		if c.classify[b.Input] {
 			c.screen[b.Input] = true
 		}
 		c.tainted = c.tainted || c.flagged[b.Input]
 	case parley.InputScreened:
-		c.must(c.run != 0 && c.turn == 0 && c.screen[b.Input], "input %d is not to be screened", b.Input)
+		c.must(c.run != 0 && c.turn == 0 && c.screen[b.Input], "input %d must be adopted and not screened "+
+			"yet, and the screening be between turns of a run", b.Input)
 		delete(c.screen, b.Input)
 		c.blocked = c.blocked || b.Finding.Verdict == parley.ScreenBlock
 		c.tainted = c.tainted || b.Finding.Verdict == parley.ScreenFlag
 	case parley.InputWithdrawn:
-		c.end(b.Input, "withdrawn")
-		c.must(b.Input != c.input || c.run == 0 || c.adopted, "a run was started for it")
+		c.end(b.Input, "was withdrawn")
+		c.must(b.Input != c.input || c.run == 0 || c.adopted, "input %d has started run %d, which must adopt it",
+			b.Input, c.run)
 	default:
 		c.inRun(e)
 	}
@@ -203,8 +213,20 @@ func isFact(body parley.EventBody) bool {
 	return false
 }
 
+// betweenTurns checks that an event is in a run, and in none of its turns.
+func (c *check) betweenTurns() {
+	c.must(c.run != 0 && c.turn == 0, "it must be between turns of a run; open are run %d and turn %d (0: none)", c.run,
+		c.turn)
+}
+
+// inputWaits checks that an input was received, and neither adopted nor withdrawn.
+func (c *check) inputWaits(id parley.InputID) {
+	c.must(c.inputs[id] == "received", "input %d must wait in the queue, but it %s", id,
+		cmp.Or(c.inputs[id], "was never received"))
+}
+
 func (c *check) end(id parley.InputID, how string) {
-	c.must(c.inputs[id] == "received", "input %d is %q already", id, c.inputs[id])
+	c.inputWaits(id)
 	c.inputs[id] = how
 	delete(c.waiting, id)
 }

@@ -42,13 +42,14 @@ func TestExplanationsAreChecked(t *testing.T) {
 		want string
 	}{
 		{"good", approval(asked, told, asked, told, asked, decided), ""},
-		{"asked twice", approval(asked, asked), "being explained already"},
-		{"not asked", approval(told), "nobody asked"},
-		{"told twice", approval(asked, told, told), "nobody asked"},
-		{"after the decision", approval(asked, decided, told), "nobody asked"},
-		{"asked after the decision", approval(decided, asked), "no approval that is open"},
-		{"of another call", approval(parley.ExplanationRequested{Card: 7, Call: 5}), "no approval that is open"},
-		{"nothing said", approval(asked, parley.ApprovalExplained{Card: 7, Call: 6, Text: " "}), "says nothing"},
+		{"asked twice", approval(asked, asked), "an explanation of card 7 was requested already"},
+		{"not asked", approval(told), "no explanation of card 7 was requested"},
+		{"told twice", approval(asked, told, told), "no explanation of card 7 was requested"},
+		{"after the decision", approval(asked, decided, told), "no explanation of card 7 was requested"},
+		{"asked after the decision", approval(decided, asked), "is not an open approval"},
+		{"of another call", approval(parley.ExplanationRequested{Card: 7, Call: 5}), "is not an open approval"},
+		{"nothing said", approval(asked, parley.ApprovalExplained{Card: 7, Call: 6, Text: " "}),
+			"the explanation is blank"},
 	} {
 		wrong := checker.Check(c.log)
 		if c.want == "" && len(wrong) > 0 || c.want != "" &&

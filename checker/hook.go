@@ -20,20 +20,22 @@ func (c *check) hookEvent(e parley.Event) {
 	h := &c.hooked
 	if b, ok := e.Body.(parley.EffectEnqueued); ok && b.Type == parley.Webhook {
 		ok := len(h.tell) > 0 && b.Hook != nil && reflect.DeepEqual(h.tell[0], *b.Hook)
-		c.must(ok, "tells %+v, and is to tell %+v", b.Hook, h.tell)
+		c.must(ok, "expected promises of the webhooks %+v in this order, found %+v", h.tell, b.Hook)
 		h.tell = h.tell[min(1, len(h.tell)):]
 		return
 	}
-	c.must(len(h.tell) == 0, "stands where %+v is to be promised", h.tell)
+	c.must(len(h.tell) == 0, "promises of these webhooks must come first: %+v", h.tell)
 	h.tell = nil
 	switch b := e.Body.(type) {
 	case parley.SessionOpened:
 		h.above = b.Hooks
 		for _, a := range b.Hooks {
-			c.must(b.Parent != nil && a.Needed && !a.Finished, "is told by %+v of what is its parent's affair", a)
+			c.must(b.Parent != nil && a.Needed && !a.Finished, "only a sub-agent has webhooks of sessions above it, "+
+				"and they are told only when a person is needed; found %+v", a)
 		}
 	case parley.WebhookChanged:
-		c.must(e.Run == 0 && len(h.above) == 0, "is of no run, and of no sub-agent")
+		c.must(e.Run == 0 && len(h.above) == 0, "a webhook can be changed only outside of runs, and not in the "+
+			"session of a sub-agent")
 		h.hook = b.Hook
 	case parley.RunStarted:
 		h.agent = b.Agent

@@ -17,7 +17,8 @@ type mission struct {
 func (c *check) missionEvent(e parley.Event) {
 	switch b := e.Body.(type) {
 	case parley.MissionSet:
-		c.must(!parley.IsBlank(b.Text) && len(b.Text) <= parley.MaxMission, "says %d bytes", len(b.Text))
+		c.must(!parley.IsBlank(b.Text) && len(b.Text) <= parley.MaxMission, "the mission has %d bytes; expected a "+
+			"text of at most %d", len(b.Text), parley.MaxMission)
 		if c.missions == nil {
 			c.missions = map[string]*mission{}
 		}
@@ -25,7 +26,7 @@ func (c *check) missionEvent(e parley.Event) {
 			map[string]parley.Seq{}}
 	case parley.MissionCleared:
 		m := c.missions[b.Project]
-		c.must(m != nil && m.id == b.Mission, "mission %d is not active", b.Mission)
+		c.must(m != nil && m.id == b.Mission, "mission %d is not active in project %q", b.Mission, b.Project)
 		delete(c.missions, b.Project)
 	case parley.OverrideSet:
 		if m := c.missions[b.Project]; m != nil {
@@ -36,13 +37,14 @@ func (c *check) missionEvent(e parley.Event) {
 	case parley.AgentPrompted:
 		m := c.missions[b.Project]
 		if m == nil || m.id != b.Mission {
-			c.fail("mission %d is not active", b.Mission)
+			c.fail("mission %d is not active in project %q", b.Mission, b.Project)
 			return
 		}
-		c.must(m.open[b.Agent] == 0, "prompt %d is not settled", m.open[b.Agent])
-		c.must(b.Number == 1 || b.Number == m.prompts[b.Agent].Number+1, "number %d follows %d", b.Number,
-			m.prompts[b.Agent].Number)
-		c.must(b.Session == parley.IdleSession(b.Mission, b.Agent), "is for session %s", b.Session)
+		c.must(m.open[b.Agent] == 0, "prompt %d of this agent must be settled first", m.open[b.Agent])
+		c.must(b.Number == 1 || b.Number == m.prompts[b.Agent].Number+1, "expected prompt number 1 or %d, "+
+			"found %d", m.prompts[b.Agent].Number+1, b.Number)
+		c.must(b.Session == parley.IdleSession(b.Mission, b.Agent), "it is for session %s, which is not the "+
+			"agent's session for idle prompts", b.Session)
 		m.prompts[b.Agent], m.open[b.Agent] = b, e.Seq
 	case parley.PromptSettled:
 		settled := false
@@ -52,12 +54,15 @@ func (c *check) missionEvent(e parley.Event) {
 				settled = true
 			}
 		}
-		c.must(settled, "prompt %d is not open", b.Prompt)
+		c.must(settled, "mission %d has no open prompt %d", b.Mission, b.Prompt)
 	case parley.InputReceived:
 		idle := strings.HasPrefix(b.Request, parley.IdleNamed)
-		c.must(idle == (b.Mission != 0) && (!idle || b.Synthetic), "is named %q, of mission %d, synthetic %v",
-			b.Request, b.Mission, b.Synthetic)
-		c.must(!idle || c.run == 0 && len(c.waiting) == 0, "something goes on")
-		c.must(!idle || e.Session == parley.IdleSession(b.Mission, b.Agent.Name), "an idle prompt in another session")
+		c.must(idle == (b.Mission != 0) && (!idle || b.Synthetic), "an idle prompt, and no other input, must "+
+			"have a mission and a request that begins with %q, and be synthetic; found mission %d, request %q, "+
+			"synthetic %t", parley.IdleNamed, b.Mission, b.Request, b.Synthetic)
+		c.must(!idle || c.run == 0 && len(c.waiting) == 0, "an idle prompt must come when no run is open and no input "+
+			"waits; open is run %d (0: none), and %d inputs wait", c.run, len(c.waiting))
+		c.must(!idle || e.Session == parley.IdleSession(b.Mission, b.Agent.Name), "session %s is not the agent's "+
+			"session for idle prompts", e.Session)
 	}
 }

@@ -31,36 +31,41 @@ func (c *check) timerEvent(e parley.Event) {
 	u := &c.unasked
 	if _, more := e.Body.(parley.TimerFired); len(u.fired) > 0 && !more {
 		in, ok := e.Body.(parley.InputReceived)
-		c.must(ok && in.Synthetic, "a timer fired, and nothing is said")
+		c.must(ok && in.Synthetic, "a synthetic input must directly follow the timers that have fired")
 	}
 	switch b := e.Body.(type) {
 	case parley.TimerSet:
 		limits := b.Agent.Autonomy
-		c.must(limits.Enabled, "the agent may do nothing unasked")
+		c.must(limits.Enabled, "autonomy is not enabled for the agent")
 		c.must(c.run != 0 && c.turn != 0 && e.Run == c.run || c.run == 0 && b.By == "evaluator",
-			"neither in a turn nor after a run")
-		c.must(len(u.timers) < limits.MaxFollowUps && len(u.timers) < parley.MaxFollowUps, "%d wait already",
-			len(u.timers))
-		c.must(u.count < limits.MaxConsecutive, "%d messages came unasked already", u.count)
-		c.must(!c.tainted && !c.foreign, "it follows on what was flagged")
-		c.must(!parley.IsBlank(b.Reason), "has no reason")
+			"a timer must be set in a turn, or by the evaluator after a run; open are run %d and turn %d (0: none), "+
+				"set by %q", c.run, c.turn, b.By)
+		c.must(len(u.timers) < limits.MaxFollowUps && len(u.timers) < parley.MaxFollowUps, "%d timers wait "+
+			"already, as many as the agent may have", len(u.timers))
+		c.must(u.count < limits.MaxConsecutive, "%d autonomous messages followed each other already; at most %d may",
+			u.count, limits.MaxConsecutive)
+		c.must(!c.tainted && !c.foreign, "no timer may be set after flagged content")
+		c.must(!parley.IsBlank(b.Reason), "the timer has no reason")
 		u.timers[parley.TimerID(e.Seq)], u.set = b, b.Call
 	case parley.TimerPostponed:
 		t, ok := u.timers[b.Timer]
-		c.must(ok && b.At.After(t.At), "timer %d is not open, or sooner", b.Timer)
+		c.must(ok && b.At.After(t.At), "timer %d must be open, and its new time be later", b.Timer)
 		t.At = b.At
 		u.timers[b.Timer] = t
 	case parley.TimerFired:
 		t, ok := u.timers[b.Timer]
 		c.must(ok, "timer %d is not open", b.Timer)
-		c.must(!b.At.Before(t.At), "timer %d is not due before %v", b.Timer, t.At)
-		c.must(c.run == 0 && len(c.waiting) == 0, "something goes on")
-		c.must(!c.halted, "the session is halted")
+		c.must(!b.At.Before(t.At), "timer %d fired at %v and is due at %v", b.Timer, b.At, t.At)
+		c.must(c.run == 0 && len(c.waiting) == 0, "a timer must fire when no run is open and no input waits; open "+
+			"is run %d (0: none), and %d inputs wait", c.run, len(c.waiting))
+		c.must(!c.halted, "the session is halted, and no timer may fire")
 		gap, since := time.Duration(t.Agent.Autonomy.CooldownMS)*time.Millisecond, b.At.Sub(u.last.At)
-		c.must(u.last.Timer == 0 || since >= gap || since <= -gap, "%v after the message before", since)
-		c.must(b.Stamp > u.last.Stamp, "stamp %d follows %d", b.Stamp, u.last.Stamp)
-		c.must(len(u.fired) == 0 || u.fired[0].Stamp == b.Stamp, "two messages at once")
-		c.must(u.count < t.Agent.Autonomy.MaxConsecutive, "%d messages came unasked already", u.count)
+		c.must(u.last.Timer == 0 || since >= gap || since <= -gap, "the autonomous message follows the one "+
+			"before after %v; expected at least %v", since, gap)
+		c.must(b.Stamp > u.last.Stamp, "its stamp %d is not after the last stamp %d", b.Stamp, u.last.Stamp)
+		c.must(len(u.fired) == 0 || u.fired[0].Stamp == b.Stamp, "timers that fire together must have the same stamp")
+		c.must(u.count < t.Agent.Autonomy.MaxConsecutive, "%d autonomous messages followed each other already; "+
+			"at most %d may", u.count, t.Agent.Autonomy.MaxConsecutive)
 		u.fired = append(u.fired, b)
 		delete(u.timers, b.Timer)
 	case parley.TimerCancelled:
@@ -69,8 +74,10 @@ func (c *check) timerEvent(e parley.Event) {
 		delete(u.timers, b.Timer)
 	case parley.InputReceived:
 		fired := b.Synthetic && b.Mission == 0 // otherwise it is an idle prompt
-		c.must(fired == (len(u.fired) > 0), "synthetic %v, %d timers fired", b.Synthetic, len(u.fired))
-		c.must(fired == strings.HasPrefix(b.Request, parley.FollowUpNamed), "is named %q", b.Request)
+		c.must(fired == (len(u.fired) > 0), "a follow-up, and no other input, must directly follow timers that "+
+			"have fired; follow-up %t, %d timers fired", fired, len(u.fired))
+		c.must(fired == strings.HasPrefix(b.Request, parley.FollowUpNamed), "the request of a follow-up, and "+
+			"of no other input, must begin with %q; found %q", parley.FollowUpNamed, b.Request)
 		if u.said[parley.InputID(e.Seq)] = b.Synthetic; b.Synthetic {
 			u.count++
 			if fired {
@@ -82,10 +89,12 @@ func (c *check) timerEvent(e parley.Event) {
 		u.fired, u.wanted = nil, 0
 	case parley.RunStarted:
 		for id := range u.timers {
-			c.must(u.said[b.Input] || parley.Seq(id) > u.spoke, "timer %d was set before somebody wrote, and waits", id)
+			c.must(u.said[b.Input] || parley.Seq(id) > u.spoke, "timer %d was set before a person wrote, and "+
+				"must be cancelled first", id)
 		}
 		for id := range u.owed {
-			c.must(u.said[b.Input] || id > u.spoke, "effect %d was owed unasked when somebody wrote, and still is", id)
+			c.must(u.said[b.Input] || id > u.spoke, "autonomous effect %d was promised before a person "+
+				"wrote, and must be cancelled first", id)
 		}
 		u.enabled = b.Agent.Autonomy
 	case parley.RunFinished:
@@ -96,17 +105,18 @@ func (c *check) timerEvent(e parley.Event) {
 			u.wanted = e.Run
 		}
 	case parley.FollowUpEvaluated:
-		c.must(u.wanted == b.Run && b.Run != 0, "run %d is not to be evaluated", b.Run)
+		c.must(u.wanted == b.Run && b.Run != 0, "expected the evaluation of run %d (0: none), found that of run %d",
+			u.wanted, b.Run)
 		u.wanted = 0
 	case parley.EffectEnqueued:
 		if b.Autonomous {
 			u.owed[e.Seq] = true
 		}
 	case parley.EffectCancelled:
-		c.must(u.owed[b.Effect], "effect %d is not owed, or somebody waits for it", b.Effect)
+		c.must(u.owed[b.Effect], "effect %d is not an open autonomous effect", b.Effect)
 		delete(u.owed, b.Effect)
 	case parley.SessionHalted, parley.SessionDeleted:
-		c.must(len(u.timers) == 0, "%d timers wait", len(u.timers))
+		c.must(len(u.timers) == 0, "%d timers must be cancelled first", len(u.timers))
 		u.wanted = 0
 	}
 }

@@ -44,7 +44,7 @@ func (c *check) trustEvent(e parley.Event) {
 		}
 	case parley.ChildSpawned:
 		for s := range p.read {
-			c.must(slices.Contains(b.Sources, s), "the sub-agent is not told that %s was read", s)
+			c.must(slices.Contains(b.Sources, s), "the sources of the sub-agent must include %s, which was read", s)
 		}
 	}
 }

@@ -148,7 +148,7 @@ func (f *sessionFile) whole() error {
 			f.Head)
 	}
 	if wrong := checker.CheckTrimmed(f.log); len(wrong) > 0 {
-		return fmt.Errorf("this is not a log: %w", wrong[0])
+		return fmt.Errorf("the log in the file is not valid: %w", wrong[0])
 	}
 	need := []parley.AgentRef{}
 	if f.state.Run != nil {

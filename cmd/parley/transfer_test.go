@@ -181,7 +181,7 @@ func TestImportRejectsInvalidFiles(t *testing.T) {
 		"a doubled line": {edit(func(l []string) []string { return slices.Insert(l, 6, l[5]) }),
 			"line 7: seq 4 comes after seq 4"},
 		"a missing line": {edit(func(l []string) []string { return slices.Delete(l, 5, 6) }),
-			"this is not a log"},
+			"the log in the file is not valid"},
 		"another session":       {replace(5, `"session":"`, `"session":"0`), "line 6: it is of session 0"},
 		"another root":          {replace(5, `"root":"`, `"root":"0`), "line 6: it is of session"},
 		"no definition":         {edit(func(l []string) []string { return slices.Delete(l, 1, 2) }), "definition"},
@@ -189,8 +189,8 @@ func TestImportRejectsInvalidFiles(t *testing.T) {
 		"an unknown event":      {replace(5, `"type":"`, `"type":"New`), `line 6: unknown event type "New`},
 		"a newer event":         {replace(5, `"type":`, `"version":9,"type":`), "line 6: "},
 		"a field too many":      {replace(5, `"body":{`, `"body":{"new":1,`), "line 6: body.new of this"},
-		"a changed piece":       {replace(at("OutputAppended"), `"text":"`, `"text":"x`), "this is not a log"},
-		"a time that goes back": {replace(7, `"at":"20`, `"at":"19`), "time goes back"},
+		"a changed piece":       {replace(at("OutputAppended"), `"text":"`, `"text":"x`), "the log in the file is not valid"},
+		"a time that goes back": {replace(7, `"at":"20`, `"at":"19`), "is before"},
 		"a finer time":          {replace(7, `Z"`, `0001Z"`), "line 8: at of this"},
 	} {
 		t.Run(name, func(t *testing.T) {

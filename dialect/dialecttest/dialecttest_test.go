@@ -139,10 +139,10 @@ func TestBadTranscriptsFail(t *testing.T) {
 		{"an empty log",
 			toyTranscript[strings.Index(toyTranscript, opened):strings.Index(toyTranscript, "-- frames --")], "",
 			"the log is empty"},
-		{"an illegal log", `"outcome":"cancelled"`, `"outcome":"completed"`, "completed without an answer"},
+		{"an illegal log", `"outcome":"cancelled"`, `"outcome":"completed"`, "did not adopt its input"},
 		{"an illegal log that begins later", opened, `{"seq":7,"type":"SessionReopened"}` + "\n" +
 			`{"seq":9,"type":"SessionReopened"}`, "seq 9 cannot follow seq 7"},
-		{"a gap", `{"type":"SessionDeleted"`, `{"seq":10,"type":"SessionDeleted"`, "follows seq 7"},
+		{"a gap", `{"type":"SessionDeleted"`, `{"seq":10,"type":"SessionDeleted"`, "expected seq 8"},
 		{"an unknown event", "SessionDeleted", "SessionForgotten", `unknown event type "SessionForgotten"`},
 		{"a misspelt key", `{"type":"SessionDeleted"`, `{"ran":1,"type":"SessionDeleted"`, `unknown field "ran"`},
 		{"a misspelt key of a body", `"outcome":"cancelled"`, `"outcome":"cancelled","cod":"x"`, `unknown field "cod"`},
