@@ -3,6 +3,7 @@ package dialect
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"slices"
 
 	"parley"
@@ -56,7 +57,7 @@ type CardAnswer struct {
 	Do   parley.CommandBody
 }
 
-// ClientCall is the kind of card that Open lists for a call that the client carries out.
+// ClientCall is the kind of card that Enter lists for a call that the client carries out.
 const ClientCall parley.CardKind = "client"
 
 // ErrWaits refuses a message to a session that waits for an answer.
@@ -64,10 +65,28 @@ var ErrWaits = parley.Errorf(parley.CodeConflict,
 	"A tool call of this conversation waits for an answer. Answer it, or "+
 		"cancel the run, before you send a message.")
 
-// Open lists the open cards of the session and of those below it, and the calls that the client carries out. For a
-// session that does not exist yet, the list is empty if opens says that the client is about to open it. Open also
-// refuses a request for an agent that does not exist: Submit checks the agent only for messages, not for answers.
-func (x *Exchange) Open(ctx context.Context, opens bool) (list []port.CardInfo, err error) {
+// Enter finds the project and the session that a request means, and names the session and the agent in the client's
+// messages. It lists the open cards of the session and of those below it, and the calls that the client carries out.
+// For a session that the messages are about to open, the list is empty. Enter also refuses a request for an agent that
+// does not exist: Submit checks the agent only for messages, not for answers.
+func (x *Exchange) Enter(ctx context.Context, r *http.Request, body Object, session string, messages []ClientMessage) (
+	open []port.CardInfo, err error) {
+	if x.Door, _, err = InProjectOf(x.Door, x.Who.Tenant, r, body); err != nil {
+		return nil, err
+	}
+	var label string
+	if x.Session, label, err = SessionNamed(x.Who, session); err != nil {
+		return nil, err
+	}
+	for i := range messages {
+		messages[i].Do.Agent.Name, messages[i].Do.Name = x.Agent, label
+	}
+	return x.open(ctx, len(messages) > 0)
+}
+
+// open lists the open cards and calls. It also refuses an agent that does not exist. opens says that the client is about
+// to open the session.
+func (x *Exchange) open(ctx context.Context, opens bool) (list []port.CardInfo, err error) {
 	own := port.Resource{Kind: port.OwnSessions, Tenant: x.Who.Tenant}
 	if err := x.Door.May(ctx, x.Who, parley.ActMessage, own); err != nil {
 		return nil, err
@@ -192,14 +211,27 @@ func (x *Exchange) Watch(ctx context.Context) (ok bool, err error) {
 	return true, x.begin(ctx, m.Run)
 }
 
-// CancelOpen cancels the open run of a session. It returns false if no run is open.
-func CancelOpen(ctx context.Context, door port.Door, who port.Principal, id parley.SessionID) (bool, error) {
-	_, err := door.Submit(ctx, who, parley.Command{Session: id, Via: parley.ViaHTTP, Do: parley.CancelRun{}})
-	if err != nil && parley.CodeOf(err) == parley.CodeNotFound { // no session, or no open run
-		_, err = door.Session(ctx, who, id)
-		return false, err
+// ServeStop cancels the open run of the session that the path names as id. Its answer says whether a run was open. If it
+// fails, it has not answered.
+func ServeStop(w http.ResponseWriter, r *http.Request, guard Guard, door port.Door) error {
+	who, err := guard.Who(r)
+	if err != nil {
+		return err
 	}
-	return err == nil, err
+	id, _, err := SessionNamed(who, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	_, err = door.Submit(r.Context(), who, parley.Command{Session: id, Via: parley.ViaHTTP, Do: parley.CancelRun{}})
+	stopped := err == nil
+	if parley.CodeOf(err) == parley.CodeNotFound { // no session, or no open run
+		_, err = door.Session(r.Context(), who, id)
+	}
+	if err != nil {
+		return err
+	}
+	WriteJSON(w, http.StatusOK, map[string]bool{"stopped": stopped})
+	return nil
 }
 
 // ReadTools reads the tools that a client offers and carries out itself.

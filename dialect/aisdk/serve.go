@@ -78,20 +78,9 @@ func (h *Handler) resume(w http.ResponseWriter, r *http.Request) {
 
 // stop cancels the open run.
 func (h *Handler) stop(w http.ResponseWriter, r *http.Request) {
-	who, err := h.Guard.Who(r)
-	var id parley.SessionID
-	if err == nil {
-		id, _, err = dialect.SessionNamed(who, r.PathValue("id"))
-	}
-	stopped := false
-	if err == nil {
-		stopped, err = dialect.CancelOpen(r.Context(), h.Door, who, id)
-	}
-	if err != nil {
+	if err := dialect.ServeStop(w, r, h.Guard, h.Door); err != nil {
 		h.refuse(w, err)
-		return
 	}
-	dialect.WriteJSON(w, http.StatusOK, map[string]bool{"stopped": stopped})
 }
 
 // submit submits the new messages and answers of a request.
@@ -105,19 +94,8 @@ func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Req
 	if err != nil {
 		return nil, err
 	}
-	door, _, err := dialect.InProjectOf(h.Door, who.Tenant, r, body)
-	if err != nil {
-		return nil, err
-	}
-	id, label, err := dialect.SessionNamed(who, a.chat)
-	if err != nil {
-		return nil, err
-	}
-	for i := range a.said {
-		a.said[i].Do.Agent.Name, a.said[i].Do.Name = agent, label
-	}
-	x := &dialect.Exchange{Door: door, Who: who, Session: id, Agents: h.Agents, Agent: agent}
-	open, err := x.Open(ctx, len(a.said) > 0)
+	x := &dialect.Exchange{Door: h.Door, Who: who, Agents: h.Agents, Agent: agent}
+	open, err := x.Enter(ctx, r, body, a.chat, a.said)
 	if err != nil {
 		return nil, err
 	}
