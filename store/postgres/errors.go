@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -35,12 +34,6 @@ func unavailable(ctx context.Context, err error) error {
 	return &parley.Error{Code: parley.CodeUnavailable, Message: "The server cannot use its database right now.",
 		Err:  err,
 		Hint: "see that PostgreSQL is up, can be reached under the configured address and may be written to; its own log says more"}
-}
-
-func corrupt(id parley.SessionID, seq parley.Seq, err error) error {
-	return &parley.Error{Code: parley.CodeCorrupt, Err: fmt.Errorf("session %s, seq %d: %w", id, seq, err),
-		Message: "A part of this session's log cannot be read.",
-		Hint:    "restore the session from a backup; other sessions are not affected"}
 }
 
 // refused reports whether the server itself reported the error of a statement

@@ -157,19 +157,11 @@ const (
 
 func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event, error) {
 	events, bad, err := t.events(ctx, eventsPage, text(t.id), rules.PageBytes, text(id), int64(after), limit)
+	if err == nil {
+		err = cmp.Or(t.gaps(ctx, id).Page(after, events, limit), bad)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if err := t.checkGaps(ctx, id, after, events); err != nil {
-		return nil, err
-	}
-	if len(events) < limit {
-		if err := t.checkEnd(ctx, id, max(after, lastSeq(events))); err != nil {
-			return nil, err
-		}
-	}
-	if bad != nil {
-		return nil, bad
 	}
 	return events, nil
 }
@@ -181,7 +173,7 @@ func (t tenant) EventsWithoutChunks(ctx context.Context, id parley.SessionID, af
 			` FROM events WHERE tenant = $1 AND session = $2 AND seq > $3 AND NOT piece ORDER BY seq`, text(t.id),
 		text(id), int64(after))
 	if err == nil {
-		err = cmp.Or(bad, t.checkEnd(ctx, id, max(after, lastSeq(events))))
+		err = cmp.Or(bad, t.gaps(ctx, id).End(after, events))
 	}
 	return events, err
 }
@@ -214,7 +206,7 @@ func (t tenant) events(ctx context.Context, query string, args ...any) (events [
 		}
 		e.At = e.At.UTC()
 		if e.Body, err = parley.DecodeBody(name, version, body); err != nil {
-			e.Body, e.bad = parley.Unreadable{Type: name}, corrupt(e.Session, e.Seq, err)
+			e.Body, e.bad = parley.Unreadable{Type: name}, rules.Corrupt(e.Session, e.Seq, err)
 		}
 		return e, nil
 	}, query, args...)

@@ -2,13 +2,13 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"parley"
+	"parley/store/rules"
 )
 
 // trimPage is the maximum number of events that one Trim reads.
@@ -129,44 +129,20 @@ func (s *Store) trimOutputs(ctx context.Context, tenant parley.TenantID, outputs
 	return deleted, nil
 }
 
-// checkGaps checks that every seq missing from a page lies in a recorded hole.
-// Otherwise the log is corrupt.
-func (t tenant) checkGaps(ctx context.Context, id parley.SessionID, after parley.Seq, page []parley.Event) error {
-	for _, e := range page {
-		for next := after + 1; next < e.Seq; {
-			last, found, err := one(ctx, t.s, of(t.id), pgx.RowTo[parley.Seq],
-				`SELECT last FROM holes WHERE tenant = $1 AND session = $2 AND first <= $3 AND last >= $3`,
-				text(t.id), text(id), int64(next))
-			if err != nil {
-				return err
-			}
-			if !found {
-				return corrupt(id, next, errors.New("the row is missing"))
-			}
-			next = last + 1
-		}
-		after = e.Seq
+// gaps checks the log of a session for missing events.
+func (t tenant) gaps(ctx context.Context, id parley.SessionID) rules.Gaps {
+	seq := func(query string, args ...any) (parley.Seq, error) {
+		found, _, err := one(ctx, t.s, of(t.id), pgx.RowTo[parley.Seq], query, args...)
+		return found, err
 	}
-	return nil
-}
-
-func lastSeq(page []parley.Event) parley.Seq {
-	if len(page) == 0 {
-		return 0
-	}
-	return page[len(page)-1].Seq
-}
-
-// checkEnd checks the end of a log: if no event follows last, all seqs up to
-// the head must be in recorded holes. Without this check, a reader would wait
-// for rows that are lost.
-func (t tenant) checkEnd(ctx context.Context, id parley.SessionID, last parley.Seq) error {
-	head, found, err := one(ctx, t.s, of(t.id), pgx.RowTo[parley.Seq],
-		`SELECT head FROM sessions s WHERE tenant = $1 AND id = $2
-		AND NOT EXISTS (SELECT FROM events e WHERE e.tenant = $1 AND e.session = $2
-		AND e.seq > $3)`, text(t.id), text(id), int64(last))
-	if err != nil || !found {
-		return err // the log continues, or the session does not exist
-	}
-	return t.checkGaps(ctx, id, last, []parley.Event{{Seq: head + 1}})
+	return rules.Gaps{Session: id,
+		Hole: func(at parley.Seq) (parley.Seq, error) {
+			return seq(`SELECT last FROM holes WHERE tenant = $1 AND session = $2 AND first <= $3 AND last >= $3`,
+				text(t.id), text(id), int64(at))
+		},
+		Head: func(after parley.Seq) (parley.Seq, error) {
+			return seq(`SELECT head FROM sessions s WHERE tenant = $1 AND id = $2
+				AND NOT EXISTS (SELECT FROM events e WHERE e.tenant = $1 AND e.session = $2
+				AND e.seq > $3)`, text(t.id), text(id), int64(after))
+		}}
 }

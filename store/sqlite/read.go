@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -77,7 +76,7 @@ func (t tenant) Session(ctx context.Context, id parley.SessionID) (port.Stored, 
 	}
 	m, err := scanSession(rows.Scan)
 	if err != nil {
-		return m, corrupt(id, 0, err)
+		return m, rules.Corrupt(id, 0, err)
 	}
 	return m, nil
 }
@@ -154,19 +153,11 @@ func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Se
 	events, bad, err := t.events(ctx, id, rules.PageBytes, sessionEvents+`
 		WHERE s.tenant = ?1 AND s.id = ?2 AND e.tenant = ?1 AND e.seq > ?3
 		ORDER BY e.seq LIMIT ?4 + 0`, t.id, id, after, limit)
+	if err == nil {
+		err = cmp.Or(t.gaps(ctx, id).Page(after, events, limit), bad)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if err := t.checkGaps(ctx, id, after, events); err != nil {
-		return nil, err
-	}
-	if len(events) < limit {
-		if err := t.checkEnd(ctx, id, max(after, lastSeq(events))); err != nil {
-			return nil, err
-		}
-	}
-	if bad != nil {
-		return nil, bad
 	}
 	return events, nil
 }
@@ -177,7 +168,7 @@ func (t tenant) EventsWithoutChunks(ctx context.Context, id parley.SessionID, af
 		WHERE s.tenant = ?1 AND s.id = ?2 AND e.tenant = ?1 AND e.seq > ?3 AND e.piece = 0
 		ORDER BY e.seq`, t.id, id, after)
 	if err == nil {
-		err = cmp.Or(bad, t.checkEnd(ctx, id, max(after, lastSeq(events))))
+		err = cmp.Or(bad, t.gaps(ctx, id).End(after, events))
 	}
 	return events, err
 }
@@ -279,7 +270,7 @@ func (t tenant) events(ctx context.Context, id parley.SessionID, bytes int, quer
 		if e.Body, err = parley.DecodeBody(name, int(version), body); err != nil {
 			e.Body = parley.Unreadable{Type: name}
 			if bad == nil {
-				bad = corrupt(e.Session, e.Seq, err)
+				bad = rules.Corrupt(e.Session, e.Seq, err)
 			}
 		}
 		bytes -= len(body)
@@ -406,10 +397,4 @@ func unavailable(err error) error {
 	}
 	return &parley.Error{Code: parley.CodeUnavailable, Message: "The server cannot read its store right now.", Err: err,
 		Hint: "see that the disk of the data folder can be read"}
-}
-
-func corrupt(id parley.SessionID, seq parley.Seq, err error) error {
-	return &parley.Error{Code: parley.CodeCorrupt, Err: fmt.Errorf("session %s, seq %d: %w", id, seq, err),
-		Message: "A part of this session's log cannot be read.",
-		Hint:    "restore the session from a backup; other sessions are not affected"}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/store/rules"
 )
 
 // trimPage is the maximum number of events that one Trim reads. It limits how
@@ -145,49 +146,23 @@ func (w *writer) trimOutput(ctx context.Context, tenant parley.TenantID, f finis
 	return int(n), err
 }
 
-// checkGaps checks that every seq missing from a page lies in a recorded hole.
-// Otherwise the log is corrupt.
-func (t tenant) checkGaps(ctx context.Context, id parley.SessionID, after parley.Seq, page []parley.Event) error {
-	for _, e := range page {
-		for next := after + 1; next < e.Seq; {
-			var last parley.Seq
-			err := t.s.read.QueryRowContext(ctx,
-				`SELECT coalesce(max(last), 0) FROM holes WHERE tenant = ? AND session = ? AND first <= ?
-					AND last >= ?`, t.id, id, next, next).Scan(&last)
-			if err != nil {
-				return unavailable(err)
-			}
-			if last == 0 {
-				return corrupt(id, next, errors.New("the row is missing"))
-			}
-			next = last + 1
+// gaps checks the log of a session for missing events.
+func (t tenant) gaps(ctx context.Context, id parley.SessionID) rules.Gaps {
+	seq := func(query string, args ...any) (found parley.Seq, err error) {
+		err = t.s.read.QueryRowContext(ctx, query, args...).Scan(&found)
+		if errors.Is(err, sql.ErrNoRows) {
+			return 0, nil
 		}
-		after = e.Seq
+		return found, unavailable(err)
 	}
-	return nil
-}
-
-func lastSeq(page []parley.Event) parley.Seq {
-	if len(page) == 0 {
-		return 0
-	}
-	return page[len(page)-1].Seq
-}
-
-// checkEnd checks the end of a log: if no event follows last, all seqs up to
-// the head must be in recorded holes. Without this check, a reader would wait
-// for rows that are lost.
-func (t tenant) checkEnd(ctx context.Context, id parley.SessionID, last parley.Seq) error {
-	var head parley.Seq
-	var more bool
-	err := t.s.read.QueryRowContext(ctx,
-		`SELECT s.head, EXISTS (SELECT 1 FROM events e WHERE e.tenant = s.tenant AND e.session = s.no AND e.seq > ?3)
-		FROM sessions s WHERE s.tenant = ?1 AND s.id = ?2`, t.id, id, last).Scan(&head, &more)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && more {
-		return nil
-	}
-	if err != nil {
-		return unavailable(err)
-	}
-	return t.checkGaps(ctx, id, last, []parley.Event{{Seq: head + 1}})
+	return rules.Gaps{Session: id,
+		Hole: func(at parley.Seq) (parley.Seq, error) {
+			return seq(`SELECT coalesce(max(last), 0) FROM holes WHERE tenant = ?1 AND session = ?2 AND first <= ?3
+				AND last >= ?3`, t.id, id, at)
+		},
+		Head: func(after parley.Seq) (parley.Seq, error) {
+			return seq(`SELECT s.head FROM sessions s WHERE s.tenant = ?1 AND s.id = ?2
+				AND NOT EXISTS (SELECT 1 FROM events e WHERE e.tenant = s.tenant AND e.session = s.no AND e.seq > ?3)`,
+				t.id, id, after)
+		}}
 }
