@@ -157,22 +157,9 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 		return nil, err
 	}
 
-	model := meter.Model(provider.Patient(models, log))
-	first, more := inEngine(projects, meter.Tools)
-	door := engine.New(engine.Config{Project: first, More: more,
-		Store: meter.Store(store), Nodes: cluster.Nodes, Bus: cluster.port(), Node: cluster.mine,
-		NodeKey: key, Feed: meteredFeed{followers, meter, traces, hooks.dispatcher.Poke}, Access: access.Rules{},
-		DefaultModel: models.Default, Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
-		Model: model, Remotes: remotes, Log: log, Now: now,
-		Quotas: quotasOf(c), MaxUsage: provider.Most, Cost: provider.Cost, QuotaReached: meter.QuotaReached,
-		ReadPDF: readPDFs(), SeesPDF: models.SeesPDF,
-		Titles:    titles(c.Titles, models),
-		Artifacts: removeArtifacts(c, projects), OldArtifacts: oldArtifacts(c, projects), Retention: retentionOf(c),
-		KeptChanges: changes.Kept{Data: c.Data},
-		Idle:        c.Idle, Window: func(model string) int { return provider.About(model).Window },
-		FileRead: guard.Record.ReadFile, Webhooks: hooks, EffectDelivered: meter.Delivered,
-		Classifier: newClassifier(c, model), Refusals: guard.Record, Screen: sentinel,
-	})
+	door := newEngine(c, engineDeps{sessions: sessions, projects: projects, models: models, remotes: remotes,
+		hooks: hooks, cluster: cluster, feed: meteredFeed{followers, meter, traces, hooks.dispatcher.Poke}, meter: meter,
+		log: log})
 	made.add("engine", door)
 	made.add("files", newWatchers(c, projects, remotes, door, log))
 	made.add("memory", newIdleMemory())
@@ -197,6 +184,39 @@ func build(ctx context.Context, c *config.Settings, env config.Lookup, log *slog
 	return &host{base: base, work: work, failed: web.Failed(), conns: conns, drain: c.Drain, log: log,
 		facts:  startupFacts(c, at, len(everyAgent(projects)), models.Default()),
 		banner: newBanner(c, at, projects, models)}, nil
+}
+
+// engineDeps has the parts that the engine uses.
+type engineDeps struct {
+	sessions guardedStore
+	projects []*project
+	models   *provider.Models
+	remotes  remoteAgents
+	hooks    hooks
+	cluster  *nodes
+	feed     meteredFeed
+	meter    *metrics.Metrics
+	log      *slog.Logger
+}
+
+// newEngine makes the engine from the settings and these parts.
+func newEngine(c *config.Settings, d engineDeps) *engine.Engine {
+	model := d.meter.Model(provider.Patient(d.models, d.log))
+	first, more := inEngine(d.projects, d.meter.Tools)
+	return engine.New(engine.Config{Project: first, More: more,
+		Store: d.meter.Store(d.sessions.store), Nodes: d.cluster.Nodes, Bus: d.cluster.port(), Node: d.cluster.mine,
+		NodeKey: d.sessions.key, Feed: d.feed, Access: access.Rules{},
+		DefaultModel: d.models.Default, Autonomy: c.Autonomy.Most(), Prompts: c.IdleLimits(),
+		Model: model, Remotes: d.remotes, Log: d.log, Now: now,
+		Quotas: quotasOf(c), MaxUsage: provider.Most, Cost: provider.Cost, QuotaReached: d.meter.QuotaReached,
+		ReadPDF: readPDFs(), SeesPDF: d.models.SeesPDF,
+		Titles:    titles(c.Titles, d.models),
+		Artifacts: removeArtifacts(c, d.projects), OldArtifacts: oldArtifacts(c, d.projects), Retention: retentionOf(c),
+		KeptChanges: changes.Kept{Data: c.Data},
+		Idle:        c.Idle, Window: func(model string) int { return provider.About(model).Window },
+		FileRead: d.sessions.guard.Record.ReadFile, Webhooks: d.hooks, EffectDelivered: d.meter.Delivered,
+		Classifier: newClassifier(c, model), Refusals: d.sessions.guard.Record, Screen: d.sessions.sentinel,
+	})
 }
 
 // newDialects makes every wire protocol, and their routes.
