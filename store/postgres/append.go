@@ -7,6 +7,7 @@ import (
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 // maxGroup and maxBytes limit a commit: how long a batch waits for the others
@@ -20,7 +21,7 @@ const (
 // bodies.
 type waiting struct {
 	port.Batch
-	bodies []stored
+	bodies []rules.Body
 	agent  []byte
 	size   int // total size of the encoded parts, in bytes
 
@@ -32,29 +33,18 @@ type waiting struct {
 // bytes returns the total size of the event bodies.
 func (w *waiting) bytes() (n int64) {
 	for _, b := range w.bodies {
-		n += int64(len(b.body))
+		n += int64(len(b.JSON))
 	}
 	return n
 }
 
-type stored struct {
-	name    string
-	version int
-	body    []byte
-}
-
 func (s *Store) Append(ctx context.Context, b port.Batch) (port.Appended, error) {
-	w := &waiting{Batch: b, bodies: make([]stored, len(b.Events)), done: make(chan struct{})}
-	for i, e := range b.Events {
-		t := &w.bodies[i]
-		var err error
-		if t.name, t.version, t.body, err = parley.EncodeBody(e.Body); err != nil {
-			return port.Appended{}, err
-		}
-		w.size += len(t.body)
+	bodies, size, err := rules.EncodeBodies(b.Events)
+	if err != nil {
+		return port.Appended{}, err
 	}
+	w := &waiting{Batch: b, bodies: bodies, size: size, done: make(chan struct{})}
 	if b.Agent != nil {
-		var err error
 		if w.agent, err = json.Marshal(b.Agent); err != nil {
 			return port.Appended{}, err
 		}

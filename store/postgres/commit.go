@@ -261,10 +261,10 @@ func (t *transaction) add(trip *pgx.Batch, w *waiting, position int64) {
 		last = e.Seq
 		b := w.bodies[i]
 		trip.Queue(addEvent, tenant, session, int64(e.Seq), position+int64(i), text(e.Root), e.At, int64(e.Run),
-			text(e.By), b.name, b.version, e.IsPiece(), b.body)
+			text(e.By), b.Type, b.Version, e.IsPiece(), b.JSON)
 		if effect, ok := e.Body.(parley.EffectEnqueued); ok {
 			run, target := effect.Row(e.Run)
-			trip.Queue(addEffect, tenant, session, int64(e.Seq), int64(run), text(effect.Type), b.body,
+			trip.Queue(addEffect, tenant, session, int64(e.Seq), int64(run), text(effect.Type), b.JSON,
 				text(parley.Ref(w.Session, e.Seq)), e.At, text(target))
 		}
 		hear(trip, w, e, position+int64(i))

@@ -10,6 +10,7 @@ import (
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 // health is the state of the database as last seen. After a failed append, the
@@ -121,8 +122,8 @@ func anyGroup() []*waiting {
 	b := port.Batch{Tenant: "-", Session: id, Epoch: 1,
 		Summary: port.Summary{ID: id, Root: id, Head: 1, OpenedAt: at, UpdatedAt: at},
 		Events:  []parley.Event{{Session: id, Seq: 1, Root: id, At: at, Body: parley.SessionOpened{}}}}
-	name, version, body, _ := parley.EncodeBody(b.Events[0].Body) // cannot fail: all fields are strings
-	return []*waiting{{Batch: b, bodies: []stored{{name, version, body}}}}
+	bodies, _, _ := rules.EncodeBodies(b.Events) // cannot fail: all fields are strings
+	return []*waiting{{Batch: b, bodies: bodies}}
 }
 
 // suspend refuses appends, including queued ones, until the trouble is over.

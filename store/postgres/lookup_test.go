@@ -11,6 +11,7 @@ import (
 
 	"parley"
 	"parley/store/postgres/pgtest"
+	"parley/store/rules"
 	"parley/store/storetest"
 )
 
@@ -84,7 +85,8 @@ func TestCommitsThatCannotBeLookedUp(t *testing.T) {
 // committed.
 func TestAnotherHistory(t *testing.T) {
 	s := open(t, pgtest.Database(t))
-	w := &waiting{Batch: batch(storetest.ID(1), 0), bodies: []stored{{"SessionOpened", 1, []byte(`{"owner":"ann"}`)}}}
+	w := &waiting{Batch: batch(storetest.ID(1), 0), bodies: []rules.Body{{Type: "SessionOpened", Version: 1,
+		JSON: []byte(`{"owner":"ann"}`)}}}
 	tx := &transaction{store: s, group: []*waiting{w}}
 	if err := tx.run(context.Background()); err != nil {
 		t.Fatal(err)

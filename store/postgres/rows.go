@@ -194,21 +194,14 @@ func (t tenant) Cards(ctx context.Context, q port.CardQuery) ([]port.CardInfo, e
 		query, args = ownCards, append(args, text(q.Owner))
 	}
 	rows, err := list(ctx, t.s, of(t.id), func(r pgx.CollectableRow) (c row, err error) {
-		var card, call stored
+		var card, call rules.Body
 		if err := r.Scan((*text)(&c.Kind), (*text)(&c.Session), (*text)(&c.Root), (*text)(&c.Project),
-			(*int64)(&c.Run), (*int64)(&c.Seq), (*int64)(&c.Call), (*text)(&c.Owner), &c.AskedAt, (*text)(&c.Agent), (*int64)(&c.Position), &card.name, &card.version, &card.body, &call.name,
-			&call.version, &call.body); err != nil {
+			(*int64)(&c.Run), (*int64)(&c.Seq), (*int64)(&c.Call), (*text)(&c.Owner), &c.AskedAt, (*text)(&c.Agent), (*int64)(&c.Position), &card.Type, &card.Version, &card.JSON, &call.Type,
+			&call.Version, &call.JSON); err != nil {
 			return c, err
 		}
 		c.AskedAt = c.AskedAt.UTC()
-		of, err := parley.DecodeBody(card.name, card.version, card.body)
-		if err == nil {
-			var asked parley.EventBody
-			if asked, err = parley.DecodeBody(call.name, call.version, call.body); err == nil {
-				c.Read(of, asked)
-			}
-		}
-		c.good = err == nil // otherwise the card cannot be answered
+		c.good = rules.ReadCard(&c.CardInfo, card, call)
 		return c, nil
 	}, query, args...)
 	var cards []port.CardInfo

@@ -65,11 +65,11 @@ func (t tenant) Search(ctx context.Context, q port.SearchQuery) (found port.Foun
 		matched int // number of matching rows, up to the limit of the count
 	}
 	rows, err := list(ctx, t.s, of(t.id), func(r pgx.CollectableRow) (p row, err error) {
-		var b stored
+		var b rules.Body
 		err = r.Scan((*text)(&p.Session), (*text)(&p.Title), (*text)(&p.Owner), (*int64)(&p.Seq),
-			(*int64)(&p.Position), &p.At, &b.name, &b.version, &b.body, &p.matched)
+			(*int64)(&p.Position), &p.At, &b.Type, &b.Version, &b.JSON, &p.matched)
 		p.At, p.event = p.At.UTC(), parley.Event{Session: p.Session, Root: p.Session}
-		if body, bad := parley.DecodeBody(b.name, b.version, b.body); bad == nil {
+		if body, bad := b.Decode(); bad == nil {
 			p.event.Body = body // otherwise only this session has the error
 		}
 		return p, err
@@ -135,10 +135,10 @@ func indexEarlier(ctx context.Context, tx pgx.Tx, id parley.TenantID) (messages 
 	trip := &pgx.Batch{}
 	var session, owner text
 	var seq, position int64
-	var b stored
-	if _, err := pgx.ForEachRow(rows, []any{&session, &seq, &position, &owner, &b.name, &b.version, &b.body},
+	var b rules.Body
+	if _, err := pgx.ForEachRow(rows, []any{&session, &seq, &position, &owner, &b.Type, &b.Version, &b.JSON},
 		func() error {
-			body, bad := parley.DecodeBody(b.name, b.version, b.body)
+			body, bad := b.Decode()
 			if bad != nil {
 				return nil // only this session has the error
 			}

@@ -8,6 +8,7 @@ import (
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 // maxGroup is the maximum number of batches in a commit. It limits how long a
@@ -18,7 +19,7 @@ const maxGroup = 256
 // encoded its bodies.
 type queuedBatch struct {
 	port.Batch
-	bodies             []stored
+	bodies             []rules.Body
 	size               int64 // total size of the bodies, in bytes
 	agent              []byte
 	inTransaction      func(context.Context, *writer) error // runs in the transaction instead of a batch
@@ -32,23 +33,13 @@ type queuedBatch struct {
 	done   chan struct{}
 }
 
-type stored struct {
-	name    string
-	version int
-	body    []byte
-}
-
 func (s *Store) Append(ctx context.Context, b port.Batch) (port.Appended, error) {
-	w := &queuedBatch{Batch: b, bodies: make([]stored, len(b.Events)), done: make(chan struct{})}
-	for i, e := range b.Events {
-		var err error
-		if w.bodies[i].name, w.bodies[i].version, w.bodies[i].body, err = parley.EncodeBody(e.Body); err != nil {
-			return port.Appended{}, err
-		}
-		w.size += int64(len(w.bodies[i].body))
+	bodies, size, err := rules.EncodeBodies(b.Events)
+	if err != nil {
+		return port.Appended{}, err
 	}
+	w := &queuedBatch{Batch: b, bodies: bodies, size: int64(size), done: make(chan struct{})}
 	if b.Agent != nil {
-		var err error
 		if w.agent, err = json.Marshal(b.Agent); err != nil {
 			return port.Appended{}, err
 		}

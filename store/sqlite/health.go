@@ -15,6 +15,7 @@ import (
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 )
 
 // commitTimeout is how long a commit may take; timeoutPerEvent is added for each event. If
@@ -217,8 +218,8 @@ func openingBatch() *queuedBatch {
 	const id = "rehearsal"
 	b := port.Batch{Tenant: "-", Session: id, Epoch: 1, Summary: port.Summary{ID: id, Root: id, Head: 1},
 		Events: []parley.Event{{Session: id, Seq: 1, Root: id, Body: parley.SessionOpened{}}}}
-	name, version, body, _ := parley.EncodeBody(b.Events[0].Body) // cannot fail: all fields are strings
-	return &queuedBatch{Batch: b, bodies: []stored{{name, version, body}}}
+	bodies, _, _ := rules.EncodeBodies(b.Events) // cannot fail: all fields are strings
+	return &queuedBatch{Batch: b, bodies: bodies}
 }
 
 // faulty reports whether every batch would fail with err, not just this one.

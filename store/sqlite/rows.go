@@ -222,28 +222,18 @@ func (t tenant) Cards(ctx context.Context, q port.CardQuery) ([]port.CardInfo, e
 	for bytes := rules.PageBytes; bytes > 0 && rows.Next(); {
 		var c port.CardInfo
 		var asked int64
-		var card, call stored
+		var card, call rules.Body
 		if err := rows.Scan(&c.Kind, &c.Session, &c.Root, &c.Project, &c.Run, &c.Seq, &c.Call, &c.Owner, &asked,
 			&c.Agent,
 			&c.Position,
-			&card.name, &card.version, &card.body, &call.name, &call.version, &call.body); err != nil {
+			&card.Type, &card.Version, &card.JSON, &call.Type, &call.Version, &call.JSON); err != nil {
 			return nil, unavailable(err)
 		}
 		c.AskedAt = fromMicros(asked)
-		bytes -= len(card.body) + len(call.body)
-		if card, call, ok := decode(card, call); ok { // else the card cannot be answered
-			c.Read(card, call)
+		bytes -= len(card.JSON) + len(call.JSON)
+		if rules.ReadCard(&c, card, call) {
 			list = append(list, c)
 		}
 	}
 	return list, unavailable(rows.Err())
-}
-
-func decode(a, b stored) (parley.EventBody, parley.EventBody, bool) {
-	first, err := parley.DecodeBody(a.name, a.version, a.body)
-	if err != nil {
-		return nil, nil, false
-	}
-	second, err := parley.DecodeBody(b.name, b.version, b.body)
-	return first, second, err == nil
 }

@@ -106,15 +106,15 @@ func (t tenant) Search(ctx context.Context, q port.SearchQuery) (found port.Foun
 		}
 		p := port.Passage{}
 		var at int64
-		var body stored
-		if err := rows.Scan(&p.Session, &p.Title, &p.Owner, &p.Seq, &p.Position, &at, &body.name, &body.version,
-			&body.body); err != nil {
+		var body rules.Body
+		if err := rows.Scan(&p.Session, &p.Title, &p.Owner, &p.Seq, &p.Position, &at, &body.Type, &body.Version,
+			&body.JSON); err != nil {
 			return found, unavailable(err)
 		}
 		p.At, last = fromMicros(at), p.Position
-		bytes -= len(body.body)
+		bytes -= len(body.JSON)
 		event := parley.Event{Session: p.Session, Root: p.Session}
-		if event.Body, err = parley.DecodeBody(body.name, body.version, body.body); err != nil {
+		if event.Body, err = body.Decode(); err != nil {
 			continue // only this session has the error
 		}
 		var ok bool
@@ -170,11 +170,11 @@ func (w *writer) earlierTexts(ctx context.Context, after, upto int64) (list []sa
 		var t saidText
 		var id parley.SessionID
 		var owner parley.PrincipalID
-		var b stored
-		if err := rows.Scan(&t.tenant, &id, &t.session, &t.seq, &owner, &b.name, &b.version, &b.body); err != nil {
+		var b rules.Body
+		if err := rows.Scan(&t.tenant, &id, &t.session, &t.seq, &owner, &b.Type, &b.Version, &b.JSON); err != nil {
 			return nil, err
 		}
-		body, bad := parley.DecodeBody(b.name, b.version, b.body)
+		body, bad := b.Decode()
 		if bad != nil {
 			continue // only this session has the error
 		}

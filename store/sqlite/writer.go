@@ -388,8 +388,8 @@ func (w *writer) events(ctx context.Context, b *queuedBatch, session int64) erro
 			root = e.Root
 		}
 		t := b.bodies[i]
-		w.pending = append(w.pending, b.Tenant, session, e.Seq, h.position, root, micros(e.At), e.Run, e.By, t.name,
-			t.version, e.IsPiece(), string(t.body))
+		w.pending = append(w.pending, b.Tenant, session, e.Seq, h.position, root, micros(e.At), e.Run, e.By, t.Type,
+			t.Version, e.IsPiece(), string(t.JSON))
 		w.noteText(b, session, e)
 		if len(w.pending) == eventRows[0]*eventColumns {
 			if err := w.insertPending(ctx); err != nil {
@@ -399,7 +399,7 @@ func (w *writer) events(ctx context.Context, b *queuedBatch, session int64) erro
 		if effect, ok := e.Body.(parley.EffectEnqueued); ok {
 			key := parley.Ref(b.Session, e.Seq)
 			run, target := effect.Row(e.Run)
-			if _, err := w.addEffect.ExecContext(ctx, b.Tenant, b.Session, e.Seq, run, effect.Type, string(t.body), key,
+			if _, err := w.addEffect.ExecContext(ctx, b.Tenant, b.Session, e.Seq, run, effect.Type, string(t.JSON), key,
 				micros(e.At), target); err != nil {
 				return err
 			}
