@@ -279,22 +279,17 @@ func (x *Exchange) Locate(ctx context.Context, view RunView, known []string) err
 	}
 	defer f.Close()
 	open := map[string]bool{}
-	for {
-		items, err := f.Next(ctx)
-		if err != nil {
-			return err
+	return ReadUntil(ctx, f, func(i *port.Item) bool {
+		if i.Session == x.lastAnswer.session && i.Seq >= x.lastAnswer.seq {
+			return true
 		}
-		for _, i := range items {
-			if i.Session == x.lastAnswer.session && i.Seq >= x.lastAnswer.seq {
-				return nil
-			}
-			trackCards(open, i.Event)
-			view.Project(i.Event)
-			if _, _, paused := view.State(); paused && x.clientKnows(open, known) {
-				x.readUpTo = place{i.Session, i.Seq}
-			}
+		trackCards(open, i.Event)
+		view.Project(i.Event)
+		if _, _, paused := view.State(); paused && x.clientKnows(open, known) {
+			x.readUpTo = place{i.Session, i.Seq}
 		}
-	}
+		return false
+	})
 }
 
 // trackCards updates the set of open cards and client calls with an event.

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"context"
+	"slices"
 
 	"parley"
 	"parley/port"
@@ -19,18 +20,20 @@ func ReadLog(ctx context.Context, door port.Door, who port.Principal, id parley.
 		return err
 	}
 	defer f.Close()
+	return ReadUntil(ctx, f, func(i *port.Item) bool {
+		if i.Seq <= last {
+			each(i.Event)
+		}
+		return i.Seq >= last
+	})
+}
+
+// ReadUntil calls last for every item of a follower, until last returns true. It waits for new events.
+func ReadUntil(ctx context.Context, f port.Follower, last func(*port.Item) bool) error {
 	for {
 		items, err := f.Next(ctx)
-		if err != nil {
+		if err != nil || slices.ContainsFunc(items, last) {
 			return err
-		}
-		for _, i := range items {
-			if i.Seq <= last {
-				each(i.Event)
-			}
-			if i.Seq >= last {
-				return nil
-			}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"parley"
+	"parley/dialect"
 	"parley/port"
 )
 
@@ -67,18 +68,12 @@ func (c *conn) isOfSubAgent(ctx context.Context) (found bool, err error) {
 	}
 	defer f.Close()
 	seen := &conn{session: c.session, view: View{Session: c.session}, heads: maps.Clone(c.heads)}
-	for {
-		items, err := f.Next(ctx)
-		if err != nil {
-			return false, err
-		}
-		for _, i := range items {
-			seen.view, _ = Project(seen.view, i.Event)
-			if found = found || asksOrTells(i.Event) && hasFrame(i.Event, c.skip); seen.caughtUp(i.Event) {
-				return found, nil
-			}
-		}
-	}
+	err = dialect.ReadUntil(ctx, f, func(i *port.Item) bool {
+		seen.view, _ = Project(seen.view, i.Event)
+		found = found || asksOrTells(i.Event) && hasFrame(i.Event, c.skip)
+		return seen.caughtUp(i.Event)
+	})
+	return found, err
 }
 
 // asksOrTells reports whether an event of a sub-agent may be shown.
@@ -105,24 +100,12 @@ func (c *conn) read(ctx context.Context, after, last parley.Seq) (events []parle
 		return nil, err
 	}
 	defer f.Close()
-	for {
-		items, err := f.Next(ctx)
-		if err != nil {
-			return nil, err
+	err = dialect.ReadUntil(ctx, f, func(i *port.Item) bool {
+		own := i.Session == c.session
+		if own && i.Seq <= last || !own && asksOrTells(i.Event) {
+			events = append(events, i.Event)
 		}
-		for _, i := range items {
-			if i.Session != c.session {
-				if asksOrTells(i.Event) {
-					events = append(events, i.Event)
-				}
-				continue
-			}
-			if i.Seq <= last {
-				events = append(events, i.Event)
-			}
-			if i.Seq >= last {
-				return events, nil
-			}
-		}
-	}
+		return own && i.Seq >= last
+	})
+	return events, err
 }

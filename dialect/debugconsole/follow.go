@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"parley"
+	"parley/dialect"
 	"parley/port"
 )
 
@@ -35,18 +36,12 @@ func (w *watch) around(visit func(context.Context) (context.Context, context.Can
 
 func (w *watch) run(ctx context.Context, stop context.CancelCauseFunc) {
 	defer close(w.over)
-	for {
-		items, err := w.facts.Next(ctx)
-		if err != nil {
-			w.why = err
-			return
-		}
-		for _, i := range items {
-			if b, ok := i.Body.(parley.AgentStopped); ok && b.Agent == w.agent && (b.Project == "" || b.Project == w.project) {
-				stop(parley.Errorf(parley.CodeStopped, "agent is not running"))
-				return
-			}
-		}
+	w.why = dialect.ReadUntil(ctx, w.facts, func(i *port.Item) bool {
+		b, ok := i.Body.(parley.AgentStopped)
+		return ok && b.Agent == w.agent && (b.Project == "" || b.Project == w.project)
+	})
+	if w.why == nil {
+		stop(parley.Errorf(parley.CodeStopped, "agent is not running"))
 	}
 }
 

@@ -244,30 +244,28 @@ func (x *exchange) wait(ctx context.Context) (status int, said any, err error) {
 	}
 	defer follower.Close()
 	var text strings.Builder
-	for {
-		items, err := follower.Next(ctx)
-		if err != nil {
-			return 0, nil, err
-		}
-		for _, i := range items {
-			for _, f := range frames(i) {
-				if a, ok := x.awaits(f); ok {
-					return http.StatusAccepted, a, nil
+	err = dialect.ReadUntil(ctx, follower, func(i *port.Item) bool {
+		for _, f := range frames(i) {
+			if a, ok := x.awaits(f); ok {
+				status, said = http.StatusAccepted, a
+			}
+			switch f := f.(type) {
+			case chunk:
+				if text.WriteString(f.Content); f.Done {
+					status, said = http.StatusOK, map[string]string{"content": text.String()}
 				}
-				switch f := f.(type) {
-				case chunk:
-					if text.WriteString(f.Content); f.Done {
-						return http.StatusOK, map[string]string{"content": text.String()}, nil
-					}
-				case failure:
-					status, said := goodbyeFor(f)
-					return status, said, nil
-				case sessionHalt:
-					return http.StatusServiceUnavailable, refusal{terminated, f.Reason}, nil
-				}
+			case failure:
+				status, said = goodbyeFor(f)
+			case sessionHalt:
+				status, said = http.StatusServiceUnavailable, refusal{terminated, f.Reason}
+			}
+			if status != 0 {
+				return true
 			}
 		}
-	}
+		return false
+	})
+	return status, said, err
 }
 
 // goodbyeFor returns the answer to a message whose run failed.

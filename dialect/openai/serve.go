@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"parley"
@@ -84,21 +85,12 @@ func (x *exchange) follow(ctx context.Context, show func(body any) (last bool)) 
 		return err
 	}
 	defer f.Close()
-	for {
-		items, err := f.Next(ctx)
-		if err != nil {
-			return err
-		}
-		for _, i := range items {
-			var frames []dialect.Frame
-			x.view, frames = Project(x.view, i.Event)
-			for _, f := range frames {
-				if x.done = show(f.Body); x.done {
-					return nil
-				}
-			}
-		}
-	}
+	return dialect.ReadUntil(ctx, f, func(i *port.Item) bool {
+		var frames []dialect.Frame
+		x.view, frames = Project(x.view, i.Event)
+		x.done = slices.ContainsFunc(frames, func(f dialect.Frame) bool { return show(f.Body) })
+		return x.done
+	})
 }
 
 // open follows the session from the input that the response answers.

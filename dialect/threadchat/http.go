@@ -225,23 +225,21 @@ func (p *post) wait(ctx context.Context) (frame any, run parley.RunID, err error
 		return nil, 0, err
 	}
 	defer follower.Close()
-	for {
-		items, err := follower.Next(ctx)
-		if err != nil {
-			return nil, 0, err
-		}
-		for _, i := range items {
-			for _, f := range frames(i) {
-				switch f.(type) {
-				case approvalRequest, question, callUnknown:
-					return f, 0, nil
-				}
-				if isEnding(f) {
-					return f, i.Run, nil
-				}
+	err = dialect.ReadUntil(ctx, follower, func(i *port.Item) bool {
+		for _, f := range frames(i) {
+			switch f.(type) {
+			case approvalRequest, question, callUnknown:
+				frame = f
+				return true
+			}
+			if isEnding(f) {
+				frame, run = f, i.Run
+				return true
 			}
 		}
-	}
+		return false
+	})
+	return frame, run, err
 }
 
 // stream streams the answer. The stream continues while the run waits for a person. If the client leaves, the stream
