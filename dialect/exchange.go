@@ -234,6 +234,21 @@ func ServeStop(w http.ResponseWriter, r *http.Request, guard Guard, door port.Do
 	return nil
 }
 
+// ReadRoles reads the roles of the messages of a conversation. last is the index of the last message with a role of the
+// agent; 0: there is none.
+func ReadRoles(messages []Object, agent ...string) (roles []string, last int, err error) {
+	roles = make([]string, len(messages))
+	for n, m := range messages {
+		if roles[n], err = m.String("role"); err != nil {
+			return nil, 0, Invalid("messages[%d]: %s", n, err)
+		}
+		if slices.Contains(agent, roles[n]) {
+			last = n
+		}
+	}
+	return roles, last, nil
+}
+
 // ReadTools reads the tools that a client offers and carries out itself.
 func ReadTools(o Object) (tools []parley.ClientTool, err error) {
 	var list []struct {

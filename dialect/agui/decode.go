@@ -77,15 +77,9 @@ func decode(o dialect.Object) (a ask, err error) {
 // read reads the list of messages. It skips the user's messages before the agent's last message: the session knows
 // them.
 func read(messages []dialect.Object) (said []dialect.ClientMessage, results []toolResult, err error) {
-	known := 0
-	roles := make([]string, len(messages))
-	for n, m := range messages {
-		if roles[n], err = m.String("role"); err != nil {
-			return nil, nil, dialect.Invalid("messages[%d]: %s", n, err)
-		}
-		if slices.Contains([]string{"assistant", "reasoning", "tool"}, roles[n]) {
-			known = n
-		}
+	roles, known, err := dialect.ReadRoles(messages, "assistant", "reasoning", "tool")
+	if err != nil {
+		return nil, nil, err
 	}
 	for n, m := range messages {
 		switch roles[n] {

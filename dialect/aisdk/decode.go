@@ -82,15 +82,9 @@ func (a ask) again() (ask, error) {
 // read reads the list of messages. It skips the user's messages before the last
 // message of the assistant: the session knows them.
 func read(messages []dialect.Object) (said []dialect.ClientMessage, answers []answer, err error) {
-	roles := make([]string, len(messages))
-	known := 0
-	for n, m := range messages {
-		if roles[n], err = m.String("role"); err != nil {
-			return nil, nil, dialect.Invalid("messages[%d]: %s", n, err)
-		}
-		if roles[n] == "assistant" {
-			known = n
-		}
+	roles, known, err := dialect.ReadRoles(messages, "assistant")
+	if err != nil {
+		return nil, nil, err
 	}
 	for n, m := range messages {
 		switch {
