@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley"
+	"parley/pacing"
 	"parley/port"
 )
 
@@ -96,8 +97,9 @@ func (p patient) patiently(ctx context.Context, req port.ModelRequest, yield fun
 		if time.Since(began)+delay > budget {
 			return end
 		}
-		timer := time.NewTimer(delay)
-		if end.left = !yield(port.ModelChunk{Retry: retrying(end)}, nil); end.left || !waited(ctx, timer) {
+		next := time.Now().Add(delay)
+		end.left = !yield(port.ModelChunk{Retry: retrying(end)}, nil)
+		if end.left || !pacing.Sleep(ctx, time.Until(next)) {
 			return end
 		}
 		p.log.Info("a model is tried again", "model", req.Model, "attempt", attempt+1, "error", end.err)
@@ -169,15 +171,4 @@ func gaveUp(end ending) *parley.Retrying {
 		r.Advice = "Please check your connection and try again."
 	}
 	return r
-}
-
-// waited reports whether the timer has fired before ctx ended.
-func waited(ctx context.Context, timer *time.Timer) bool {
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
