@@ -80,6 +80,15 @@ func (t tenant) OldAudit(ctx context.Context, before time.Time) (int, error) {
 	return rows, err
 }
 
+// queueAuditEnd locks the head of a tenant, and reads the number and the hash of its last audit record.
+func queueAuditEnd(trip *pgx.Batch, tenant parley.TenantID, no *int64, hash *string) {
+	trip.Queue(takePositions, text(tenant), 0).QueryRow(func(row pgx.Row) error {
+		var position int64
+		var id string
+		return row.Scan(&position, &id, no, hash)
+	})
+}
+
 func (s *Store) TrimAudit(ctx context.Context, tenant parley.TenantID, before time.Time, by parley.PrincipalID,
 	now time.Time) (deleted int, more bool, err error) {
 	var refusal error
@@ -88,11 +97,7 @@ func (s *Store) TrimAudit(ctx context.Context, tenant parley.TenantID, before ti
 		of(tenant).enter(trip)
 		var no int64
 		var hash string
-		trip.Queue(takePositions, text(tenant), 0).QueryRow(func(row pgx.Row) error {
-			var position int64
-			var id string
-			return row.Scan(&position, &id, &no, &hash)
-		})
+		queueAuditEnd(trip, tenant, &no, &hash)
 		var held bool
 		trip.Queue(`SELECT EXISTS (SELECT FROM legal_holds WHERE tenant = $1)`, text(tenant)).QueryRow(
 			func(row pgx.Row) error { return row.Scan(&held) })

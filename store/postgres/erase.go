@@ -74,11 +74,7 @@ func (s *Store) Erase(ctx context.Context, tenant parley.TenantID, e port.Erasur
 		of(tenant).enter(trip)
 		var no int64
 		var hash string
-		trip.Queue(takePositions, text(tenant), 0).QueryRow(func(row pgx.Row) error {
-			var position int64
-			var id string
-			return row.Scan(&position, &id, &no, &hash)
-		})
+		queueAuditEnd(trip, tenant, &no, &hash)
 		texts := func(ids []parley.SessionID) []text {
 			list := []text{}
 			for _, id := range ids {
