@@ -23,6 +23,7 @@ import (
 	"parley/provider/demo"
 	"parley/provider/google"
 	"parley/provider/openai"
+	"parley/provider/upstream"
 )
 
 // The vendors, by the values of PROVIDER.
@@ -101,16 +102,15 @@ func New(c Config) *Models {
 // speaker returns a new speaker for a vendor.
 func (c Config) speaker(vendor string) speaker {
 	a := c.account(vendor)
+	account := upstream.Account{Key: a.Key, BaseURL: a.BaseURL, KeyIn: a.In, Idle: c.Idle, ShowAddress: c.ShowAddress}
 	switch vendor {
 	case Anthropic:
-		return anthropic.New(anthropic.Options{Key: a.Key, BaseURL: a.BaseURL, KeyIn: a.In, Idle: c.Idle,
-			ShowAddress: c.ShowAddress, Limit: func(model string) int { return About(model).Output }})
+		return anthropic.New(anthropic.Options{Account: account,
+			Limit: func(model string) int { return About(model).Output }})
 	case Google:
-		return google.New(google.Options{Key: a.Key, BaseURL: a.BaseURL, KeyIn: a.In, Idle: c.Idle,
-			ShowAddress: c.ShowAddress})
+		return google.New(account)
 	}
-	return openai.New(openai.Options{Key: a.Key, BaseURL: a.BaseURL, KeyIn: a.In, API: a.API, Idle: c.Idle,
-		ShowAddress: c.ShowAddress})
+	return openai.New(openai.Options{Account: account, API: a.API})
 }
 
 // Vendors lists the names of the vendors that have an API key, in order of preference.

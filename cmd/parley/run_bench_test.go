@@ -27,6 +27,7 @@ import (
 	"parley/port"
 	"parley/provider"
 	"parley/provider/openai"
+	"parley/provider/upstream"
 	"parley/screen"
 	"parley/store/sqlite"
 	"parley/tool"
@@ -170,7 +171,7 @@ func newRunBench(b *testing.B, pace time.Duration) *runBench {
 	if err != nil {
 		b.Fatal(err)
 	}
-	model := openai.New(openai.Options{BaseURL: benchModel(b, pace), API: openai.Chat})
+	model := openai.New(openai.Options{Account: upstream.Account{BaseURL: benchModel(b, pace)}, API: openai.Chat})
 	followers := feed.New(store)
 	agent := parley.Agent{Name: "helper", Instructions: "Help.", Model: "stub", Tools: []string{"*"}}
 	r.door = engine.New(engine.Config{Store: store, Feed: followers, Access: access.Rules{},

@@ -2,14 +2,11 @@
 package anthropic
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"net/http"
 	"regexp"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -25,11 +22,7 @@ const officialURL = "https://api.anthropic.com"
 
 // Options are the options of a Model.
 type Options struct {
-	Key         string
-	BaseURL     string        // empty: Anthropic's own address
-	Idle        time.Duration // longest silence of the server
-	ShowAddress bool          // users may know its address
-	KeyIn       string        // where the key and the address are set; empty: the environment
+	upstream.Account
 	// Limit returns the maximum number of output tokens of a model, or 0 if
 	// that is unknown; nil: unknown for all models.
 	Limit func(model string) int
@@ -47,22 +40,16 @@ type Model struct {
 var _ port.Model = (*Model)(nil)
 
 func New(o Options) *Model {
-	addressIn := "ANTHROPIC_BASE_URL"
-	if o.BaseURL == "" {
-		o.BaseURL, addressIn = officialURL, ""
-	} else if o.KeyIn != "" {
-		addressIn = o.KeyIn
-	}
 	if o.Limit == nil {
 		o.Limit = func(string) int { return 0 }
 	}
-	client := upstream.New(upstream.Server{Vendor: "Anthropic", Variable: cmp.Or(o.KeyIn, "ANTHROPIC_API_KEY"), Key: o.Key,
-		Idle: o.Idle, ShowAddress: o.ShowAddress, AddressIn: addressIn})
+	client, baseURL := o.Client(upstream.Server{Vendor: "Anthropic", Variable: "ANTHROPIC_API_KEY",
+		AddressIn: "ANTHROPIC_BASE_URL"}, officialURL)
 	// The services are created without the client of the SDK, which would read
 	// environment variables that Parley does not document.
 	with := []option.RequestOption{
 		option.WithHTTPClient(client.HTTP()), option.WithMaxRetries(0), option.WithAPIKey(o.Key),
-		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
+		option.WithBaseURL(baseURL),
 	}
 	return &Model{client, anthropic.NewMessageService(with...), anthropic.NewModelService(with...), o.Limit,
 		upstream.Tools{Encode: tool}}

@@ -10,6 +10,7 @@ import (
 	"parley"
 	"parley/port"
 	"parley/provider/providertest"
+	"parley/provider/upstream"
 )
 
 // Based on https://platform.claude.com/docs/en/build-with-claude/streaming,
@@ -75,7 +76,8 @@ func turn(a providertest.Answer) []parley.Message {
 
 func TestThinkingIsGivenBackAsItCame(t *testing.T) {
 	script := providertest.Play(t, thought, answered)
-	m := New(Options{Key: providertest.Key, BaseURL: script.URL, Limit: func(string) int { return 64_000 }})
+	m := New(Options{Account: upstream.Account{Key: providertest.Key, BaseURL: script.URL},
+		Limit: func(string) int { return 64_000 }})
 	defer m.Close()
 	a := providertest.Ask(t.Context(), m, port.ModelRequest{Model: model, Instructions: "Be brief.",
 		Messages: providertest.User("What is it like in Paris?")})
@@ -142,7 +144,8 @@ func TestTurnsWithoutThinking(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			script := providertest.Play(t, thought, answered)
-			m := New(Options{Key: providertest.Key, BaseURL: script.URL, Limit: func(string) int { return 64_000 }})
+			m := New(Options{Account: upstream.Account{Key: providertest.Key, BaseURL: script.URL},
+				Limit: func(string) int { return 64_000 }})
 			defer m.Close()
 			talk := turn(
 				providertest.Ask(t.Context(), m, port.ModelRequest{Model: model, Messages: providertest.User("Hm?")}))
@@ -170,7 +173,7 @@ content_block_delta {"type":"content_block_delta","index":0,"delta":{"type":"tex
 error {"type":"error","error":{"type":"`+kind+`","message":"Oh."}}
 content_block_delta {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Two"}}
 message_stop {"type":"message_stop"}`))
-		m := New(Options{Key: providertest.Key, BaseURL: script.URL})
+		m := New(Options{Account: upstream.Account{Key: providertest.Key, BaseURL: script.URL}})
 		a := providertest.Ask(t.Context(), m, port.ModelRequest{Model: model, Messages: providertest.User("x")})
 		if a.Text != "One" || a.Done != nil || parley.CodeOf(a.Err) != code {
 			t.Errorf("%s: %+v", kind, a)

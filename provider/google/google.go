@@ -2,12 +2,10 @@
 package google
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
 	"strings"
-	"time"
 
 	"google.golang.org/genai"
 
@@ -20,15 +18,6 @@ const Name = "google"
 
 const officialURL = "https://generativelanguage.googleapis.com/"
 
-// Options are the options of a Model.
-type Options struct {
-	Key         string
-	BaseURL     string        // empty: Google's own address
-	Idle        time.Duration // longest silence of the server
-	ShowAddress bool          // users may know its address
-	KeyIn       string        // where the key and the address are set; empty: the environment
-}
-
 // A Model calls Google. It may be used concurrently.
 type Model struct {
 	client *upstream.Client
@@ -38,23 +27,16 @@ type Model struct {
 
 var _ port.Model = (*Model)(nil)
 
-func New(o Options) *Model {
-	addressIn := "GOOGLE_GEMINI_BASE_URL"
-	if o.BaseURL == "" {
-		o.BaseURL, addressIn = officialURL, ""
-	} else if o.KeyIn != "" {
-		addressIn = o.KeyIn
+func New(a upstream.Account) *Model {
+	if a.Key == "" {
+		a.Key = "none" // otherwise the SDK would look for a key in the environment
 	}
-	if o.Key == "" {
-		o.Key = "none" // otherwise the SDK would look for a key in the environment
-	}
-	client := upstream.New(upstream.Server{Vendor: "Google", Variable: cmp.Or(o.KeyIn, "GEMINI_API_KEY"), Key: o.Key,
-		Idle: o.Idle, ShowAddress: o.ShowAddress, AddressIn: addressIn})
+	client, baseURL := a.Client(upstream.Server{Vendor: "Google", Variable: "GEMINI_API_KEY",
+		AddressIn: "GOOGLE_GEMINI_BASE_URL"}, officialURL)
 	once := int32(1)
 	sdk, err := genai.NewClient(context.Background(), &genai.ClientConfig{
-		APIKey: o.Key, Backend: genai.BackendGeminiAPI, HTTPClient: client.HTTP(),
-		HTTPOptions: genai.HTTPOptions{BaseURL: strings.TrimSuffix(o.BaseURL, "/") + "/",
-			RetryOptions: &genai.HTTPRetryOptions{Attempts: &once}},
+		APIKey: a.Key, Backend: genai.BackendGeminiAPI, HTTPClient: client.HTTP(),
+		HTTPOptions: genai.HTTPOptions{BaseURL: baseURL, RetryOptions: &genai.HTTPRetryOptions{Attempts: &once}},
 	})
 	if err != nil {
 		return &Model{client: client, err: fmt.Errorf("google's SDK: %w", err)}

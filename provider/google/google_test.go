@@ -7,6 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley/provider/providertest"
+	"parley/provider/upstream"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -15,6 +16,6 @@ func TestGemini(t *testing.T) {
 	providertest.Run(t, providertest.Provider{Model: "gemini-2.5-flash", Variable: "GEMINI_API_KEY",
 		Pages: `"mimeType":"application/pdf"`,
 		New: func(url string, silence time.Duration) providertest.Model {
-			return New(Options{Key: providertest.Key, BaseURL: url, Idle: silence})
+			return New(upstream.Account{Key: providertest.Key, BaseURL: url, Idle: silence})
 		}})
 }

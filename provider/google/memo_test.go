@@ -9,6 +9,7 @@ import (
 	"parley"
 	"parley/port"
 	"parley/provider/providertest"
+	"parley/provider/upstream"
 )
 
 // Based on https://ai.google.dev/gemini-api/docs/thought-signatures: of
@@ -42,7 +43,7 @@ func parts(t *testing.T, s *providertest.Script, i int) (list []map[string]any) 
 
 func TestSignaturesStayWhereTheyWere(t *testing.T) {
 	script := providertest.Play(t, signed, signedText, signedText, signedText, blocked)
-	m := New(Options{Key: providertest.Key, BaseURL: script.URL})
+	m := New(upstream.Account{Key: providertest.Key, BaseURL: script.URL})
 	defer m.Close()
 	ask := func(model string, talk []parley.Message) providertest.Answer {
 		t.Helper()
@@ -120,7 +121,7 @@ func TestErrorsOfGoogle(t *testing.T) {
 			parley.CodeOverloaded, "0s"},
 	} {
 		script := providertest.Play(t, c.reply)
-		m := New(Options{Key: providertest.Key, BaseURL: script.URL})
+		m := New(upstream.Account{Key: providertest.Key, BaseURL: script.URL})
 		a := providertest.Ask(t.Context(), m, port.ModelRequest{Model: "gemini-2.5-flash",
 			Messages: providertest.User("x")})
 		e, ok := a.Err.(*parley.Error)

@@ -10,6 +10,7 @@ import (
 	"parley"
 	"parley/port"
 	"parley/provider/providertest"
+	"parley/provider/upstream"
 )
 
 // Based on https://platform.openai.com/docs/api-reference/responses-streaming,
@@ -62,7 +63,7 @@ func after(a providertest.Answer) []parley.Message {
 
 func TestReasoningIsGivenBackEncrypted(t *testing.T) {
 	script := providertest.Play(t, reasoned, answered, answered)
-	m := New(Options{Key: providertest.Key, BaseURL: script.URL, API: Responses})
+	m := New(Options{Account: upstream.Account{Key: providertest.Key, BaseURL: script.URL}, API: Responses})
 	defer m.Close()
 	a := providertest.Ask(t.Context(), m,
 		port.ModelRequest{Model: "gpt-5", Messages: providertest.User("What is it like in Paris?")})
@@ -113,7 +114,7 @@ func TestAccountsWithoutSummaries(t *testing.T) {
 	refusal := providertest.Reply{Status: 400,
 		Body: `{"error":{"message":"Your organization must be verified to generate reasoning summaries.","type":"invalid_request_error","param":"reasoning.summary","code":"unsupported_value"}}`}
 	script := providertest.Play(t, refusal, answered, answered)
-	m := New(Options{Key: providertest.Key, BaseURL: script.URL, API: Responses})
+	m := New(Options{Account: upstream.Account{Key: providertest.Key, BaseURL: script.URL}, API: Responses})
 	defer m.Close()
 	for range 2 {
 		a := providertest.Ask(t.Context(), m, port.ModelRequest{Model: "o3", Messages: providertest.User("x")})
@@ -134,7 +135,7 @@ func TestErrorsInTheMiddleOfAResponse(t *testing.T) {
 			providertest.Events(`response.output_text.delta {"type":"response.output_text.delta","delta":"One"}
 			`+event+`
 			response.completed {"type":"response.completed","response":{"status":"completed"}}`))
-		m := New(Options{Key: providertest.Key, BaseURL: script.URL, API: Responses})
+		m := New(Options{Account: upstream.Account{Key: providertest.Key, BaseURL: script.URL}, API: Responses})
 		a := providertest.Ask(t.Context(), m, port.ModelRequest{Model: "gpt-5", Messages: providertest.User("x")})
 		if a.Text != "One" || a.Done != nil || parley.CodeOf(a.Err) != code {
 			t.Errorf("%s: %+v", event, a)
@@ -161,7 +162,7 @@ var chatAnswered = providertest.Events(`
 
 func TestReasoningOfCompatibleServers(t *testing.T) {
 	script := providertest.Play(t, chatted, chatAnswered)
-	m := New(Options{BaseURL: script.URL}) // the server needs no key
+	m := New(Options{Account: upstream.Account{BaseURL: script.URL}}) // the server needs no key
 	defer m.Close()
 	a := providertest.Ask(t.Context(), m,
 		port.ModelRequest{Model: "deepseek", Messages: providertest.User("What is it like in Paris?")})
@@ -192,7 +193,7 @@ func TestReasoningOfCompatibleServers(t *testing.T) {
 func TestWhichAPI(t *testing.T) {
 	for base, want := range map[string]string{"": Responses, "https://api.openai.com/v1/": Responses,
 		"http://127.0.0.1:11434/v1": Chat, "https://api.openai.com.example.com": Chat} {
-		m := New(Options{BaseURL: base})
+		m := New(Options{Account: upstream.Account{BaseURL: base}})
 		if m.api != want {
 			t.Errorf("%q is spoken to by %s", base, m.api)
 		}

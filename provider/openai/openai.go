@@ -9,9 +9,7 @@ import (
 	"iter"
 	"net/url"
 	"regexp"
-	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -35,12 +33,8 @@ const officialURL = "https://api.openai.com/v1"
 
 // Options are the options of a Model.
 type Options struct {
-	Key         string        // empty: the server needs no key
-	BaseURL     string        // empty: OpenAI's own address
-	API         string        // Responses or Chat; empty: depends on the address
-	Idle        time.Duration // longest silence of the server
-	ShowAddress bool          // users may know its address
-	KeyIn       string        // where the key and the address are set; empty: the environment
+	upstream.Account
+	API string // Responses or Chat; empty: depends on the address
 }
 
 // A Model calls one server. It may be used concurrently.
@@ -74,24 +68,18 @@ func APIOf(choice, baseURL string) string {
 }
 
 func New(o Options) *Model {
-	addressIn := "OPENAI_BASE_URL"
-	if o.BaseURL == "" {
-		o.BaseURL, addressIn = officialURL, ""
-	} else if o.KeyIn != "" {
-		addressIn = o.KeyIn
-	}
 	o.API = APIOf(o.API, o.BaseURL)
 	vendor := "OpenAI"
 	if o.API == Chat {
 		vendor = "the model's server"
 	}
-	client := upstream.New(upstream.Server{Vendor: vendor, Variable: cmp.Or(o.KeyIn, "OPENAI_API_KEY"), Key: o.Key,
-		Idle: o.Idle, ShowAddress: o.ShowAddress, AddressIn: addressIn})
+	client, baseURL := o.Client(upstream.Server{Vendor: vendor, Variable: "OPENAI_API_KEY",
+		AddressIn: "OPENAI_BASE_URL"}, officialURL)
 	// The services are created without the client of the SDK, which would read
 	// environment variables that Parley does not document.
 	with := []option.RequestOption{
 		option.WithHTTPClient(client.HTTP()), option.WithMaxRetries(0),
-		option.WithBaseURL(strings.TrimSuffix(o.BaseURL, "/") + "/"),
+		option.WithBaseURL(baseURL),
 	}
 	if o.Key != "" {
 		with = append(with, option.WithAPIKey(o.Key))

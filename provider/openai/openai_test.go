@@ -7,6 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"parley/provider/providertest"
+	"parley/provider/upstream"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -23,6 +24,6 @@ func TestChat(t *testing.T) {
 
 func at(api string) func(string, time.Duration) providertest.Model {
 	return func(url string, silence time.Duration) providertest.Model {
-		return New(Options{Key: providertest.Key, BaseURL: url + "/v1", API: api, Idle: silence})
+		return New(Options{Account: upstream.Account{Key: providertest.Key, BaseURL: url + "/v1", Idle: silence}, API: api})
 	}
 }

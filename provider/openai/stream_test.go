@@ -14,6 +14,7 @@ import (
 	"parley"
 	"parley/port"
 	"parley/provider/providertest"
+	"parley/provider/upstream"
 )
 
 // TestOddChunks covers the different chunks that compatible servers send.
@@ -52,7 +53,7 @@ func TestOddChunks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			script := providertest.Play(t, providertest.Reply{
 				Header: map[string]string{"Content-Type": "text/event-stream"}, Body: c.body})
-			m := New(Options{BaseURL: script.URL, API: Chat})
+			m := New(Options{Account: upstream.Account{BaseURL: script.URL}, API: Chat})
 			defer m.Close()
 			a := providertest.Ask(t.Context(), m, port.ModelRequest{Model: "m", Messages: providertest.User("hi")})
 			if !c.want(a) {
@@ -80,7 +81,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 	server.Start()
 	defer server.Close()
-	m := New(Options{BaseURL: server.URL, API: Chat})
+	m := New(Options{Account: upstream.Account{BaseURL: server.URL}, API: Chat})
 	defer m.Close()
 	for range rounds {
 		var all sync.WaitGroup
@@ -103,7 +104,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 // SDK's.
 func TestToolsAreEncodedOnce(t *testing.T) {
 	script := providertest.Play(t, answered, answered)
-	m := New(Options{BaseURL: script.URL, API: Responses})
+	m := New(Options{Account: upstream.Account{BaseURL: script.URL}, API: Responses})
 	defer m.Close()
 	encoded := 0
 	m.responsesTools.Encode = func(spec parley.ToolSpec) any {

@@ -10,6 +10,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -44,6 +45,26 @@ type Server struct {
 	ShowAddress bool          // users may know its address
 	// AddressIn is the variable with the address; empty: the vendor's own address.
 	AddressIn string
+}
+
+// An Account has the options that the models of all vendors have.
+type Account struct {
+	Key         string        // empty: the server needs no key
+	BaseURL     string        // empty: the vendor's own address
+	Idle        time.Duration // longest silence of the server
+	ShowAddress bool          // users may know its address
+	KeyIn       string        // where the key and the address are set; empty: the environment
+}
+
+// Client returns a client of the vendor's server, and the base URL of the server. Variable and AddressIn of the vendor
+// are the variables of the environment; the account sets the other fields.
+func (a Account) Client(vendor Server, officialURL string) (c *Client, baseURL string) {
+	vendor.Key, vendor.Idle, vendor.ShowAddress = a.Key, a.Idle, a.ShowAddress
+	vendor.Variable, vendor.AddressIn = cmp.Or(a.KeyIn, vendor.Variable), cmp.Or(a.KeyIn, vendor.AddressIn)
+	if a.BaseURL == "" {
+		vendor.AddressIn = ""
+	}
+	return New(vendor), strings.TrimSuffix(cmp.Or(a.BaseURL, officialURL), "/") + "/"
 }
 
 // A Client calls one server. It keeps connections until it is closed.
