@@ -123,20 +123,11 @@ func (s secrets) resealSetups(ctx context.Context, tx pgx.Tx, tenant parley.Tena
 	if err != nil {
 		return err
 	}
-	for _, one := range list {
-		if s.vault.Current(one.Sealed) {
-			continue
-		}
-		if one, err = s.vault.OpenSetup(one); err != nil {
-			return err
-		}
-		one = s.vault.SealSetup(one)
-		if _, err := tx.Exec(ctx, `UPDATE setups SET sealed = $4 WHERE tenant = $1 AND kind = $2 AND name = $3`,
-			text(tenant), text(one.Kind), text(one.Name), one.Sealed); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.vault.ResealSetups(list, func(one port.Setup) error {
+		_, err := tx.Exec(ctx, `UPDATE setups SET sealed = $4 WHERE tenant = $1 AND kind = $2 AND name = $3`,
+			text(tenant), text(one.Kind), text(one.Name), one.Sealed)
+		return err
+	})
 }
 
 // within calls do in a transaction with a scope.

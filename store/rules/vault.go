@@ -169,6 +169,23 @@ func (v Vault) OpenSetup(s port.Setup) (_ port.Setup, err error) {
 	return s, err
 }
 
+// ResealSetups calls update with each setup that the current key does not encrypt, encrypted with it.
+func (v Vault) ResealSetups(list []port.Setup, update func(port.Setup) error) error {
+	for _, s := range list {
+		if v.Current(s.Sealed) {
+			continue
+		}
+		plain, err := v.OpenSetup(s)
+		if err == nil {
+			err = update(v.SealSetup(plain))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // A SecretKey is a master key that values in a database may be encrypted with.
 type SecretKey struct {
 	ID    string

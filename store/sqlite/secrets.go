@@ -158,20 +158,11 @@ func (s secrets) resealSetups(ctx context.Context, tx *sql.Tx, tenant parley.Ten
 	if err != nil {
 		return err
 	}
-	for _, one := range list {
-		if s.vault.Current(one.Sealed) {
-			continue
-		}
-		if one, err = s.vault.OpenSetup(one); err != nil {
-			return err
-		}
-		one = s.vault.SealSetup(one)
-		if _, err := tx.ExecContext(ctx, `UPDATE setups SET sealed = ? WHERE tenant = ? AND kind = ? AND name = ?`,
-			one.Sealed, tenant, one.Kind, one.Name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.vault.ResealSetups(list, func(one port.Setup) error {
+		_, err := tx.ExecContext(ctx, `UPDATE setups SET sealed = ? WHERE tenant = ? AND kind = ? AND name = ?`,
+			one.Sealed, tenant, one.Kind, one.Name)
+		return err
+	})
 }
 
 // inOne calls do within one transaction.
