@@ -73,10 +73,10 @@ NODE_MODULES := $(patsubst %/package.json,%/node_modules/.installed,$(wildcard e
 	cd $* && npm ci
 	mkdir -p $(@D) && touch $@
 
-# Slow packages start first, so that none of them runs alone at the end. Two more at a time than there are
+# Slow packages start first, so that none of them runs alone at the end. One more at a time than there are
 # processors: tests wait for the disk and for other processes.
 SLOW := ./e2e ./store/postgres ./cmd/parley ./engine ./sandbox
-JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
+JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 # Packages whose tests wait for child processes and databases run more of them at a time (TestMain).
 # Without the checks of go vet, all of which make lint does. Without symbols for debuggers (-s), also in the programs

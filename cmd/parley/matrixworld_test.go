@@ -48,6 +48,13 @@ func newWorld(t *testing.T, store []string) *world {
 		slices.Concat(store, []string{"--listen", "127.0.0.1:0", "--workspace", workspace, "--drain", "1ms",
 			"--auth", "jwt", "--default-tenant", "acme", "--limit-connections", "off", "--limit-messages", "off",
 			"--limit-reconnections", "off", "--log-level", "debug"})...)
+	t.Cleanup(func() {
+		for line := range strings.Lines(w.log.String()) {
+			if t.Failed() && (strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR")) {
+				t.Log(line)
+			}
+		}
+	})
 	return w
 }
 
