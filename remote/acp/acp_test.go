@@ -23,13 +23,14 @@ import (
 // A fake is a program that runs in this process. The last words of a prompt
 // choose its behaviour.
 type fake struct {
-	conn   *jsonrpc.Conn
-	do     func(f *fake, prompt []string, answer jsonrpc.Answer)
-	loads  bool
-	loaded []string
-	hello  initializeParams
-	cancel chan struct{}
-	raw    io.Writer
+	garbage atomic.Bool // it sends lines that are no messages
+	conn    *jsonrpc.Conn
+	do      func(f *fake, prompt []string, answer jsonrpc.Answer)
+	loads   bool
+	loaded  []string
+	hello   initializeParams
+	cancel  chan struct{}
+	raw     io.Writer
 }
 
 func (f *fake) Request(method string, params json.RawMessage, answer jsonrpc.Answer) {
@@ -62,7 +63,13 @@ func (f *fake) Notification(method string, _ json.RawMessage) {
 	}
 }
 
-func (f *fake) Broken(err error) error { return err }
+// Broken ends the fake, unless it has sent garbage itself: then it is told so.
+func (f *fake) Broken(err error) error {
+	if f.garbage.Load() {
+		return nil
+	}
+	return err
+}
 
 func (f *fake) update(u map[string]any) {
 	_ = f.conn.Notify(methodUpdate, map[string]any{"sessionId": "s1", "update": u})
@@ -468,6 +475,7 @@ func TestBadPrograms(t *testing.T) {
 		"huge": {do: func(f *fake, _ []string, _ jsonrpc.Answer) { _, _ = f.raw.Write(huge) },
 			want: "!The agent's program was lost in the middle of the answer: a line is too long"},
 		"garbage": {do: func(f *fake, _ []string, _ jsonrpc.Answer) {
+			f.garbage.Store(true)
 			_, _ = f.raw.Write(bytes.Repeat([]byte("hello\n"), maxBroken+1))
 		}, want: "!The agent's program was lost in the middle of the answer: it sends lines that are no messages."},
 		"silent": {do: func(*fake, []string, jsonrpc.Answer) {}, change: func(o *Options) {
