@@ -25,6 +25,24 @@ describe('Composer', () => {
     await waitFor(() => expect(server.asked[0]).toMatchObject({ body: { message: 'hello', model: 'gpt-5-mini' } }))
   })
 
+  it('takes the focus when the conversation has loaded, but not from an open menu', () => {
+    vi.stubGlobal('matchMedia', () => ({ matches: true }))
+    const view = (loaded: boolean) => (
+      <>
+        <div role="menu" tabIndex={-1} />
+        <Composer session={session} agent="coder" focus={loaded} onSent={() => {}} />
+      </>
+    )
+    const { rerender } = show(view(false))
+    screen.getByRole('menu').focus()
+    rerender(view(true))
+    expect(document.activeElement).toBe(screen.getByRole('menu'))
+    screen.getByRole('menu').blur()
+    rerender(view(false))
+    rerender(view(true))
+    expect(document.activeElement).toBe(area())
+  })
+
   it('keeps what was typed until the server has it, and sends it once', async () => {
     server.answer = () => new Response('{"error":"The disk is full."}', { status: 503 })
     const sent = vi.fn()

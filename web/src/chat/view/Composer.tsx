@@ -103,8 +103,10 @@ export function Composer({
     element.style.height = `${Math.min(element.scrollHeight, window.innerHeight * 0.4)}px`
   }, [text])
   useEffect(() => {
+    // A menu, a dialog or a field that was used while the conversation loaded keeps the focus: a menu without it closes.
+    const used = document.activeElement?.closest('[role="menu"], [role="dialog"], input') != null
     // On a touch screen, focus would open a keyboard over half of the page.
-    if (focus && matchMedia('(pointer: fine)').matches) area.current?.focus()
+    if (focus && !used && matchMedia('(pointer: fine)').matches) area.current?.focus()
   }, [focus])
 
   const add = async (list: File[]) => {
