@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Chat } from './lib/chat.mjs'
-import { call, Model, Server, temporary, test, until, Visitor } from './lib/index.mjs'
+import { call, Model, Server, temporary, test, until, Visitor, whileAway } from './lib/index.mjs'
 import { Rail } from './lib/shell.mjs'
 
 function touches(name) {
@@ -117,7 +117,7 @@ test('what nobody knows the outcome of is decided by a person', async (t) => {
   await chat.say('Please wait long')
   await chat.card.getByRole('button', { name: 'Allow once' }).click()
   await until('it runs', () => existsSync(join(server.workspace, 'begun')))
-  visitor.expect(/ERR_|WebSocket/)
+  visitor.expect(whileAway)
   await server.kill()
   await server.launch()
   await page.goto('/approvals')

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { violations } from './lib/axe.mjs'
 import { Chat } from './lib/chat.mjs'
-import { jwt, Model, Server, test, token, until, Visitor } from './lib/index.mjs'
+import { jwt, Model, Server, test, token, until, Visitor, whileAway } from './lib/index.mjs'
 
 const key = 'sk-entered-in-the-page-wxyz'
 
@@ -13,7 +13,7 @@ test('a newcomer enters a key, tests it and uses a real model without a restart'
   model.script('who are you', 'A real model.')
   model.script('again', 'Still a real model.')
   const server = await Server.start(t)
-  const visitor = await Visitor.come(t, server, { tolerate: [/ERR_CONNECTION/] })
+  const visitor = await Visitor.come(t, server, { tolerate: [whileAway] })
   const page = await visitor.tab('/')
   await page.getByText('I use the demo model').waitFor()
   await page.getByRole('link', { name: 'enter the key of a vendor' }).click()
@@ -71,7 +71,7 @@ test('a newcomer enters a key, tests it and uses a real model without a restart'
 test('the environment wins over the page, and with sign-in there is no page', async (t) => {
   const model = await Model.start(t)
   const server = await Server.start(t, { env: model.env })
-  const visitor = await Visitor.come(t, server, { tolerate: [/ERR_CONNECTION/] })
+  const visitor = await Visitor.come(t, server, { tolerate: [whileAway] })
   const page = await visitor.tab('/settings#models')
   const vendor = page.getByRole('region', { name: /^OpenAI/ })
   await vendor.getByText('Key from the environment (OPENAI_API_KEY), it ends in 6789').waitFor()

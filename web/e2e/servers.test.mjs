@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { violations } from './lib/axe.mjs'
 import { Chat } from './lib/chat.mjs'
-import { call, jwt, Model, Server, test, token, Visitor } from './lib/index.mjs'
+import { call, jwt, Model, Server, test, token, Visitor, whileAway } from './lib/index.mjs'
 import { atEnd } from './lib/server.mjs'
 
 // program is an MCP server over standard input and output, without any library.
@@ -31,7 +31,7 @@ test('a program is added, tested, used, changed and removed in the page', async 
   const tools = join(server.data, '..', `parley-tools-${process.pid}`)
   mkdirSync(tools)
   writeFileSync(join(tools, 'notes.mjs'), program)
-  const visitor = await Visitor.come(t, server, { tolerate: [/ERR_CONNECTION/] })
+  const visitor = await Visitor.come(t, server, { tolerate: [whileAway] })
   visitor.expect(/400/)
   const page = await visitor.tab('/settings#tools')
   await page.getByRole('heading', { name: 'No tool servers' }).waitFor()

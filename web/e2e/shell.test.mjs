@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { Server, test, until, Visitor } from './lib/index.mjs'
+import { Server, test, until, Visitor, whileAway } from './lib/index.mjs'
 import { Rail } from './lib/shell.mjs'
 
 async function withSessions(t, ...titles) {
@@ -148,7 +148,7 @@ test('a lost server is told of, and comes back', async (t) => {
   const page = await visitor.tab('/settings')
   const rail = new Rail(page)
   await page.getByText('online', { exact: true }).waitFor()
-  visitor.expect(/ERR_CONNECTION_REFUSED|WebSocket connection/)
+  visitor.expect(whileAway)
   await server.stop()
   await page.getByText('Offline: no connection to the server since').waitFor()
   await rail.conversation('Before').waitFor() // it is still there

@@ -2,7 +2,7 @@
 // picture.
 import assert from 'node:assert/strict'
 import { Chat } from './lib/chat.mjs'
-import { call, Model, Server, test, until, Visitor } from './lib/index.mjs'
+import { call, Model, Server, test, until, Visitor, whileAway } from './lib/index.mjs'
 
 const story =
   'Once upon a time there was a log. Everything that was shown had been written to it first. ' +
@@ -39,7 +39,7 @@ test('a page that is loaded anew in the middle of an answer goes on', async (t) 
 
 test('a server that dies in the middle of an answer comes back, and so does the answer', async (t) => {
   const { server, visitor, page, chat, hold } = await midStream(t)
-  visitor.expect(/ERR_|WebSocket|502|503/)
+  visitor.expect(whileAway)
   await server.kill()
   hold.release()
   await page
@@ -80,7 +80,7 @@ test('while the server is away, one banner says so and clocks stand still', asyn
   await page.clock.fastForward('01:00')
   await until('the clock runs', async () => (await seconds()) >= 60)
 
-  visitor.expect(/ERR_|WebSocket|502|503/)
+  visitor.expect(whileAway)
   await server.kill()
   await page.clock.fastForward('00:05')
   const banner = page.getByText(/^Offline: no connection to the server since/)

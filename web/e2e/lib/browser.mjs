@@ -41,6 +41,9 @@ export async function closeBrowser() {
 // That is not a failure.
 const left = /WebSocket is closed before the connection is established/
 
+// whileAway is what pages log while their server is stopped, starting or gone.
+export const whileAway = /ERR_|WebSocket|502|503/
+
 // A Visitor is one person's browser: tabs that share cookies and storage.
 export class Visitor {
   static async come(
