@@ -19,21 +19,24 @@ test('a follow-up and a delivery are listed, and the follow-up is cancelled', as
   const url = `http://127.0.0.1:${hook.address().port}/hook`
   await server.ask('PUT', `/api/v1/sessions/${id}/webhook`, { body: { url, events: ['run_finished'] } })
   await server.ask('POST', `/api/v1/sessions/${id}/inputs`, { body: { content: 'say hello' } })
-  await server.finished(id)
 
   await page.goto('/settings#autonomy')
   const part = (name) => page.getByRole('region', { name, exact: true })
   const delivery = part('Deliveries').getByRole('listitem').filter({ hasText: 'webhook' })
-  await delivery.getByText('pending').waitFor()
-  await until('it was tried', async () => {
+  // The list is of the moment at which the page was loaded.
+  const shown = async (...texts) => {
     await page.reload()
-    return (await delivery.getByText(/^tried (once|\d+ times)$/).count()) > 0
-  })
+    await part('Deliveries').waitFor()
+    const counts = await Promise.all(texts.map((text) => text.count()))
+    return counts.every((n) => n > 0)
+  }
+  await until('it is pending and was tried', () =>
+    shown(delivery.getByText('pending'), delivery.getByText(/^tried (once|\d+ times)$/)),
+  )
 
   await server.ask('POST', `/api/v1/sessions/${id}/inputs`, { body: { content: 'remind me in 2 hours to rest' } })
   const timer = part('Follow-ups').getByRole('listitem').filter({ hasText: 'rest' })
-  await timer.getByText('pending').waitFor()
-  await timer.getByText(/^in (1|2) h$/).waitFor()
+  await until('the follow-up is pending', () => shown(timer.getByText('pending'), timer.getByText(/^in (1|2) h$/)))
   await timer.getByRole('button', { name: 'Cancel' }).click()
   await timer.getByText('cancelled').waitFor()
   const { timers } = await server.ask('GET', '/api/v1/timers?status=pending')
