@@ -87,7 +87,7 @@ type AgentAllow struct {
 func (a AgentAllow) Check() error {
 	switch {
 	case len(a.Roles)+len(a.Users) == 0:
-		return errors.New("allow is empty, so nobody could talk to this agent")
+		return errors.New("allow is empty, so no user could talk to this agent")
 	case slices.Contains(a.Roles, ""):
 		return errors.New("allow.roles has a name that is empty")
 	}

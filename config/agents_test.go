@@ -206,7 +206,7 @@ func TestProgramsOfAgents(t *testing.T) {
 }
 
 func TestBrokenAgentFiles(t *testing.T) {
-	const nobody = "allow is empty, so nobody could talk to this agent"
+	const nobody = "allow is empty, so no user could talk to this agent"
 	const allowed = "; write allow: {roles: [...], users: [...]}, or remove it to let in everybody who may talk to " +
 		"agents"
 	for _, test := range []struct{ name, text, want string }{
