@@ -16,7 +16,8 @@ const client = fileURLToPath(new URL('client.js', examples))
 const hurry = 'data:text/javascript,const set=setTimeout;globalThis.setTimeout=(f)=>set(f,1)'
 
 // converse runs the example client, which says "Hello, agent!", and chooses an option for its first permission. It
-// returns what the client has printed.
+// returns what the client has printed, without line ends: the client ends the line after each piece of text, and the
+// server may cut text anywhere.
 async function converse(t, server, option) {
   // The client starts its agent with npx. This npx starts parley acp instead.
   const folder = temporary(t, 'npx')
@@ -35,7 +36,7 @@ async function converse(t, server, option) {
     const [, number] = printed.match(new RegExp(`(\\d+)\\. .*\\(${option}\\)`))
     editor.stdin.write(number + '\n')
   }
-  return printed
+  return printed.replaceAll('\n', '')
 }
 
 test('the example client of ACP allows and denies a call of the example agent', async (t) => {
