@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"encoding/xml"
 	"math"
 	"slices"
 	"strings"
@@ -100,5 +101,13 @@ func TestExponent(t *testing.T) {
 	}
 	if _, ok := exponent([]Point{{10, 1}}); ok {
 		t.Error("one point has no power")
+	}
+}
+
+// TestAPlotWithoutPoints draws a curve whose figures are all zero.
+func TestAPlotWithoutPoints(t *testing.T) {
+	got := string(draw(map[string][]Point{"parley": {{100, 0}, {200, 0}}}))
+	if err := xml.Unmarshal([]byte(got), new(struct{ XMLName xml.Name })); err != nil || !strings.HasPrefix(got, "<svg ") {
+		t.Errorf("%v: %s", err, got)
 	}
 }

@@ -106,8 +106,12 @@ func draw(lines map[string][]Point) template.HTML {
 			}
 		}
 	}
+	const start = `<svg viewBox="0 0 %g %g" role="img" xmlns="http://www.w3.org/2000/svg" font-family="sans-serif">` +
+		`<style>text{font-size:11px}.axis{fill:#555}.grid{stroke:#e4e4e4}</style>` +
+		`<rect width="100%%" height="100%%" fill="#fff"/>`
 	if math.IsInf(lowX, 1) {
-		return "<p>There are no points.</p>"
+		return template.HTML(fmt.Sprintf(start+`<text x="%g" y="%g">No point is above zero.</text></svg>`,
+			plotWidth, plotHeight, plotMargin, plotHeight/2))
 	}
 	slices.Sort(names)
 	if lowX == highX {
@@ -122,9 +126,7 @@ func draw(lines map[string][]Point) template.HTML {
 			(plotHeight-plotMargin)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg viewBox="0 0 %g %g" role="img" xmlns="http://www.w3.org/2000/svg" font-family="sans-serif">`+
-		`<style>text{font-size:11px}.axis{fill:#555}.grid{stroke:#e4e4e4}</style>`+
-		`<rect width="100%%" height="100%%" fill="#fff"/>`, plotWidth, plotHeight)
+	fmt.Fprintf(&b, start, plotWidth, plotHeight)
 	for e := math.Floor(math.Log10(lowX)); e <= math.Log10(highX); e++ {
 		if v := math.Pow(10, e); v >= lowX {
 			fmt.Fprintf(&b, `<line x1="%.1f" y1="20" x2="%.1f" y2="%.1f" class="grid"/>`+

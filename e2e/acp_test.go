@@ -476,7 +476,7 @@ func TestAnEditorThatLeavesAfterItsPrompt(t *testing.T) {
 	ask(3, "session/prompt", prompting(session, "count slowly to 3"))
 	in.Close()
 	rest, err := io.ReadAll(lines)
-	if ended := cmd.Wait(); err != nil || ended != nil || !strings.Contains(string(rest), `"text":"3"`) ||
+	if ended := cmd.Wait(); err != nil || ended != nil || !strings.Contains(string(rest), `3"},"messageId"`) ||
 		!strings.Contains(string(rest), `"id":3,"result":{"stopReason":"end_turn"`) {
 		t.Errorf("%v, %v, and the answer is\n%s", err, ended, rest)
 	}
