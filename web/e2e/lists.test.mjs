@@ -30,8 +30,10 @@ test('a message is found by its words, and the conversation opens there', async 
   await rail.palette.waitFor()
   await page.keyboard.type('creme "brulee rec')
   const found = rail.palette.getByRole('option').filter({ hasText: 'the crème brûlée recipe' })
-  await found.first().waitFor()
-  assert.deepEqual(await found.first().locator('mark').allTextContents(), ['crème', 'brûlée recipe'])
+  // Results of the words typed so far are shown until those of all words are there.
+  const marks = found.first().locator('mark')
+  await marks.filter({ hasText: 'brûlée recipe' }).waitFor()
+  assert.deepEqual(await marks.allTextContents(), ['crème', 'brûlée recipe'])
   await page.keyboard.press('Enter')
   await page.waitForURL(`**/chat/${id}#*`)
   const log = page.getByRole('log', { name: 'Conversation' })
