@@ -70,10 +70,11 @@ func runFirst(t *trial) error {
 	return t.firstTokens("many", n, t.pick(12, 2), time.Duration(t.pick(500, 100))*time.Millisecond)
 }
 
-// firstTokens sends one message in every session after each gap.
+// firstTokens sends one message in every session after each gap. A round begins later if the server still answers
+// messages of the last one, because those of one session would wait for each other.
 func (t *trial) firstTokens(name string, sessions, rounds int, gap time.Duration) error {
 	h, lag := &histogram{}, &histogram{}
-	due := map[int]int64{} // by tag; written before the messages are sent
+	due := map[int]int64{} // by tag; written while no run is open
 	clients, err := t.openMany(sessions, func(now int64, a *answer, index int, _ int64) {
 		if index == 0 {
 			h.record(now - due[a.tag])
@@ -87,22 +88,16 @@ func (t *trial) firstTokens(name string, sessions, rounds int, gap time.Duration
 		return err
 	}
 	*h = histogram{}
-	begin := clock() + int64(50*time.Millisecond)
-	plan := make([][]*answer, rounds)
-	for i := range plan {
-		for range clients {
-			a := t.model.add(answer{tokens: 20})
-			due[a.tag] = begin + int64(i)*int64(gap)
-			plan[i] = append(plan[i], a)
-		}
-	}
-	for i, c := range clients {
-		for _, round := range plan {
+	next := clock() + int64(50*time.Millisecond)
+	for range rounds {
+		at := max(next, clock()+int64(5*time.Millisecond))
+		next = at + int64(gap)
+		round := make([]*answer, len(clients))
+		for i, c := range clients {
+			round[i] = t.model.add(answer{tokens: 20})
+			due[round[i].tag] = at
 			c.expect(round[i])
 		}
-	}
-	for _, round := range plan {
-		at := due[round[0].tag]
 		if !t.pace.until(t.ctx, at) {
 			return t.ctx.Err()
 		}
@@ -112,9 +107,9 @@ func (t *trial) firstTokens(name string, sessions, rounds int, gap time.Duration
 				return err
 			}
 		}
-	}
-	if err := t.waitAll(clients, time.Minute); err != nil {
-		return err
+		if err := t.waitAll(clients, time.Minute); err != nil {
+			return err
+		}
 	}
 	if h.count() != int64(rounds*sessions) {
 		return fmt.Errorf("%d first tokens of %d came", h.count(), rounds*sessions)
