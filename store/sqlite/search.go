@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"math"
+	"slices"
 
 	"parley"
 	"parley/port"
@@ -12,35 +13,38 @@ import (
 )
 
 const (
-	// A session that was deleted meanwhile is not indexed.
-	addSaid = `INSERT INTO said (rowid, whose, words) SELECT e.no, ?1, ?2 FROM events e JOIN sessions s ON s.no = e.session
-		WHERE e.tenant = ?3 AND s.tenant = ?3 AND e.session = ?4 AND e.seq = ?5 AND s.deleted = 0`
+	// One row of VALUES needs no statement journal. With one, FTS5 writes its index to disk for every row.
+	addSaid    = `INSERT INTO said (rowid, whose, words) VALUES (?, ?, ?)`
 	forgetSaid = `DELETE FROM said WHERE rowid IN (SELECT e.no FROM events e JOIN sessions s ON s.no = e.session
 		WHERE e.tenant = ?1 AND s.tenant = ?1 AND s.id = ?2 AND e.type IN ('InputReceived', 'OutputFinished'))`
 )
 
 // saidText is a text to be indexed as soon as its event is inserted.
 type saidText struct {
-	tenant  parley.TenantID
-	session int64
-	seq     parley.Seq
+	event   int   // index of its event among the pending ones
+	session int64 // number of its session
 	whose   string
 	words   string
 }
 
-// noteText remembers the text of an event for the full-text index.
+// noteText remembers the text of the last pending event for the full-text index. Texts of a deleted session are not
+// indexed, including those that are still pending.
 func (w *writer) noteText(b *queuedBatch, session int64, e parley.Event) {
+	if b.Summary.Deleted {
+		w.texts = slices.DeleteFunc(w.texts, func(t saidText) bool { return t.session == session })
+		return
+	}
 	if words := rules.IndexText(port.SearchText(e)); words != "" {
-		w.texts = append(w.texts, saidText{b.Tenant, session, e.Seq, whose(b.Tenant, b.Summary.Owner), words})
+		w.texts = append(w.texts, saidText{len(w.pending)/eventColumns - 1, session, whose(b.Tenant, b.Summary.Owner),
+			words})
 	}
 }
 
-// indexSaid adds the texts of the inserted events to the full-text index.
-func (w *writer) indexSaid(ctx context.Context) error {
-	list := w.texts
-	w.texts = nil
-	for _, t := range list {
-		if _, err := w.addSaid.ExecContext(ctx, t.whose, t.words, t.tenant, t.session, t.seq); err != nil {
+// indexSaid adds the texts of the inserted events to the full-text index. first is the number of the first of them.
+func (w *writer) indexSaid(ctx context.Context, first int64) error {
+	defer func() { w.texts = nil }()
+	for _, t := range w.texts {
+		if _, err := w.addSaid.ExecContext(ctx, first+int64(t.event), t.whose, t.words); err != nil {
 			return err
 		}
 	}
@@ -129,7 +133,7 @@ func (t tenant) Search(ctx context.Context, q port.SearchQuery) (found port.Foun
 // earlierPage is the maximum number of events that one IndexEarlier reads. It limits how long appends wait meanwhile.
 const earlierPage = 500
 
-const earlierSaid = `SELECT e.tenant, s.id, e.session, e.seq, s.owner, e.type, e.version, e.body
+const earlierSaid = `SELECT e.no, e.tenant, s.id, s.owner, e.type, e.version, e.body
 	FROM events e JOIN sessions s ON s.no = e.session
 	WHERE e.no > ?1 AND e.no <= ?2 AND e.type IN ('InputReceived', 'OutputFinished') AND e.root IS NULL AND s.deleted = 0
 	ORDER BY e.no DESC`
@@ -152,33 +156,41 @@ func (w *writer) indexEarlier(ctx context.Context) (messages int, more bool, err
 	if err != nil {
 		return 0, false, err
 	}
-	w.texts = append(w.texts, texts...)
-	if err := w.indexSaid(ctx); err != nil {
-		return 0, false, err
+	for _, t := range texts {
+		if _, err := w.addSaid.ExecContext(ctx, t.event, t.whose, t.words); err != nil {
+			return 0, false, err
+		}
 	}
 	_, err = w.conn.ExecContext(ctx, `UPDATE store SET unsearched = ?`, after)
 	return len(texts), after > 0, err
 }
 
-func (w *writer) earlierTexts(ctx context.Context, after, upto int64) (list []saidText, err error) {
+// An earlierText is a text whose event has been in the store for longer.
+type earlierText struct {
+	event        int64 // number of the event
+	whose, words string
+}
+
+func (w *writer) earlierTexts(ctx context.Context, after, upto int64) (list []earlierText, err error) {
 	rows, err := w.conn.QueryContext(ctx, earlierSaid, after, upto)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var t saidText
+		var t earlierText
+		var tenant parley.TenantID
 		var id parley.SessionID
 		var owner parley.PrincipalID
 		var b rules.Body
-		if err := rows.Scan(&t.tenant, &id, &t.session, &t.seq, &owner, &b.Type, &b.Version, &b.JSON); err != nil {
+		if err := rows.Scan(&t.event, &tenant, &id, &owner, &b.Type, &b.Version, &b.JSON); err != nil {
 			return nil, err
 		}
 		body, bad := b.Decode()
 		if bad != nil {
 			continue // only this session has the error
 		}
-		t.whose = whose(t.tenant, owner)
+		t.whose = whose(tenant, owner)
 		t.words = rules.IndexText(port.SearchText(parley.Event{Session: id, Root: id, Body: body}))
 		if t.words != "" {
 			list = append(list, t)

@@ -411,19 +411,24 @@ func (w *writer) events(ctx context.Context, b *queuedBatch, session int64) erro
 	return nil
 }
 
-// insertPending inserts the pending events.
+// insertPending inserts the pending events. Their numbers follow each other, because only this connection writes.
 func (w *writer) insertPending(ctx context.Context) error {
-	rest := w.pending
+	rest, last := w.pending, int64(0)
 	for i, add := range w.addEvents {
 		for n := eventRows[i] * eventColumns; len(rest) >= n; rest = rest[n:] {
-			if _, err := add.ExecContext(ctx, rest[:n]...); err != nil {
+			res, err := add.ExecContext(ctx, rest[:n]...)
+			if err == nil {
+				last, err = res.LastInsertId()
+			}
+			if err != nil {
 				return err
 			}
 		}
 	}
+	first := last - int64(len(w.pending)/eventColumns) + 1
 	clear(w.pending)
 	w.pending = w.pending[:0]
-	return w.indexSaid(ctx)
+	return w.indexSaid(ctx, first)
 }
 
 func micros(t time.Time) int64 {
