@@ -343,8 +343,8 @@ func upgradeRequest(path, headers string) string {
 }
 
 // do sends a request that is not measured.
-func (t *trial) do(method, path, body string) (int, []byte, error) {
-	status, raw, err := t.fetch(method, path, body)
+func (t *trial) do(method, path, body string, header ...string) (int, []byte, error) {
+	status, raw, err := t.fetch(method, path, body, header...)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -353,7 +353,8 @@ func (t *trial) do(method, path, body string) (int, []byte, error) {
 	return status, all, err
 }
 
-func (t *trial) fetch(method, path, body string) (int, io.ReadCloser, error) {
+// fetch sends a request with further header fields, as names and values.
+func (t *trial) fetch(method, path, body string, header ...string) (int, io.ReadCloser, error) {
 	r, err := http.NewRequestWithContext(t.ctx, method, "http://"+t.server.address+path, strings.NewReader(body))
 	if err != nil {
 		return 0, nil, err
@@ -363,6 +364,9 @@ func (t *trial) fetch(method, path, body string) (int, io.ReadCloser, error) {
 	}
 	if t.o.Token != "" {
 		r.Header.Set("Authorization", "Bearer "+t.o.Token)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
 	}
 	answer, err := t.http.Do(r)
 	if err != nil {

@@ -37,7 +37,11 @@ func (t *trial) seeded(data string, plots []plot) error {
 	}
 	s := &seed{t.ctx, store, parley.Agent{Name: "bench", Instructions: "Answer.", Model: "bench", Tools: []string{}},
 		time.Now().UTC().Truncate(time.Microsecond)}
-	err = together(len(plots), 64, func(i int) error { return s.session(plots[i]) })
+	err = together(len(plots), 64, func(i int) error {
+		one := *s
+		one.at = s.at.Add(time.Duration(i-len(plots)) * time.Second) // people do not do everything at one moment
+		return one.session(plots[i])
+	})
 	return errors.Join(err, store.Close())
 }
 

@@ -403,9 +403,12 @@ func runInputs(t *trial) error {
 	return nil
 }
 
+// submitPatiently sends a message until it is accepted. All attempts have one key, because a message that was refused
+// with 503 may be stored all the same.
 func (t *trial) submitPatiently(id, content string, retries *atomic.Int64) error {
-	for {
-		status, body, err := t.do("POST", "/api/v1/sessions/"+id+"/inputs", `{"content":"`+content+`"}`)
+	for key := newID(); ; {
+		status, body, err := t.do("POST", "/api/v1/sessions/"+id+"/inputs", `{"content":"`+content+`"}`,
+			"Idempotency-Key", key)
 		switch {
 		case err != nil:
 			return err

@@ -42,6 +42,9 @@ func ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, Invalid("The body arrived too slowly. Send it again over a faster connection")
 	}
+	if refusal, ok := errors.AsType[*parley.Error](err); ok { // of the server
+		return nil, refusal
+	}
 	if err != nil {
 		return nil, Invalid("The body could not be read")
 	}

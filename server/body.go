@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // Limits for the body of a request. A route that needs a credential asks for it
@@ -18,6 +20,7 @@ const (
 // route answers without having read the whole body, the connection is closed:
 // net/http would otherwise wait for the rest.
 func timed(next http.Handler) http.Handler {
+	large := semaphore.NewWeighted(largeBodies)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
 			// A chunked body always closes the connection. The request may also
@@ -29,6 +32,16 @@ func timed(next http.Handler) http.Handler {
 			b.allow(unreadWithin)
 			r = r.WithContext(r.Context()) // net/http keeps using the body of its own request
 			r.Body = b
+			size := r.ContentLength
+			if size < 0 {
+				size = unknownBody
+			}
+			if size > largeBody {
+				l := &largeRequest{ResponseWriter: w, all: large, bytes: min(size, largeBodies)}
+				defer l.leave()
+				b.enter = func() error { return l.enter(r.Context()) }
+				w = l
+			}
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -38,7 +51,8 @@ type timedBody struct {
 	io.ReadCloser
 	header  http.Header
 	control *http.ResponseController
-	keep    bool // keep the connection open after the answer
+	keep    bool         // keep the connection open after the answer
+	enter   func() error // waits until a large body may be read; nil: at once
 	began   time.Time
 	got     int64
 }
@@ -48,6 +62,11 @@ type timedBody struct {
 // answer.
 func (b *timedBody) Read(p []byte) (n int, err error) {
 	if b.began.IsZero() {
+		if b.enter != nil {
+			if err := b.enter(); err != nil {
+				return 0, err
+			}
+		}
 		b.began = time.Now()
 	}
 	b.allow(time.Until(b.began) + readGrace + time.Duration(b.got)*time.Second/minRate)

@@ -18,16 +18,17 @@ import (
 	"parley/store/rules"
 )
 
-// commitTimeout is how long a commit may take; timeoutPerEvent is added for each event. If
-// a commit takes longer, the disk counts as hung: waiting and new batches are
+// commitTimeout is how long a commit may take; timeoutPerEvent is added for each event, and timeoutPerMB for each
+// megabyte. If a commit takes longer, the disk counts as hung: waiting and new batches are
 // refused until the commit ends.
 const (
 	commitTimeout   = 5 * time.Second
 	timeoutPerEvent = 200 * time.Microsecond
+	timeoutPerMB    = time.Second
 )
 
 func (w *queuedBatch) extraTime() time.Duration {
-	return time.Duration(len(w.Events)) * timeoutPerEvent
+	return time.Duration(len(w.Events))*timeoutPerEvent + time.Duration(w.size)*timeoutPerMB/1e6
 }
 
 // health is the state of the store's disk.
