@@ -73,6 +73,8 @@ test('a run is stopped, by button and by Escape twice', async (t) => {
   const { model, page, chat } = await open(t, {
     prepare: (m) => m.script('a story', story).script('anything else', 'Nothing else.').script('another tale', story),
   })
+  await page.clock.install()
+  await page.reload()
   const hold = model.hold('a story')
   await chat.say('Tell me a story')
   await hold.reached
@@ -89,8 +91,11 @@ test('a run is stopped, by button and by Escape twice', async (t) => {
   await chat.say('Then another tale')
   await again.reached
   await chat.stop.waitFor()
+  // The second press comes in time, however slow the machine is.
+  await page.clock.pauseAt(Date.now() + 10_000)
   await page.keyboard.press('Escape')
   await page.keyboard.press('Escape')
+  await page.clock.resume()
   await until('two were stopped', async () => (await chat.answers.getByText('stopped').count()) === 2)
   again.release()
 })

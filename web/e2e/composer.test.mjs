@@ -98,7 +98,7 @@ test('the composer fits every window, beside the run details', async (t) => {
       await page.getByRole('button', { name: /^(Hide|Show) run details$/, exact: true }).last().click()
     await until(`the details are ${wanted ? '' : 'not '}there`, async () => (await details.isVisible()) === wanted)
     for (const name of ['Steer', 'Stop']) await page.getByRole('button', { name, exact: true }).waitFor()
-    await until(`nothing is cut off at ${width} px`, async () => (await cut(chat.field)).length === 0, 5_000)
+    await until(`nothing is cut off at ${width} px`, async () => (await cut(chat.field)).length === 0)
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
     assert.equal(wide, 0, `the page is wider than ${width} px`)
   }
@@ -107,18 +107,26 @@ test('the composer fits every window, beside the run details', async (t) => {
 
 test('the hint about Escape is no success, and goes when a second press would not stop the run', async (t) => {
   const { model, page, chat } = await open(t, (m) => m.script('a story', story))
+  await page.clock.install()
+  await page.reload()
   const hold = model.hold('a story')
   await chat.say('Tell me a story')
   await hold.reached
   await chat.stop.waitFor()
+  // The hint stays until the test has looked at it, however slow the machine is.
+  await page.clock.pauseAt(Date.now() + 10_000)
   const hint = page.getByText('Press Esc again to stop the run.')
   await page.keyboard.press('Escape')
   await hint.waitFor()
   assert.equal(await hint.locator('..').locator('svg').count(), 1, 'there is more than the cross that closes it')
-  await hint.waitFor({ state: 'detached' })
+  await until('the hint is gone', async () => {
+    await page.clock.runFor(800)
+    return (await hint.count()) === 0
+  })
   await page.keyboard.press('Escape')
   await hint.waitFor() // the second press came too late, and only hints again
   await chat.stop.waitFor()
+  await page.clock.resume()
   hold.release()
   await chat.ended('The end.')
   assert.equal(await chat.answers.getByText('stopped').count(), 0)
