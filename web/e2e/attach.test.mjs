@@ -99,11 +99,13 @@ test('a PDF reaches the model as text, and one without text is refused in words'
 
   await chosen.getByRole('button', { name: 'Remove my scan.pdf' }).click()
   await choose('broken.pdf', Buffer.from('%PDF-1.7 nonsense'))
+  await chosen.getByText('broken.pdf').waitFor()
   await chat.field.press('Enter')
   await page.getByText('"broken.pdf" cannot be read: it is damaged.').waitFor()
 
   await chosen.getByRole('button', { name: 'Remove broken.pdf' }).click()
   await choose('tea & more.pdf', pdf('Tea is brewed at eighty degrees.'))
+  await chosen.getByText('tea & more.pdf').waitFor()
   await page.reload()
   await chosen.getByText('tea & more.pdf').waitFor()
   await chat.field.press('Enter')

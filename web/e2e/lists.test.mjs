@@ -81,6 +81,7 @@ test('conversations are pinned and archived, and say what is unread', async (t) 
   // A conversation whose run ends in the background is unread; one that was
   // viewed is not.
   await rail.goTo('Agents')
+  await page.getByRole('heading', { level: 1, name: 'Agents' }).waitFor()
   await server.ask('POST', `/api/v1/sessions/${first}/inputs`, { body: { content: 'say more' } })
   const unread = rail.conversations.getByRole('link', { name: /say first.*unread/ })
   await unread.waitFor()

@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { violations } from './lib/axe.mjs'
 import { Chat } from './lib/chat.mjs'
-import { call, jwt, Model, Server, test, token, Visitor, whileAway } from './lib/index.mjs'
+import { call, jwt, Model, Server, test, token, until, Visitor, whileAway } from './lib/index.mjs'
 import { atEnd } from './lib/server.mjs'
 
 // program is an MCP server over standard input and output, without any library.
@@ -75,6 +75,8 @@ test('a program is added, tested, used, changed and removed in the page', async 
   model.script('greet once more', { toolCalls: [call('notes__greet', {})] }, 'It is off.')
   const box = chat.page.getByRole('list', { name: 'Tool servers' }).getByRole('checkbox', { name: 'notes' })
   await box.uncheck()
+  const off = () => server.ask('GET', `/api/v1/sessions/${sessions[0].id}/servers`).then((answer) => answer.off)
+  await until('it is off', async () => (await off()).includes('notes'))
   await chat.page.reload()
   await chat.page.getByRole('checkbox', { name: 'notes', checked: false }).waitFor()
   await chat.say('Please greet once more')

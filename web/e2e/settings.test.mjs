@@ -151,6 +151,7 @@ test('people are listed, and their tokens are revoked', async (t) => {
   const page = await visitor.tab('/settings#people')
   await page.getByLabel('Access token').fill(ann)
   await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByText('ann · org_admin').waitFor()
   await page.goto('/settings#people')
   const person = page.getByRole('list', { name: 'People' }).getByRole('listitem').filter({ hasText: 'bob' })
   await person.getByText('1 conversation').waitFor()
