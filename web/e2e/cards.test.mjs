@@ -18,6 +18,8 @@ async function open(t, prepare) {
 // shown returns what a card says and offers, without times and links of its page.
 async function shown(card) {
   await card.getByRole('button', { name: 'Deny and stop' }).waitFor()
+  // Until the page knows that there is no such file, it warns that one may be replaced.
+  await card.getByText('This is a new file. Its full contents:').waitFor()
   return {
     buttons: await card.getByRole('button', { name: /^(Allow|Always|Deny|Explain)/ }).allInnerTexts(),
     warnings: await card.getByRole('list', { name: 'Warnings' }).getByRole('listitem').allInnerTexts(),

@@ -66,6 +66,7 @@ test('a conversation is carried from the console to the terminal and back', asyn
 
   await chat.say('what did I say console')
   await screen.shows('› what did I say console', '3. what did I say run', '✓ ready')
+  await chat.answers.getByText('what did I say run').waitFor()
   await chat.idle()
   const seen = await chat.picture()
   const all = ['say begun in the console', 'what did I say screen', 'what did I say run', 'what did I say console']

@@ -107,8 +107,8 @@ test('waiting for a person is no time of a tool, and runs that ended badly have 
       .script('a story', 'Once upon a time there was a log. The end.'),
   )
   await chat.say('Please make a file')
-  const asked = Date.now()
   await chat.card.waitFor()
+  const asked = Date.now()
   await details.getByText('waiting for you').waitFor()
   await until('some time has passed', () => Date.now() - asked > 3_000)
   await chat.card.getByRole('button', { name: 'Allow once' }).click()

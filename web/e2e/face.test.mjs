@@ -25,8 +25,7 @@ test('type, agents, words and diffs are of one hand, and a phone has one header'
       .evaluate((e) => e.style.getPropertyValue('--hue'))
   const own = await hue(page)
   assert.match(own, /^\d+$/)
-  await page.evaluate(() => document.fonts.ready)
-  assert(await page.evaluate(() => document.fonts.check('16px "Inter Variable"')), 'the font has not come')
+  await until('the font has come', () => page.evaluate(() => document.fonts.check('16px "Inter Variable"')))
   assert.match(await page.evaluate(() => getComputedStyle(document.body).fontFamily), /^"?Inter Variable/)
 
   await page.goto('/')

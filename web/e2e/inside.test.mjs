@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { call, Model, Server, test, Visitor } from './lib/index.mjs'
+import { call, Model, Server, test, until, Visitor } from './lib/index.mjs'
 
 test('a run shows each prompt and answer, is replayed, filtered and compared', async (t) => {
   const model = await Model.start(t)
@@ -56,8 +56,8 @@ test('a run shows each prompt and answer, is replayed, filtered and compared', a
 
   // Only the page scrolls, never the window with the rail.
   await page.setViewportSize({ width: 1280, height: 400 })
-  const heights = () => page.evaluate(() => [document.documentElement.scrollHeight, innerHeight])
-  assert.deepEqual(await heights(), [400, 400])
+  await until('the window is lower', () => page.evaluate(() => innerHeight === 400))
+  assert.equal(await page.evaluate(() => document.documentElement.scrollHeight), 400)
   await page.setViewportSize({ width: 1280, height: 800 })
 
   // A skill that is created later changes the instructions, and the page says so.

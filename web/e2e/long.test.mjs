@@ -4,6 +4,17 @@ import assert from 'node:assert/strict'
 import { test, until } from './lib/index.mjs'
 import { openLong, session } from './lib/long.mjs'
 
+// resting returns a place when it has not changed between two looks.
+async function resting(place) {
+  let last
+  await until('the view rests', async () => {
+    const before = last
+    last = await place()
+    return last === before
+  })
+  return last
+}
+
 test('ten thousand messages: only what is in view is drawn, and the end is followed', async (t) => {
   const { page, chat, say, left, go } = await openLong(t)
   await until('it opens at its end', async () => (await left()) < 2)
@@ -21,7 +32,7 @@ test('ten thousand messages: only what is in view is drawn, and the end is follo
   await go(-4000)
   const back = page.getByRole('button', { name: 'Go to the latest message' })
   await back.waitFor()
-  const top = await chat.log.evaluate((e) => e.scrollTop)
+  const top = await resting(() => chat.log.evaluate((e) => e.scrollTop))
   for (let i = 200; i < 300; i++) say({ kind: 'token', text: `word ${i}\n\n` })
   await until('it has grown', async () => (await left()) > 6000)
   assert.equal(await chat.log.evaluate((e) => e.scrollTop), top, 'who reads above is left alone')
@@ -38,21 +49,9 @@ test('ten thousand messages: an earlier page is put in front and moves nothing',
   await hold.asked
   const seen = chat.log.getByText('Question 102.', { exact: true })
   await seen.waitFor()
-  let before
-  await until('the view rests', async () => {
-    const { y } = await seen.boundingBox()
-    const rests = y === before
-    before = y
-    return rests
-  })
+  const before = await resting(async () => (await seen.boundingBox()).y)
   hold.release()
   await until('there is more above', async () => (await chat.log.evaluate((e) => e.scrollTop)) > 2000)
-  let after
-  await until('the view rests again', async () => {
-    const { y } = await seen.boundingBox()
-    const rests = y === after
-    after = y
-    return rests
-  })
+  const after = await resting(async () => (await seen.boundingBox()).y)
   assert(Math.abs(after - before) <= 1, `it moved from ${before} to ${after}`)
 })

@@ -31,10 +31,9 @@ test('a page that is loaded anew in the middle of an answer goes on', async (t) 
   hold.release()
   await chat.ended('The end.')
   assert.equal(await chat.answers.count(), 1, 'it is there once')
-  const whole = await chat.picture()
   const fresh = new Chat(await visitor.tab(page.url()))
   await fresh.ended('The end.')
-  assert.equal(await fresh.picture(), whole)
+  await until('both show the same', async () => (await fresh.picture()) === (await chat.picture()))
 })
 
 test('a server that dies in the middle of an answer comes back, and so does the answer', async (t) => {
@@ -104,7 +103,8 @@ test('while the server is away, one banner says so and clocks stand still', asyn
   await page.clock.fastForward('01:00') // the next attempt may be some time ahead
   await chat.ended('The end.')
   await page.getByText('online', { exact: true }).waitFor()
-  assert.equal(await page.getByText(/connection is lost|cannot be reached|no connection|offline/i).count(), 0)
+  const trouble = page.getByText(/connection is lost|cannot be reached|no connection|offline/i)
+  await until('no trouble is shown', async () => (await trouble.count()) === 0)
 })
 
 test('two tabs show the same, and a card is gone in both once answered', async (t) => {
@@ -122,7 +122,7 @@ test('two tabs show the same, and a card is gone in both once answered', async (
     await chat.ended('It is there.')
     await chat.card.waitFor({ state: 'detached' })
   }
-  assert.equal(await one.picture(), await two.picture())
+  await until('both show the same', async () => (await one.picture()) === (await two.picture()))
 })
 
 test('ten tabs stay live', async (t) => {
