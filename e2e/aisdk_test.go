@@ -224,8 +224,8 @@ func TestAISDKApprovals(t *testing.T) {
 func TestAISDKResume(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
-	chat := newThread()
-	ask := userSays("u1", "count to 150") // about 3 s
+	chat, to := newThread(), n.tempo(s).count(10, 150)
+	ask := userSays("u1", fmt.Sprint("count to ", to))
 	ask["leave"] = 12
 	seen, _ := n.aiStream(s, "send", chat, ask)
 	replay, m := n.aiStream(s, "resume", chat, map[string]any{"leave": 20})
@@ -244,7 +244,7 @@ func TestAISDKResume(t *testing.T) {
 			text += p.Text
 		}
 	}
-	if text != counted(150) {
+	if text != counted(to) {
 		t.Errorf("cut and continued it reads %q", text)
 	}
 	if got, _ := n.aiStream(s, "resume", chat, nil); got != nil {

@@ -160,12 +160,12 @@ func TestANodeIsKilledInMidAnswer(t *testing.T) {
 		}
 	}
 	for i := range followers {
-		pieces := 0
+		text := ""
 		take(i, func(e event) bool {
 			if e.Type == "OutputAppended" {
-				pieces++
+				text += e.Body.Text
 			}
-			return pieces == 10
+			return strings.Contains(text, " 10 ")
 		})
 	}
 	victim := c.holder(t, thread)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,8 +17,9 @@ import (
 func TestEventBusCancels(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
+	to := n.tempo(s).slowCount(10, 6)
 	b := n.tune(s, "")
-	one, two := n.say(s, "", "count slowly to 2000"), n.say(s, "", "count slowly to 6")
+	one, two := n.say(s, "", "count slowly to 2000"), n.say(s, "", fmt.Sprint("count slowly to ", to))
 	other := n.tune(s, "?session_id="+two.SessionID)
 	var stopped struct {
 		IDs []string `json:"cancelled_run_ids"`

@@ -173,9 +173,7 @@ func TestMCPServerProcess(t *testing.T) {
 		t.Errorf("there are %d processes", len(s.children()))
 	}
 	s.stop()
-	if left := s.children(); len(left) > 0 {
-		t.Errorf("processes are left: %v", left)
-	}
+	await(t, patience, "the end of its process", func() bool { return len(s.children()) == 0 })
 }
 
 // TestAToolThatChanges: a changed tool is not offered until a user has accepted

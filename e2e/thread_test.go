@@ -102,8 +102,9 @@ func TestUnseenAnswersAreShownToTheNextClient(t *testing.T) {
 	t.Parallel()
 	s, n := startServer(t, options{}), startNode(t)
 	thread := newThread()
+	to := n.tempo(s).count(10, 30)
 	c := n.dial(s, thread)
-	c.ask("count to 30")
+	c.ask(fmt.Sprint("count to ", to))
 	seen := c.pieces(1)
 	c.terminate()
 	s.awaitEvent(thread, func(e event) bool { return e.Type == "RunFinished" })
@@ -112,7 +113,7 @@ func TestUnseenAnswersAreShownToTheNextClient(t *testing.T) {
 		s = s.again()
 	}
 	back := n.dial(s, thread)
-	if a := back.completed(); a.request != seen[0].RequestID || a.text != counted(30) {
+	if a := back.completed(); a.request != seen[0].RequestID || a.text != counted(to) {
 		t.Errorf("who came back was shown %+v", a)
 	}
 	silent(t, back)
