@@ -116,7 +116,7 @@ func TestFilesTakeEffectWhenTheyChange(t *testing.T) {
 	// client is notified; the list contains the error.
 	write("---\ndescription: three\ntools: [hammer]\n---\nCode.\n")
 	want := `"description":"two","model":"demo","status":"running","problem":"coder.md:3: agent coder: there is no tool \"hammer\"`
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(get(t, addr+"/api/v1/agents"), want); {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(get(t, addr+"/api/v1/agents"), want); {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s", get(t, addr+"/api/v1/agents"))
 		}

@@ -79,7 +79,7 @@ type conversation struct {
 	session string
 }
 
-var plainHTTP = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+var plainHTTP = &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
 
 func (c *conversation) post(path, body string) {
 	c.t.Helper()
