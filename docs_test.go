@@ -1,9 +1,12 @@
 package parley_test
 
 import (
+	"go/ast"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -145,4 +148,87 @@ func TestReadmeIsForNewcomers(t *testing.T) {
 	if number := regexp.MustCompile(`(?i)document 00\d`).FindString(string(raw)); number != "" {
 		t.Errorf("the README speaks of %s", number)
 	}
+}
+
+// section returns the part of docs/ARCHITECTURE.md below a heading.
+func section(t *testing.T, heading string) string {
+	t.Helper()
+	raw, err := os.ReadFile("docs/ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(raw), "\n## "+heading+"\n")
+	if !ok {
+		t.Fatalf("docs/ARCHITECTURE.md has no section %q", heading)
+	}
+	part, _, _ := strings.Cut(rest, "\n## ")
+	return part
+}
+
+// TestArchitectureNamesEveryPackage checks that every folder with Go code is in the table of packages.
+func TestArchitectureNamesEveryPackage(t *testing.T) {
+	table := section(t, "Packages")
+	for _, file := range sources(t) {
+		top, below, _ := strings.Cut(path.Dir(file.name), "/")
+		if top == "cmd" {
+			top += "/" + below
+		}
+		if top != "." && !strings.Contains(table, "`"+top+"/") {
+			t.Errorf("docs/ARCHITECTURE.md does not name the package %s", top)
+		}
+	}
+}
+
+// notServing are folders with code that no server runs.
+var notServing = []string{"bench", "checker", "client", "cmd", "eval", "examples", "sabotage", "tui"}
+
+// TestArchitectureNamesEveryLock compares the table of locks with the mutexes in the structs of a server.
+func TestArchitectureNamesEveryLock(t *testing.T) {
+	named := map[string]bool{} // value: it was found in the code
+	for _, m := range regexp.MustCompile("`([a-z]+\\.[A-Za-z]+\\.[a-z]+)`").FindAllStringSubmatch(section(t, "Locks"), -1) {
+		named[m[1]] = false
+	}
+	for _, file := range sources(t) {
+		folder := path.Dir(file.name)
+		if top, _, _ := strings.Cut(folder, "/"); slices.Contains(notServing, top) || strings.HasSuffix(folder, "test") {
+			continue
+		}
+		ast.Inspect(file.File, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			fields, ok := spec.Type.(*ast.StructType)
+			if !ok {
+				return true
+			}
+			for _, f := range fields.Fields.List {
+				if !isMutex(f.Type) {
+					continue
+				}
+				for _, name := range f.Names {
+					lock := file.Name.Name + "." + spec.Name.Name + "." + name.Name
+					if _, ok := named[lock]; !ok {
+						t.Errorf("docs/ARCHITECTURE.md does not name the lock %s", lock)
+					}
+					named[lock] = true
+				}
+			}
+			return true
+		})
+	}
+	for lock, found := range named {
+		if !found {
+			t.Errorf("docs/ARCHITECTURE.md names the lock %s, which does not exist", lock)
+		}
+	}
+}
+
+func isMutex(kind ast.Expr) bool {
+	s, ok := kind.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	pkg, ok := s.X.(*ast.Ident)
+	return ok && pkg.Name == "sync" && (s.Sel.Name == "Mutex" || s.Sel.Name == "RWMutex")
 }

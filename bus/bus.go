@@ -90,7 +90,7 @@ type Bus struct {
 
 	sent, heard, lost, forged atomic.Int64
 
-	mu      sync.Mutex // guards the following; leaf
+	mu      sync.Mutex // guards the following; the wire may be locked under it
 	begun   bool
 	closed  bool
 	topics  map[string][]*listener

@@ -8,8 +8,8 @@
 // Background goroutines: the scheduler, retention, the sweep of kept file contents, the expiry of effects, the indexing
 // of earlier conversations and, with several nodes, the watch of other nodes. Close waits for them and for one actor
 // per loaded session; each actor waits for its workers. Locks: Engine.mu guards the map of actors, tenants.mu the
-// cached tenant states, definitions.mu the cached definitions, quotaHolds.mu the quota holds; all are leaves and never
-// held across I/O.
+// cached tenant states, definitionCache.mu the cached definitions, quotaHolds.mu the quota holds, artifactSweeps.mu the
+// times of sweeps, coalescer.mu the output of a worker; all are leaves and never held across I/O.
 package engine
 
 import (

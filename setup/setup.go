@@ -49,7 +49,7 @@ type Book struct {
 	now   func() time.Time
 	log   *slog.Logger
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards the following; held while the store is read and heeds are called
 	known  []port.Setup
 	values []Value
 	heeds  []func([]Value)
