@@ -44,7 +44,7 @@ func (d *decision) emit(run RunID, body EventBody) Seq {
 	d.events = append(d.events, e)
 	before := d.s
 	d.s = Fold(d.s, e)
-	d.tell(e, before)
+	d.enqueueWebhooks(e, before)
 	return e.Seq
 }
 

@@ -177,8 +177,8 @@ func (do FireTimer) decide(d *decision, _ Command) error {
 		}
 	}
 	if len(texts) > 0 {
-		d.emit(0, InputReceived{Content: together(texts), Request: fmt.Sprint(FollowUpNamed, stamp), Agent: do.Agent,
-			Busy: Queue, Deliver: true, Synthetic: true})
+		d.emit(0, InputReceived{Content: joinMessages(texts), Request: fmt.Sprint(FollowUpNamed, stamp),
+			Agent: do.Agent, Busy: Queue, Deliver: true, Synthetic: true})
 	}
 	return nil
 }
@@ -203,8 +203,8 @@ func (d *decision) cancelTimers(why TimerEnd, which func(timerState) bool) (n in
 	return n
 }
 
-// together joins several messages.
-func together(texts []string) string {
+// joinMessages joins the messages of several follow-ups.
+func joinMessages(texts []string) string {
 	if len(texts) == 1 {
 		return texts[0]
 	}

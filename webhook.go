@@ -124,9 +124,9 @@ func (s State) below() (list []HookRef) {
 	return list
 }
 
-// tell promises the delivery of a decided event to webhooks. Every end of a run,
-// and every card, passes through here.
-func (d *decision) tell(e Event, before State) {
+// enqueueWebhooks promises the delivery of a decided event to webhooks. Every end
+// of a run, and every card, passes through here.
+func (d *decision) enqueueWebhooks(e Event, before State) {
 	var what HookEvent
 	run := before.Run
 	switch b := e.Body.(type) {

@@ -57,7 +57,7 @@ func (p patient) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[po
 		for i, name := range models {
 			attempt := req
 			attempt.Model, attempt.Fallback = name, nil
-			end := p.patiently(ctx, attempt, yield)
+			end := p.tryModel(ctx, attempt, yield)
 			switch {
 			case end.left || end.err == nil:
 				return
@@ -77,10 +77,10 @@ func (p patient) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[po
 	}
 }
 
-// patiently tries one model. No attempt begins later than budget after the
+// tryModel tries one model. No attempt begins later than budget after the
 // first, because a slow failure would be slow again. The caller gets the report
 // of a retry at the start of the pause before it.
-func (p patient) patiently(ctx context.Context, req port.ModelRequest, yield func(port.ModelChunk, error) bool) ending {
+func (p patient) tryModel(ctx context.Context, req port.ModelRequest, yield func(port.ModelChunk, error) bool) ending {
 	began := time.Now()
 	wait := pause
 	for attempt := 1; ; attempt++ {

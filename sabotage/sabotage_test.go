@@ -1301,7 +1301,7 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 
 	// Webhooks and metrics.
 	{"the end of a run calls no webhook", "decide.go",
-		"d.tell(e, before)", "_ = before", ".", "TestWebhookForEveryRunEnd"},
+		"d.enqueueWebhooks(e, before)", "_ = before", ".", "TestWebhookForEveryRunEnd"},
 	{"a call with an unknown outcome calls no webhook", "webhook.go",
 		"if b.Outcome != CallUnknown {", "if b.Outcome != \"\" {", ".", "TestWebhookForEveryRunEnd"},
 	{"a webhook may dial any address that its host name resolves to", "webhook/send.go",

@@ -62,7 +62,7 @@ type Dispatcher struct {
 
 	looking context.Context // ends when no new deliveries may begin
 	stop    context.CancelFunc
-	telling context.Context // ends when running deliveries are cut
+	delivering context.Context // ends when running deliveries are cut
 	cut     context.CancelFunc
 }
 
@@ -85,13 +85,13 @@ func New(c Config) *Dispatcher {
 	d := &Dispatcher{Config: c, sender: newSender(c.Allow, "Parley/"+c.Version), poked: make(chan struct{}, 1),
 		ended: make(chan landing, flying)}
 	d.looking, d.stop = context.WithCancel(context.Background())
-	d.telling, d.cut = context.WithCancel(context.Background())
+	d.delivering, d.cut = context.WithCancel(context.Background())
 	return d
 }
 
 // Start starts the dispatcher, with the deliveries that an earlier process has
 // left. Call it once.
-func (d *Dispatcher) Start() { d.wg.Go(func() { d.look(d.looking, d.telling) }) }
+func (d *Dispatcher) Start() { d.wg.Go(func() { d.look(d.looking, d.delivering) }) }
 
 // Poke tells the dispatcher that a delivery may be due.
 func (d *Dispatcher) Poke() {
@@ -117,7 +117,7 @@ func (d *Dispatcher) Close(ctx context.Context) error {
 // tenants at their limit of concurrent deliveries, so that they do not delay
 // others. After an error, it does not use the store for a while, because all
 // due deliveries would fail again at once.
-func (d *Dispatcher) look(ctx, telling context.Context) {
+func (d *Dispatcher) look(ctx, delivering context.Context) {
 	under, targets, tenants := map[flight]bool{}, map[string]int{}, map[parley.TenantID]int{}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -183,7 +183,7 @@ func (d *Dispatcher) look(ctx, telling context.Context) {
 				targets[h.Target]++
 				tenants[h.Tenant]++
 				d.wg.Go(func() {
-					failed := d.deliver(telling, h)
+					failed := d.deliver(delivering, h)
 					select {
 					case d.ended <- landing{f, failed}:
 					case <-ctx.Done(): // look has ended

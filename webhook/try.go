@@ -25,7 +25,7 @@ func (d *Dispatcher) Try(ctx context.Context, tenant parley.TenantID, session pa
 	defer d.trying.Delete(tenant)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(d.telling, cancel)()
+	defer context.AfterFunc(d.delivering, cancel)()
 	key, err := d.Sealer.open(tenant, session, hook.Sealed)
 	if err != nil {
 		return port.WebhookTrial{}, parley.Errorf(parley.CodeInvalid,

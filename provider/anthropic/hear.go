@@ -103,7 +103,7 @@ func (h *hearing) words(kind, words string) error {
 	if words == "" {
 		return nil
 	}
-	h.parts.Said(kind, words)
+	h.parts.Add(kind, words)
 	if kind == upstream.Thinking {
 		return h.say(port.ModelChunk{Thinking: words})
 	}

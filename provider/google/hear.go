@@ -65,10 +65,10 @@ func (h *hearing) part(p *genai.Part) (err error) {
 		h.sign(p)
 		return err
 	case p.Thought && p.Text != "":
-		h.parts.Said(upstream.Thinking, p.Text)
+		h.parts.Add(upstream.Thinking, p.Text)
 		err = h.say(port.ModelChunk{Thinking: p.Text})
 	case p.Text != "":
-		h.parts.Said(upstream.Text, p.Text)
+		h.parts.Add(upstream.Text, p.Text)
 		err = h.say(port.ModelChunk{Text: p.Text})
 	case len(p.ThoughtSignature) > 0: // a part that has only a signature, at the end
 		h.parts.Begin(upstream.Part{Kind: upstream.Text})

@@ -142,7 +142,7 @@ func (t *turn) hear(choice *chatChoice, say func(port.ModelChunk) error) error {
 	}
 	t.refused = t.refused || d.Refusal != ""
 	if words := string(d.Content + d.Refusal); words != "" {
-		t.parts.Said(upstream.Text, words)
+		t.parts.Add(upstream.Text, words)
 		if err := say(port.ModelChunk{Text: words}); err != nil {
 			return err
 		}
@@ -156,7 +156,7 @@ func (t *turn) hear(choice *chatChoice, say func(port.ModelChunk) error) error {
 
 // thought records the thinking, and the field in which it came.
 func (t *turn) thought(field, words string) {
-	t.parts.Said(upstream.Thinking, words)
+	t.parts.Add(upstream.Thinking, words)
 	if !t.placed {
 		t.parts.Sign("", field)
 		t.placed = true

@@ -186,12 +186,12 @@ func (h *hearing) hear(e *responsesEvent) error {
 }
 
 func (h *hearing) text(words string) error {
-	h.parts.Said(upstream.Text, words)
+	h.parts.Add(upstream.Text, words)
 	return h.said(port.ModelChunk{Text: words})
 }
 
 func (h *hearing) thinking(words string) error {
-	h.parts.Said(upstream.Thinking, words)
+	h.parts.Add(upstream.Thinking, words)
 	return h.said(port.ModelChunk{Thinking: words})
 }
 

@@ -207,9 +207,9 @@ func Plain(m parley.Message) []Piece {
 // A Recorder records the parts of a turn while it is streamed.
 type Recorder struct{ parts []Part }
 
-// Said records text or thinking. It extends the last part if that has the same
+// Add records text or thinking. It extends the last part if that has the same
 // kind and is not signed.
-func (r *Recorder) Said(kind, words string) {
+func (r *Recorder) Add(kind, words string) {
 	if n := len(r.parts); n > 0 && r.parts[n-1].Kind == kind && r.parts[n-1].Sign == "" {
 		r.parts[n-1].Size += len(words)
 		return

@@ -267,14 +267,14 @@ func TestCallerStopsReading(t *testing.T) {
 func TestPieces(t *testing.T) {
 	var r Recorder
 	r.Begin(Part{Kind: Thinking})
-	r.Said(Thinking, "Hm, ")
-	r.Said(Thinking, "ja.")
+	r.Add(Thinking, "Hm, ")
+	r.Add(Thinking, "ja.")
 	r.Sign("s1", "")
-	r.Said(Thinking, "Noch was.") // a signed part is not extended
+	r.Add(Thinking, "Noch was.") // a signed part is not extended
 	r.Sign("s2", "id")
-	r.Said(Text, "Grüße")
+	r.Add(Text, "Grüße")
 	r.Begin(Part{Kind: Call})
-	r.Said(Text, "!")
+	r.Add(Text, "!")
 	m := parley.Message{Role: parley.RoleAssistant, Text: "Grüße!", Thinking: "Hm, ja.Noch was.",
 		Calls: []parley.MessageCall{{ID: 1, Name: "look"}}, Memo: r.Memo("p", "m")}
 	got, ok := Pieces("p", "m", m)
@@ -308,7 +308,7 @@ func TestPieces(t *testing.T) {
 		}
 	}
 	var plain, huge Recorder
-	plain.Said(Text, "x")
+	plain.Add(Text, "x")
 	huge.Begin(Part{Kind: Thinking, Sign: strings.Repeat("x", parley.MaxMemo)})
 	if plain.Memo("p", "m") != nil || huge.Memo("p", "m") != nil {
 		t.Error("nothing, or too much, is remembered")
