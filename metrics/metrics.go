@@ -102,64 +102,65 @@ func New(version string, now func() time.Time) *Metrics {
 		return h
 	}
 
-	info := prometheus.NewGauge(prometheus.GaugeOpts{Name: "parley_build_info", Help: "1, with the version of the " +
-		"server as a label.",
+	info := prometheus.NewGauge(prometheus.GaugeOpts{Name: "parley_build_info",
+		Help:        "Always 1; the labels are the versions of the server and of Go.",
 		ConstLabels: prometheus.Labels{"version": version, "go_version": runtime.Version()}})
 	info.Set(1)
 	add(info)
 	add(collectors.NewGoCollector())
 	add(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
-	m.requests = counters("http_requests_total",
-		"Requests that were answered, by the pattern of the route, and status.", "route", "code")
-	m.requestDuration = histograms("http_request_duration_seconds", "Time to answer a request, streams and sockets "+
-		"left out.", short, "route")
+	m.requests = counters("http_requests_total", "Answered requests, by route pattern and status.", "route",
+		"code")
+	m.requestDuration = histograms("http_request_duration_seconds", "Time to answer a request, without streams "+
+		"and sockets.", short, "route")
 
-	m.events = counter("events_total", "Events that were appended.")
-	m.inputs = counter("inputs_total", "Inputs that were accepted.")
-	m.runsStarted = counter("runs_started_total", "Runs that began.")
-	m.runsFinished = each(counters("runs_finished_total", "Runs that ended, by how.", "outcome"),
+	m.events = counter("events_total", "Appended events.")
+	m.inputs = counter("inputs_total", "Accepted inputs.")
+	m.runsStarted = counter("runs_started_total", "Started runs.")
+	m.runsFinished = each(counters("runs_finished_total", "Ended runs, by outcome.", "outcome"),
 		parley.Completed, parley.Cancelled, parley.Failed, parley.Denied, parley.Interrupted, parley.Halted)
-	m.turns = each(counters("turns_finished_total", "Turns that ended, by why.", "stop"),
+	m.turns = each(counters("turns_finished_total", "Ended turns, by the reason of the end.", "stop"),
 		parley.StopEnd, parley.StopTools, parley.StopLength, parley.StopRefusal, parley.StopCut, parley.StopFailed,
 		parley.StopCancelled)
-	m.cards = each(counters("cards_opened_total", "What began to wait for a person, by kind.", "kind"),
+	m.cards = each(counters("cards_opened_total", "Approvals, questions and calls of unknown outcome that began "+
+		"to wait for a person, by kind.", "kind"),
 		parley.CardApproval, parley.CardQuestion, parley.CardCall)
-	m.effects = each(counters("effects_enqueued_total", "Effects that were promised, by type.", "type"),
+	m.effects = each(counters("effects_enqueued_total", "Promised effects, by type.", "type"),
 		parley.SendMessage, parley.Webhook)
 	m.told = histograms("effect_delivery_seconds", "Time from the promise of an effect to its delivery, by type.", wide,
 		"type")
-	m.late = histogram("timer_lateness_seconds", "Time from when a follow-up was to fire to when it did.", wide)
-	m.hooks = each(counters("webhook_attempts_total", "Attempts to tell a webhook, by what came of them.", "outcome"),
+	m.late = histogram("timer_lateness_seconds", "How late follow-ups fired, without the cooldown.", wide)
+	m.hooks = each(counters("webhook_attempts_total", "Attempts to deliver a webhook, by outcome.", "outcome"),
 		"delivered", "retried", string(port.EffectFailed), string(port.EffectGone))
-	m.calls = counters("tool_calls_total", "Tool calls that ended, by tool and how; blocked ones were never made.",
+	m.calls = counters("tool_calls_total", "Ended tool calls, by tool and outcome. Blocked calls were not carried out.",
 		"tool", "outcome")
-	m.callDuration = histograms("tool_call_duration_seconds", "Time a tool took.", long, "tool")
+	m.callDuration = histograms("tool_call_duration_seconds", "Time that a tool call took.", long, "tool")
 
-	m.modelCalls = counters("model_calls_total", "Calls of models that ended, retries included in one, by model "+
-		"and how.", "model", "outcome")
-	m.modelDuration = histograms("model_call_duration_seconds", "Time from asking a model to the end of its answer.",
+	m.modelCalls = counters("model_calls_total", "Ended model calls, by model and outcome. A call and its retries "+
+		"count as one.", "model", "outcome")
+	m.modelDuration = histograms("model_call_duration_seconds", "Time from the request to the end of the answer.",
 		long, "model")
-	m.modelFirst = histograms("model_first_piece_seconds", "Time from asking a model to the first piece of its answer.",
+	m.modelFirst = histograms("model_first_piece_seconds", "Time from the request to the first chunk of the answer.",
 		long, "model")
-	m.modelTokens = counters("model_tokens_total", "Tokens, by model and kind: input, output, and of the input cached "+
-		"and written.", "model", "kind")
-	m.quotas = counters("quota_refusals_total", "Inputs, sessions and model calls that a quota has refused, by whose "+
-		"quota it is and of what.", "of", "quota")
+	m.modelTokens = counters("model_tokens_total", "Tokens, by model and kind: input, output, and the parts of "+
+		"the input that were read from the vendor's cache (cached) and written to it (written).", "model", "kind")
+	m.quotas = counters("quota_refusals_total", "Inputs, sessions and model calls that a quota has refused, by its "+
+		"owner (user or tenant) and its subject.", "of", "quota")
 	for _, of := range []string{"user", "tenant"} {
 		for _, what := range []string{"sessions", "tokens", "cost", "storage"} {
 			m.quotas.WithLabelValues(of, what)
 		}
 	}
-	m.modelCost = counters("model_cost_dollars_total", "What models cost, where the price is known.", "model")
+	m.modelCost = counters("model_cost_dollars_total", "Cost of model calls, if the price is known.", "model")
 
-	m.appends = each(counters("appends_total", "Batches that sessions wanted to append, by what became of them.",
+	m.appends = each(counters("appends_total", "Batches of events of sessions, by the outcome of the append.",
 		"outcome"), "stored", "fenced", "failed")
-	m.appendDuration = histogram("append_duration_seconds", "Time an append took, waiting for its commit included.",
+	m.appendDuration = histogram("append_duration_seconds", "Time of an append, including the wait for its commit.",
 		short)
 	m.commitBatches = histogram("commit_batches", "Batches that shared a commit.",
 		prometheus.ExponentialBuckets(1, 2, 9))
-	m.commitDuration = histogram("commit_duration_seconds", "Time a commit took.", short)
+	m.commitDuration = histogram("commit_duration_seconds", "Time of a commit.", short)
 	return m
 }
 

@@ -43,23 +43,22 @@ func described(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	sockets   = described("sockets", "Sockets that are open, by dialect.", "dialect")
-	followers = described("followers", "Who follows a log, and is shown what is appended.")
-	loaded    = described("sessions_loaded", "Sessions that are in memory.")
-	messages  = described("bus_messages_total", "Messages between nodes, by what became of them: sent, heard, lost "+
-		"(dropped by this node) or forged (not made with the server's key, and dropped).", "what")
-	backlogUp = described("backlog_up", "1 if the store could be asked what waits in it; if 0 the following are "+
+	sockets   = described("sockets", "Open sockets, by dialect.", "dialect")
+	followers = described("followers", "Followers of logs: sockets, streams, and parents of sub-agents.")
+	loaded    = described("sessions_loaded", "Sessions in memory.")
+	messages  = described("bus_messages_total", "Messages between nodes, by outcome: sent, heard, lost (dropped by "+
+		"this node) or forged (not made with the server's key, and dropped).", "what")
+	backlogUp = described("backlog_up", "1: the metrics of the backlog could be read from the store; 0: they are "+
 		"missing.")
-	dueSessions = described("due_sessions", "Sessions that need attention, by why, and by whether a server has them "+
-		"in hand (held), they are due and nobody has (late), or their time is to come (later).", "reason", "state")
-	dueLateness = described("due_late_seconds", "How long the first session that is due has been waiting to be taken "+
-		"up, by why it is; 0: none does.", "reason")
-	cardsWaiting = described("cards_waiting", "What waits for a person now, by kind.", "kind")
-	cardOldest   = described("cards_oldest_seconds", "How long the first of these has been waiting; 0: there is none.",
-		"kind")
-	effectsOwed  = described("effects_pending", "Effects that are owed now, by type.", "type")
-	effectOldest = described("effects_oldest_seconds", "How long the first of these has been owed; 0: there is none.",
-		"type")
+	dueSessions = described("due_sessions", "Sessions that need attention, by reason and state: a server has the "+
+		"session (held), it is due and no server has it (late), or it is not due yet (later).", "reason", "state")
+	dueLateness = described("due_late_seconds", "How long the oldest late session has been due, by reason; 0: there is "+
+		"none.", "reason")
+	cardsWaiting = described("cards_waiting", "Cards that wait for a person now, by kind.", "kind")
+	cardOldest   = described("cards_oldest_seconds", "How long the oldest of these cards has been waiting; 0: there "+
+		"is none.", "kind")
+	effectsOwed  = described("effects_pending", "Effects that are not delivered yet, by type.", "type")
+	effectOldest = described("effects_oldest_seconds", "Age of the oldest of these effects; 0: there is none.", "type")
 	allOfBacklog = []*prometheus.Desc{backlogUp, dueSessions, dueLateness, cardsWaiting, cardOldest, effectsOwed,
 		effectOldest}
 )

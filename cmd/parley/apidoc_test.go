@@ -15,6 +15,17 @@ import (
 	"parley/dialect/openai"
 )
 
+// TestSummariesArePlain checks that the summaries of routes have no riddles.
+func TestSummariesArePlain(t *testing.T) {
+	operations := native.Operations()
+	maps.Copy(operations, openai.Operations())
+	for pattern, o := range operations {
+		if riddles.MatchString(o.Summary) {
+			t.Errorf("%s: %q", pattern, o.Summary)
+		}
+	}
+}
+
 // TestAnswersMatchTheDocument checks that the server's answers match the OpenAPI document.
 func TestAnswersMatchTheDocument(t *testing.T) {
 	t.Parallel()

@@ -157,6 +157,9 @@ func TestMetrics(t *testing.T) {
 				if strings.HasPrefix(name, "parley_") && !strings.Contains(string(doc), "`"+name+"`") {
 					t.Errorf("%s is not in docs/operating.md", name)
 				}
+				if strings.HasPrefix(name, "parley_") && riddles.MatchString(f.GetHelp()) {
+					t.Errorf("%s: %q", name, f.GetHelp())
+				}
 				for _, m := range f.Metric {
 					for _, l := range m.Label {
 						if strings.Contains(l.GetValue(), c.session) || strings.Contains(l.GetValue(), "default") {

@@ -55,7 +55,7 @@ func Operations() map[string]dialect.Operation {
 		"GET /api/v1/nodes": {Summary: "The servers that share the database", Status: ok, Answer: struct {
 			Nodes []Node `json:"nodes"`
 		}{}},
-		"GET /api/v1/usage": {Summary: "What was used on a day, and what quotas leave", Status: ok,
+		"GET /api/v1/usage": {Summary: "The usage of a day, and the rest of the quotas", Status: ok,
 			Query: []string{"day"}, Answer: port.UsageReport{}},
 		"GET /api/v1/skills": {Summary: "The skills that can be called", Status: ok, Answer: struct {
 			Skills   []skillInfo `json:"skills"`
@@ -71,11 +71,11 @@ func Operations() map[string]dialect.Operation {
 			}{}, Answer: struct {
 				Servers []port.ToolServer `json:"servers"`
 			}{}},
-		"GET /api/v1/model-keys": {Summary: "Vendors of models, and where their keys come from; local mode only",
+		"GET /api/v1/model-keys": {Summary: "Model vendors and the sources of their keys; local mode only",
 			Status: ok, Answer: struct {
 				Keys []port.ModelKey `json:"keys"`
 			}{}},
-		"PUT /api/v1/model-keys/{id}": {Summary: "Keep the key of a vendor; local mode only", Status: ok, Body: keyBody{},
+		"PUT /api/v1/model-keys/{id}": {Summary: "Store the key of a vendor; local mode only", Status: ok, Body: keyBody{},
 			Answer: port.ModelKey{}},
 		"DELETE /api/v1/model-keys/{id}": {Summary: "Remove the key of a vendor; local mode only", Status: ok,
 			Answer: struct {
@@ -129,7 +129,7 @@ func sessionOperations() map[string]dialect.Operation {
 		"PATCH /api/v1/sessions/{id}": {Summary: "Rename a session", Status: ok, Body: struct {
 			Title string `json:"title"`
 		}{}, Answer: port.Summary{}},
-		"PUT /api/v1/sessions/{id}/marks": {Summary: "Pin or archive a session in one's own list, or note that one has read it",
+		"PUT /api/v1/sessions/{id}/marks": {Summary: "Pin or archive a session, or mark it as read, for the caller alone",
 			Status: ok, Body: marksBody{}, Answer: port.Marks{}},
 		"DELETE /api/v1/sessions/{id}": {Summary: "Delete a session", Status: accepted, Answer: port.Receipt{}},
 		"POST /api/v1/sessions/{id}/fork": {Summary: "Open a session with the conversation of this one", Status: created,
@@ -163,7 +163,7 @@ func sessionOperations() map[string]dialect.Operation {
 			Query:  []string{"after", "follow", "scope"}, Media: "application/jsonl", Events: true},
 		"GET /api/v1/sessions/{id}/export": {Summary: "The conversation as a file: markdown, html or jsonl", Status: ok,
 			Query: []string{"format"}, Media: "text/markdown"},
-		"GET /api/v1/log": {Summary: "Everything that happens in the tenant", Status: ok,
+		"GET /api/v1/log": {Summary: "The events of all sessions of the tenant", Status: ok,
 			Query: []string{"after", "project"}, Media: "application/jsonl", Events: true},
 		"GET /api/v1/sessions/{id}/plan": {Summary: "The session's plan", Status: ok, Answer: parley.Plan{}},
 		"POST /api/v1/sessions/{id}/plan": {Summary: "Decide a plan that waits", Status: accepted, Body: struct {
@@ -172,7 +172,7 @@ func sessionOperations() map[string]dialect.Operation {
 			Agent    string `json:"agent,omitempty"`
 			Fresh    bool   `json:"fresh,omitempty"`
 		}{}, Answer: port.Receipt{}},
-		"GET /api/v1/sessions/{id}/grants": {Summary: "What people allowed for the rest of the session", Status: ok,
+		"GET /api/v1/sessions/{id}/grants": {Summary: "The grants of a session", Status: ok,
 			Answer: struct {
 				Grants []parley.GrantInfo `json:"grants"`
 			}{}},
@@ -211,10 +211,10 @@ func runOperations() map[string]dialect.Operation {
 		"GET /api/v1/runs/{id}": {Summary: "One run", Status: ok, Answer: runLine{}},
 		"POST /api/v1/runs/{id}/cancel": {Summary: "Cancel a run", Status: accepted, Body: noBody{},
 			Answer: port.Receipt{}},
-		"POST /api/v1/runs/{id}/undo": {Summary: "Undo what a run did to files", Status: accepted, Body: noBody{},
+		"POST /api/v1/runs/{id}/undo": {Summary: "Undo the file changes of a run", Status: accepted, Body: noBody{},
 			Answer: port.Receipt{}},
-		"GET /api/v1/runs/{id}/turns/{turn}/request": {Summary: "What the model was asked in a turn, built again from " +
-			"the log", Status: ok, Answer: turnRequest{}},
+		"GET /api/v1/runs/{id}/turns/{turn}/request": {Summary: "The model request of a turn, rebuilt from the log",
+			Status: ok, Answer: turnRequest{}},
 		"GET /api/v1/approvals": {Summary: "Approvals that wait for a person", Status: ok,
 			Query: []string{"session", "limit", "project"}, Answer: struct {
 				Approvals cards `json:"approvals"`
@@ -227,7 +227,7 @@ func runOperations() map[string]dialect.Operation {
 			Query: []string{"session", "status", "limit", "project"}, Answer: struct {
 				Calls cards `json:"calls"`
 			}{}},
-		"GET /api/v1/plans": {Summary: "Plans that wait for a person to decide them", Status: ok,
+		"GET /api/v1/plans": {Summary: "Plans that wait for a decision", Status: ok,
 			Query: []string{"session", "limit", "project"}, Answer: struct {
 				Plans cards `json:"plans"`
 			}{}},
@@ -241,8 +241,8 @@ func runOperations() map[string]dialect.Operation {
 		"POST /api/v1/questions/{id}": {Summary: "Answer a question", Status: accepted, Body: struct {
 			Answers [][]string `json:"answers"`
 		}{}, Answer: port.Receipt{}},
-		"POST /api/v1/calls/{id}": {Summary: "Say what became of a call of unknown outcome, or return the result of a " +
-			"call that the client carries out", Status: accepted,
+		"POST /api/v1/calls/{id}": {Summary: "Resolve a call of unknown outcome, or return the result of a client tool",
+			Status: accepted,
 			Body: struct {
 				Resolution parley.Resolution `json:"resolution,omitempty"`
 				Note       string            `json:"note,omitempty"`
@@ -295,7 +295,7 @@ func agentOperations() map[string]dialect.Operation {
 				idleBody
 			} `json:"agents,omitempty"`
 		}{}, Answer: missionReceipt{}},
-		"DELETE /api/v1/missions": {Summary: "Clear the active mission, also of a project that is gone", Status: ok,
+		"DELETE /api/v1/missions": {Summary: "Clear the active mission, also of a project that the server no longer has", Status: ok,
 			Query: []string{"project"}, Answer: port.Receipt{}},
 	}
 }
@@ -315,14 +315,14 @@ func securityOperations() map[string]dialect.Operation {
 		"POST /api/v1/tickets": {Summary: "A ticket for one connection", Status: created, Body: struct {
 			Agent string `json:"agent,omitempty"`
 		}{}, Answer: ticketInfo{}},
-		"GET /api/v1/retention": {Summary: "Which data retention would delete", Status: ok,
+		"GET /api/v1/retention": {Summary: "The amount of data that retention would delete now", Status: ok,
 			Answer: port.RetentionReport{}},
 		"POST /api/v1/retention": {Summary: "Carry out retention now", Status: ok, Body: noBody{},
 			Answer: port.RetentionReport{}},
 		"GET /api/v1/holds": {Summary: "Legal holds of the tenant, oldest first", Status: ok, Answer: holdList{}},
 		"POST /api/v1/holds": {Summary: "Set or release a legal hold", Status: ok, Body: holdBody{},
 			Answer: port.LegalHold{}},
-		"POST /api/v1/users/{id}/erase": {Summary: "Erase what a user has said", Status: ok, Body: noBody{},
+		"POST /api/v1/users/{id}/erase": {Summary: "Erase the messages and sessions of a user", Status: ok, Body: noBody{},
 			Answer: port.ErasureReport{}},
 		"POST /api/v1/users/{id}/revoke": {Summary: "Revoke the tokens of a user", Status: ok, Body: noBody{},
 			Answer: struct {

@@ -61,15 +61,15 @@ func Operations() map[string]dialect.Operation {
 	all := map[string]dialect.Operation{
 		"GET /v1/models":      {Summary: "The agents, as models", Answer: list[model]{}},
 		"GET /v1/models/{id}": {Summary: "One agent, as a model", Answer: model{}},
-		"POST /v1/chat/completions": {Summary: "Send a conversation, and be answered", Body: chatBody{},
+		"POST /v1/chat/completions": {Summary: "Create a chat completion", Body: chatBody{},
 			Answer: completion{}, Events: true},
-		"POST /v1/responses": {Summary: "Send a message, and be answered", Body: responseBody{}, Answer: response{},
+		"POST /v1/responses": {Summary: "Create a response", Body: responseBody{}, Answer: response{},
 			Events: true},
-		"GET /v1/responses/{id}": {Summary: "One response; with stream=true what is still to come of it",
+		"GET /v1/responses/{id}": {Summary: "One response; with stream=true the rest of its events",
 			Query: []string{"stream", "starting_after"}, Answer: response{}, Events: true},
 		"DELETE /v1/responses/{id}":      {Summary: "Delete a response", Answer: deleted{}},
 		"POST /v1/responses/{id}/cancel": {Summary: "Cancel a response", Answer: response{}},
-		"GET /v1/responses/{id}/input_items": {Summary: "What a response answers",
+		"GET /v1/responses/{id}/input_items": {Summary: "The input items of a response",
 			Query: []string{"limit", "order", "after"}, Answer: list[json.RawMessage]{}},
 	}
 	for pattern, o := range all {
