@@ -81,7 +81,7 @@ func (do MakeAgent) decide(d *decision, _ Command) error {
 	case there && d.s.Facts.Made[i].Digest == a.Digest():
 		return nil
 	case !there && len(d.s.Facts.Made) >= maxMade:
-		return Errorf(CodeLimited, "%d agents were made already; delete one first.", maxMade)
+		return Errorf(CodeLimited, "There are %d custom agents already; delete one first.", maxMade)
 	}
 	d.emitTenant(AgentChanged{Agent: a.Name, Digest: a.Digest(), Made: true})
 	return nil
@@ -95,7 +95,7 @@ func (do DeleteAgent) Rules() Rules {
 
 func (do DeleteAgent) decide(d *decision, _ Command) error {
 	if _, there := d.s.Facts.made(do.Agent); !there {
-		return Errorf(CodeNotFound, "There is no agent %.63q that was made.", do.Agent)
+		return Errorf(CodeNotFound, "There is no custom agent %.63q.", do.Agent)
 	}
 	d.emitTenant(AgentChanged{Agent: do.Agent, Made: true, Gone: true})
 	return nil
@@ -106,7 +106,7 @@ func (do DeleteAgent) decide(d *decision, _ Command) error {
 type NoteAgents struct{ Agents []AgentVersion }
 
 func (NoteAgents) Rules() Rules {
-	return Rules{Action: ActAdmin, Tenant: true, ServerOnly: "Only the server says what its files are."}
+	return Rules{Action: ActAdmin, Tenant: true, ServerOnly: "Only the server notes changes of its agent files."}
 }
 
 func (do NoteAgents) decide(d *decision, _ Command) error {
@@ -138,7 +138,7 @@ func (a Agent) Check() error {
 			int64(MaxIdleInterval/time.Second))
 	case len(a.Fallback)+len(a.Tools)+len(a.Delegates)+len(a.Trust) > 200,
 		a.Allow != nil && len(a.Allow.Roles)+len(a.Allow.Users) > 200:
-		return Errorf(CodeTooLarge, "These are too many names.")
+		return Errorf(CodeTooLarge, "The lists of the definition have too many names; 200 are possible.")
 	}
 	if a.Allow != nil {
 		if err := a.Allow.Check(); err != nil {

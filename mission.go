@@ -129,7 +129,7 @@ func (do SetMission) decide(d *decision, _ Command) error {
 	case len(text) > MaxMission:
 		return Errorf(CodeTooLarge, "The text of the mission is longer than %d bytes.", MaxMission)
 	case len(do.Agents) > maxMissionAgents:
-		return Errorf(CodeTooLarge, "A mission says something of at most %d agents.", maxMissionAgents)
+		return Errorf(CodeTooLarge, "A mission has settings for at most %d agents.", maxMissionAgents)
 	}
 	set := MissionSet{Project: do.Project, Text: text, Roles: append([]UserRole(nil), do.Roles...)}
 	for _, a := range do.Agents {

@@ -58,7 +58,7 @@ var allowed = []struct {
 	{"tool", "workspace", "files of a project are reached through the workspace alone"},
 	{"tool", "policy", "a command is judged before it runs"},
 	{"tool", "sandbox", "a command runs inside it"},
-	{"tool/mcp", "sandbox", "a server of tools is a command"},
+	{"tool/mcp", "sandbox", "an MCP server is a command"},
 	{"remote/acp", "transport/jsonrpc", "programs of agents speak JSON-RPC"},
 	{"dialect/dialecttest", "checker", "a transcript must be a log that can be"},
 	{"dialect/dialecttest", "server", "the server limits how long bodies and answers of a dialect may take"},

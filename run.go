@@ -172,7 +172,7 @@ func (do CancelRun) decide(d *decision, _ Command) error {
 	}
 	if r == nil || do.Run != 0 && do.Run != r.ID || do.Request != "" && !slices.Contains(r.Requests, do.Request) ||
 		do.Input != 0 && do.Input != r.Input && !slices.Contains(r.Steered, do.Input) {
-		return Errorf(CodeNotFound, "There is nothing like that to cancel.")
+		return Errorf(CodeNotFound, "There is nothing to cancel: no open run or waiting message matches.")
 	}
 	d.endRun(Cancelled, "", "")
 	d.cancelTimers(timerByRun, func(t timerState) bool { return t.Run == r.ID }) // timers that the run has set

@@ -68,7 +68,7 @@ func (b ToolsAccepted) fold(s State, _ Event) State {
 func (do AcceptTools) Rules() Rules {
 	r := Rules{Action: ActAdmin, Tenant: true, Limits: []limit{{"name of a server", len(do.Server), MaxName}}}
 	if do.First {
-		r.Wrong = Errorf(CodeInvalid, "Only an agent meets a server for the first time.")
+		r.Wrong = Errorf(CodeInvalid, "Only the server accepts the tools of a new tool server.")
 	}
 	return r
 }
@@ -79,14 +79,14 @@ func (do AcceptTools) decide(d *decision, _ Command) error {
 	case !ValidServerName(do.Server):
 		return Errorf(CodeInvalid, "Name the tool server.")
 	case len(do.Tools) == 0 || len(do.Tools) > MaxServerTools:
-		return Errorf(CodeInvalid, "Say which tools, 1 to %d of them, by name and digest.", MaxServerTools)
+		return Errorf(CodeInvalid, "Name 1 to %d tools, each with its digest.", MaxServerTools)
 	case do.First && known != nil:
 		return nil
 	}
 	news := map[string]string{}
 	for tool, digest := range do.Tools {
 		if !ValidServerTool(do.Server, tool) || !digestPattern.MatchString(digest) {
-			return Errorf(CodeInvalid, "A tool is accepted by its name and the digest that it is shown with.")
+			return Errorf(CodeInvalid, "A tool needs its name, and the digest under which the server lists it.")
 		}
 		if known[tool] != digest {
 			news[tool] = digest

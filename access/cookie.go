@@ -133,7 +133,7 @@ func (c *Cookies) signIn(w http.ResponseWriter, r *http.Request) {
 		until = c.c.Now().Add(maxCookieLife)
 	}
 	if err := c.give(w, r, id.Principal, until, map[string]any{"with": "token", "roles": id.Roles}); err != nil {
-		c.refuse(w, parley.Errorf(parley.CodeUnavailable, "Nobody can sign in now; the server's log says why."))
+		c.refuse(w, parley.Errorf(parley.CodeUnavailable, "Sign-in fails now; the server's log says why."))
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)

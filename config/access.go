@@ -73,7 +73,7 @@ func (o *Origins) UnmarshalText(text []byte) error {
 // are compared letter by letter, so any other form would never match.
 func checkOrigin(origin string) error {
 	if strings.Contains(origin, "*") {
-		return fmt.Errorf("%q would let in pages that nobody has named; name each origin", origin)
+		return fmt.Errorf("%q would allow sites that are not named; name each origin", origin)
 	}
 	u, err := url.Parse(origin)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
@@ -103,7 +103,8 @@ func (p *Proxies) UnmarshalText(text []byte) error {
 		case prefix != prefix.Masked():
 			return fmt.Errorf("%q is an address within a block; write %s, or the address alone", block, prefix.Masked())
 		case prefix.Bits() == 0:
-			return fmt.Errorf("%q is everybody, who could then say to be anybody; name your proxies", block)
+			return fmt.Errorf("%q covers every client, so any client could choose the address that it is counted "+
+				"under; name your proxies", block)
 		}
 		*p = append(*p, prefix)
 	}
@@ -121,22 +122,21 @@ func (a *Access) validateAccess() error {
 	switch a.Auth {
 	case "local":
 		if a.JWTSecret != "" || a.JWKSURL != "" {
-			wrong("a secret or keys for tokens are given (PARLEY_JWT_SECRET or PARLEY_JWKS_URL), and --auth local " +
-				"looks at no tokens; set PARLEY_AUTH=jwt, or take them away")
+			wrong("a secret or keys for tokens are set (PARLEY_JWT_SECRET or PARLEY_JWKS_URL), but --auth local " +
+				"accepts no tokens; set PARLEY_AUTH=jwt, or remove them")
 		}
 	case "jwt":
 		switch {
 		case a.JWTSecret != "" && a.JWKSURL != "":
-			wrong("--jwt-secret and --jwks-url are both there; leave one out, so that it is clear what tokens are " +
-				"verified by")
+			wrong("--jwt-secret and --jwks-url are both set; remove one, because tokens are verified by one of them")
 		case a.JWTSecret == "" && a.JWKSURL == "":
 			wrong("--auth jwt needs a key to verify tokens by; set PARLEY_JWT_SECRET or --jwks-url")
 		case a.JWKSURL == "" && len(a.JWTSecret) < 32:
 			wrong("--jwt-secret has %d bytes, which can be guessed; use at least 32 random ones, as openssl rand "+
 				"-base64 48 prints them", len(a.JWTSecret))
 		case a.JWKSURL != "" && !safeURL(a.JWKSURL):
-			wrong("--jwks-url must be https without a password in it, or http on this machine: who can change the " +
-				"answer can make tokens")
+			wrong("--jwks-url must be https without a password in it, or http on this machine: a party that can " +
+				"change its answers can make tokens")
 		}
 	default:
 		wrong("--auth %s is no mode; use local or jwt", a.Auth)
@@ -145,7 +145,7 @@ func (a *Access) validateAccess() error {
 		wrong("--query-token %s is neither on nor off", a.QueryToken)
 	}
 	if a.MaxConnections < 1 {
-		wrong("--max-connections %d would let nobody in; use 1 or more", a.MaxConnections)
+		wrong("--max-connections %d refuses every client; use 1 or more", a.MaxConnections)
 	}
 	return errors.Join(errs...)
 }
@@ -169,6 +169,6 @@ func (a *Access) validateReach(listen string) error {
 	if err != nil || a.Auth != "local" || loopback(host) {
 		return nil
 	}
-	return fmt.Errorf("--listen %s could be reached from other machines, where --auth local would let everybody in; "+
+	return fmt.Errorf("--listen %s can be reached from other machines, and --auth local asks for no credential; "+
 		"use 127.0.0.1:%s, or --auth jwt", listen, port)
 }

@@ -23,13 +23,13 @@ func (f *frontMatter) place(doc document, agent *parley.Agent) error {
 	case f.Runtime == "frames" && f.Address == "":
 		return bad("runtime", "runtime: frames needs an address: tcp://host:port or unix:///path")
 	case f.Runtime != "frames" && f.Address != "":
-		return bad("address", "address is where an agent with runtime: frames runs; add that, or remove the address")
+		return bad("address", "address is only for agents with runtime: frames; add the runtime, or remove the address")
 	case f.Runtime == "acp" && len(f.Command) == 0:
 		return bad("runtime", "runtime: acp needs a command: [program, argument, …]")
 	case f.Runtime != "acp" && f.Command != nil:
-		return bad("command", "command is the program of an agent with runtime: acp; add that, or remove the command")
+		return bad("command", "command is only for agents with runtime: acp; add the runtime, or remove the command")
 	case f.Runtime != "acp" && f.Env != nil:
-		return bad("env", "env is what the program of an agent with runtime: acp is given; add that, or remove env")
+		return bad("env", "env is only for agents with runtime: acp; add the runtime, or remove env")
 	}
 	switch f.Runtime {
 	case "frames":

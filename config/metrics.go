@@ -17,8 +17,8 @@ type Metrics struct {
 func (m *Metrics) validateMetrics() error {
 	if m.MetricsListen == "" {
 		if m.MetricsToken != "" {
-			return fmt.Errorf("--metrics-token is given, and no --metrics-listen that asks for it; name an address, " +
-				"or take it away")
+			return fmt.Errorf("--metrics-token has no effect without --metrics-listen; set --metrics-listen, or " +
+				"remove the token")
 		}
 		return nil
 	}

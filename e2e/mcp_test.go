@@ -120,7 +120,7 @@ func TestMCPServerProcess(t *testing.T) {
 		t.Error("it was started before anybody had a use for it")
 	}
 	c.say("hello") // starts the MCP server
-	s.logged("a server of tools is connected", 1)
+	s.logged("an MCP server is connected", 1)
 	c.await("RunFinished", 1)
 
 	c.say(`call everything__echo {"message":"good day"}`)
@@ -191,7 +191,7 @@ func TestAToolThatChanges(t *testing.T) {
 	met := func() {
 		t.Helper()
 		s.chat().say("hello")
-		s.logged("a server of tools is connected", 1)
+		s.logged("an MCP server is connected", 1)
 	}
 	type list struct {
 		Servers []struct {

@@ -40,7 +40,7 @@ func TestPromptInjectionByMail(t *testing.T) {
 	s := startServer(t, withModel(mock, options{workspace: workspace}, "PARLEY_CONFIG="+config,
 		"PATH="+os.Getenv("PATH")))
 	s.ends(s.says("auto", "hello")) // starts the MCP server
-	s.logged("a server of tools is connected", 1)
+	s.logged("an MCP server is connected", 1)
 
 	auto := &chat{s, s.says("auto", "mail of auto.")}
 	edit := &chat{s, s.says("edit", "mail of edit.")}

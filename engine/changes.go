@@ -76,7 +76,7 @@ func (a *actor) mayUndo(who port.Principal, via string, do parley.UndoChanges) e
 	}
 	changes := a.changes()
 	if changes == nil {
-		return parley.Errorf(parley.CodeClosed, "This server does not keep what files were before a run: "+
+		return parley.Errorf(parley.CodeClosed, "This server does not save the contents of files before a run: "+
 			"git is not installed.")
 	}
 	return changes.MayUndo(ctx, a.noteName(do.Run))

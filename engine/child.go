@@ -75,8 +75,8 @@ func (a *actor) mayDelegate(agent parley.Agent, to string) (parley.Agent, error)
 		err = parley.Errorf(parley.CodeForbidden, "this agent delegates to %s, not to %q",
 			strings.Join(agent.Delegates, ", "), to)
 	case other.Allow != nil:
-		err = parley.Errorf(parley.CodeForbidden, "%q does not talk to everybody; an agent that delegates to it has "+
-			"to name it", to)
+		err = parley.Errorf(parley.CodeForbidden, "%q has an allow list; an agent that delegates to it must name it "+
+			"under delegates", to)
 	}
 	return other, err
 }

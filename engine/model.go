@@ -102,8 +102,8 @@ func (a *actor) request(ctx context.Context, step parley.CallModel, b *stepInput
 func (a *actor) stream(ctx context.Context, request port.ModelRequest, agent parley.Agent,
 	say func(parley.OutputKind, string), tell func(parley.ReportBody)) (ended parley.ModelEnded, err error) {
 	if request.Model == "" && agent.Elsewhere() {
-		return ended, parley.Errorf(parley.CodeModel, "This agent runs elsewhere, and its file names no model for "+
-			"what is done about it here.")
+		return ended, parley.Errorf(parley.CodeModel, "This agent is remote, and its file names no model for the "+
+			"calls that the server makes itself, such as explanations and summaries.")
 	}
 	said := 0
 	defer func() {
@@ -198,7 +198,7 @@ func (a *actor) judge(ctx context.Context, agent parley.Agent, offered []parley.
 		// be redacted. The call is blocked and the arguments are not stored.
 		asked.Arguments = "{}"
 		asked.Verdict = parley.Verdict{Kind: parley.VerdictBlock,
-			Reason: "the arguments hold a secret of the server or of a server of tools"}
+			Reason: "the arguments contain a secret of the server or of an MCP server"}
 	case slices.ContainsFunc(offered, func(s parley.ToolSpec) bool { return s.Client && s.Name == c.Name }):
 		asked.Verdict = parley.Verdict{Kind: parley.VerdictClient, Class: parley.Effectful}
 	default:

@@ -241,10 +241,10 @@ func (r *remoteTurn) approval(ctx context.Context, answer port.RemoteAnswer, ask
 		refuse(fmt.Sprintf("the arguments of a call have at most %d bytes", parley.MaxArguments))
 		return
 	case parley.CleanText(ask.Arguments) != ask.Arguments:
-		refuse("the arguments cannot be shown as they are")
+		refuse("the arguments contain characters that cannot be shown")
 		return
 	case r.engine.Screen != nil && r.engine.Screen.HasSecret(r.tenant, ask.Arguments):
-		refuse("the arguments hold a secret of the server or of a server of tools")
+		refuse("the arguments contain a secret of the server or of an MCP server")
 		return
 	}
 	r.startFollowing(ctx, answer)

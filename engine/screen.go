@@ -135,7 +135,7 @@ func (e *Engine) scan(recent []string, text string) (finding parley.Finding, err
 func (e *Engine) findingIn(text string) *parley.Finding {
 	finding, err := e.scan(nil, text)
 	if err != nil {
-		finding = parley.Finding{Verdict: parley.ScreenFlag, Reason: "it could not be looked at"}
+		finding = parley.Finding{Verdict: parley.ScreenFlag, Reason: "it could not be screened"}
 	}
 	if finding.Verdict != parley.ScreenFlag && finding.Verdict != parley.ScreenBlock {
 		return nil

@@ -168,7 +168,7 @@ func (a *actor) askEvaluator(ctx context.Context, step parley.Evaluate, b *stepI
 		raw, _, _ = strings.Cut(fenced, "```")
 	}
 	if err := json.Unmarshal([]byte(raw), &said); err != nil {
-		return said, ended.Usage, fmt.Errorf("%.200q is not what was asked for: %w", raw, err)
+		return said, ended.Usage, fmt.Errorf("%.200q is not the JSON that was asked for: %w", raw, err)
 	}
 	return said, ended.Usage, nil
 }

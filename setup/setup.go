@@ -172,7 +172,7 @@ func (b *Book) Refresh(ctx context.Context) error {
 func (b *Book) Keep(ctx context.Context, every time.Duration) {
 	pacing.Every(ctx, every, func() {
 		if err := b.Refresh(ctx); err != nil && ctx.Err() == nil {
-			b.log.Warn("what was set up on other nodes could not be read", "error", err)
+			b.log.Warn("the setups of other nodes could not be read", "error", err)
 		}
 	})
 }

@@ -112,7 +112,7 @@ func (a Allow) mayDial(to *url.URL, ip netip.Addr) error {
 		return parley.Errorf(parley.CodeForbidden, "Webhooks do not reach private addresses, and the host of this one "+
 			"has such an address; the operator may allow it by PARLEY_WEBHOOK_ALLOW.")
 	case to.Scheme != "https":
-		return parley.Errorf(parley.CodeForbidden, "A webhook is told by https.")
+		return parley.Errorf(parley.CodeForbidden, "A webhook needs an https address.")
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (a Allow) Check(text string) (target string, err error) {
 			return "", err
 		}
 	case u.Scheme != "https" && !a.host(host) && len(a.Blocks) == 0: // otherwise its resolved address decides
-		return "", parley.Errorf(parley.CodeForbidden, "A webhook is told by https; write https://…, or have the "+
+		return "", parley.Errorf(parley.CodeForbidden, "A webhook needs an https address; write https://…, or have the "+
 			"operator allow the host by PARLEY_WEBHOOK_ALLOW.")
 	case local(host) && !a.host(host) && len(a.Blocks) == 0:
 		return "", parley.Errorf(parley.CodeForbidden, "%s is a name of this machine or network; the operator may "+
@@ -184,7 +184,7 @@ func parse(text string) (*url.URL, error) {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Opaque != "":
 		return wrong("is like https://example.com/path.")
 	case u.User != nil:
-		return wrong("has no name and password in it; the receiver knows who speaks by the signature.")
+		return wrong("has no name and password in it; the receiver recognises this server by the signature.")
 	case u.Fragment != "" || strings.Contains(text, "#"):
 		return wrong("has no fragment: it would not be sent.")
 	case u.Port() == "" && strings.HasSuffix(u.Host, ":"):

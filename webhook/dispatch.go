@@ -221,7 +221,7 @@ func (d *Dispatcher) deliver(ctx context.Context, h port.HookDue) error {
 		return nil // cut; another attempt follows when the claim runs out
 	}
 	if err := d.Store.SettleHook(ctx, h, until, fate); err != nil {
-		d.Log.Error("what came of a webhook could not be kept; it is told again", "session", h.Session, "effect",
+		d.Log.Error("the outcome of a webhook delivery could not be stored; it is delivered again", "session", h.Session, "effect",
 			h.Effect, "error", err)
 		return nil
 	}
@@ -234,7 +234,7 @@ func (d *Dispatcher) deliver(ctx context.Context, h port.HookDue) error {
 		log.Debug("effect_delivered", "type", parley.Webhook)
 	case port.EffectPending:
 		outcome = "retried"
-		log.Info("a webhook was not taken, and is tried again", "why", fate.Why, "at", fate.Next)
+		log.Info("a webhook delivery failed, and is tried again", "why", fate.Why, "at", fate.Next)
 	default:
 		log.Warn("a webhook is given up", "why", fate.Why)
 	}
@@ -273,7 +273,7 @@ func (d *Dispatcher) attempt(ctx context.Context, h port.HookDue) port.HookFate 
 		fate.Why = err.Error()
 		return fate
 	case err != nil: // an error of the store
-		return d.again(h, fate, verdict{why: "the server could not read what to tell"})
+		return d.again(h, fate, verdict{why: "the server could not read the event"})
 	}
 	v := d.sender.send(ctx, to.url, to.key, IDOf(d.Store.Epoch(), h.Tenant, h.Session, h.Effect), d.Now(), body)
 	fate.At = d.Now()

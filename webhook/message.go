@@ -39,7 +39,7 @@ type data struct {
 	Links map[string]string `json:"links"`
 }
 
-var errNoEvent = errors.New("the log does not have what it is about")
+var errNoEvent = errors.New("the log does not have the event")
 
 // compose makes the message of a delivery from the log.
 func compose(ctx context.Context, logs port.TenantStore, d port.HookDue, base string) ([]byte, error) {

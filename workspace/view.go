@@ -297,5 +297,5 @@ func (v *View) unfit(name string, info fs.FileInfo, want fs.FileMode) error {
 }
 
 func replaced(name string) error {
-	return parley.Errorf(parley.CodeConflict, "%q was changed by somebody else meanwhile; look at it again.", name)
+	return parley.Errorf(parley.CodeConflict, "%q was changed in the meantime; read it again.", name)
 }

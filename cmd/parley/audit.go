@@ -88,7 +88,7 @@ func (c *auditVerifyCommand) Run(p *program) (err error) {
 	}
 	for tenant := range expected {
 		bad++
-		fmt.Fprintf(p.stdout, "%s: nothing is on record\n", tenant)
+		fmt.Fprintf(p.stdout, "%s: the audit log has no rows\n", tenant)
 	}
 	if bad > 0 {
 		return &parley.Error{Code: parley.CodeCorrupt, Message: fmt.Sprintf("%d records were tampered with.", bad),
@@ -114,11 +114,11 @@ func (a *auditSum) add(c *rules.ChainCheck) {
 
 func (a auditSum) String() string {
 	if a.rows == 0 {
-		return "All is well: nothing is on record yet."
+		return "All is well: the audit log has no rows yet."
 	}
 	older := ""
 	if a.unkeyed > 0 {
-		older = fmt.Sprintf(", %d of them from before", a.unkeyed)
+		older = fmt.Sprintf(", %d of them older and without the key", a.unkeyed)
 	}
 	return fmt.Sprintf("All is well: %d rows, under the server's key since %s%s.",
 		a.rows, a.since.Format(time.RFC3339), older)
@@ -176,7 +176,7 @@ func readChain(ctx context.Context, logs port.TenantStore, check *rules.ChainChe
 	expected = maps.Clone(expected)
 	seen := func(no int64, hash string) string {
 		if want := expected[no]; want != "" && want != hash {
-			return fmt.Sprintf("row %d is another than before", no)
+			return fmt.Sprintf("row %d is not the row that --expect names", no)
 		}
 		delete(expected, no)
 		return ""
@@ -208,7 +208,7 @@ func readChain(ctx context.Context, logs port.TenantStore, check *rules.ChainChe
 	}
 	maps.DeleteFunc(expected, func(no int64, _ string) bool { return no < check.Cut.No })
 	for missing := range expected {
-		return fmt.Sprintf("row %d is gone: the record ends at %d", missing, check.No), nil
+		return fmt.Sprintf("row %d is gone: the audit log ends at row %d", missing, check.No), nil
 	}
 	if check.Rows > 0 && check.Unkeyed == check.Rows {
 		return fmt.Sprintf("no row is under the server's key; all %d may be forged. "+

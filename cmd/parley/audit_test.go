@@ -116,7 +116,7 @@ func TestACompleteAuditIsReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	audited(t, []string{"--data", dir}, true, 0)
-	if out := mustRun(t, "", "audit", "verify", "--data", dir); out != "All is well: nothing is on record yet.\n" {
+	if out := mustRun(t, "", "audit", "verify", "--data", dir); out != "All is well: the audit log has no rows yet.\n" {
 		t.Errorf("an empty audit: %s", out)
 	}
 	audited(t, []string{"--data", dir}, true, 5)
@@ -182,7 +182,7 @@ func TestAnAuditWithoutAKeyIsSealed(t *testing.T) {
 		for _, want := range []string{"default: 4 rows are as they were written", "(server): 4 rows are as they were " +
 			"written",
 			"default: rows 1 to 3 were written without a key", "All is well: 8 rows, under the server's key since ",
-			", 6 of them from before.\n"} {
+			", 6 of them older and without the key.\n"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("no %q in\n%s", want, out)
 			}

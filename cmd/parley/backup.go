@@ -25,9 +25,9 @@ import (
 
 type backupCommand struct {
 	config.Store
-	File  string        `arg:"" optional:"" type:"path" help:"New file to write. Without --to."`
+	File  string        `arg:"" optional:"" type:"path" help:"New file to write; not with --to."`
 	To    string        `type:"path" placeholder:"DIR" help:"Write a new file into this folder, named by the time."`
-	Every time.Duration `placeholder:"DURATION" help:"With --to: write one now and then after each such time, until stopped."`
+	Every time.Duration `placeholder:"DURATION" help:"With --to: write a backup now and then one after each DURATION, until stopped."`
 	Keep  int           `placeholder:"N" help:"With --to: once a new file is verified, delete all but the newest N."`
 }
 

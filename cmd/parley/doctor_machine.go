@@ -119,8 +119,8 @@ func (d *doctor) port() {
 	case d.answers:
 		d.say(name, fine, "", "a Parley serves on %s", d.Listen)
 	case errors.Is(err, errInUse):
-		d.say(name, problem, "stop what uses it, or choose another address with --listen",
-			"%s is in use by something that is not a Parley", d.Listen)
+		d.say(name, problem, "stop that program, or choose another address with --listen",
+			"%s is in use by a program that is not Parley", d.Listen)
 	default:
 		d.say(name, problem, "choose another address with --listen", "cannot listen on %s: %v", d.Listen, err)
 	}

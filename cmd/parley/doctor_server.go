@@ -39,8 +39,8 @@ func (d *doctor) server() {
 	wantsToken := refused != nil && refused.Status == http.StatusUnauthorized
 	switch {
 	case wantsToken && d.Auth != "local":
-		d.say(name, fine, "", "%s runs. Its settings were not compared with those here: PARLEY_TOKEN has no token that it "+
-			"accepts", address)
+		d.say(name, fine, "", "%s runs. Its settings were not compared with the settings here, because PARLEY_TOKEN "+
+			"has no token that it accepts", address)
 		return
 	case wantsToken:
 		me = client.Me{Auth: "jwt"}
@@ -76,6 +76,6 @@ func (d *doctor) server() {
 		d.say(name, fine, "", "%s runs with the model, the authentication and the projects of these settings", address)
 		return
 	}
-	d.say(name, warning, "give the doctor the flags and variables of that server, for example in its terminal; all other "+
-		"checks are of the settings here", "%s runs with other settings: %s", address, strings.Join(differs, ", "))
+	d.say(name, warning, "run the doctor with the flags and variables of that server, for example in its terminal; all "+
+		"other checks use the settings here", "%s runs with other settings: %s", address, strings.Join(differs, ", "))
 }

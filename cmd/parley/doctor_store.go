@@ -95,10 +95,10 @@ func (d *doctor) clock(ahead time.Duration) {
 	const name = "clock"
 	switch now := time.Now(); {
 	case now.Year() < 2025 || now.Year() > 2100:
-		d.say(name, problem, "set it, for instance with timedatectl set-ntp true", "it is %v, says this machine",
+		d.say(name, problem, "set it, for instance with timedatectl set-ntp true", "the clock of this machine says %v",
 			now.Format(time.DateTime))
 	case ahead.Abs() > clocksDiffer:
-		d.say(name, warning, "set both by NTP", "the database's differs from this machine's by %v",
+		d.say(name, warning, "set both by NTP", "the clock of the database differs from this machine's by %v",
 			ahead.Round(time.Millisecond))
 	case d.DatabaseURL != "":
 		d.say(name, fine, "", "the same as the database's within %v",
@@ -120,7 +120,7 @@ func (d *doctor) masterKey() {
 	}
 	needed, err := neededKeys(ctx, &d.Store)
 	if err != nil {
-		d.fail(name, err, "see what is said of the database")
+		d.fail(name, err, "see the finding about the database")
 		return
 	}
 	for _, id := range needed {
@@ -147,7 +147,7 @@ func (d *doctor) migrations() bool {
 	has, knows, err := versions(ctx, &d.Store)
 	switch {
 	case err != nil:
-		d.fail(name, err, "see what is said of the database")
+		d.fail(name, err, "see the finding about the database")
 	case has == 0:
 		d.say(name, fine, "", "there is no database yet; parley serve makes it")
 	case has > knows:
@@ -168,7 +168,7 @@ func (d *doctor) sessions() {
 	defer cancel()
 	store, err := openReader(ctx, &d.Store)
 	if err != nil {
-		d.fail("sessions", err, "see what is said of the database")
+		d.fail("sessions", err, "see the finding about the database")
 		return
 	}
 	defer store.Close()
@@ -194,11 +194,11 @@ func (d *doctor) nodes(ctx context.Context, alive func(context.Context) ([]port.
 	}
 	switch {
 	case err != nil:
-		d.fail(name, err, "see what is said of the database")
+		d.fail(name, err, "see the finding about the database")
 	case len(list) == 0:
 		d.say(name, fine, "", "no server uses the database")
 	case !alike:
-		d.say(name, warning, "update them all, and give them the same agent files; GET /api/v1/nodes says who differs",
+		d.say(name, warning, "update them all, and give them the same agent files; parley nodes shows which differ",
 			"%s; their versions or agent files differ", strings.Join(addresses, ", "))
 	default:
 		d.say(name, fine, "", "%s", strings.Join(addresses, ", "))
@@ -210,7 +210,7 @@ func (d *doctor) logs(ctx context.Context, logs port.TenantStore) {
 	const name = "sessions"
 	list, err := logs.Sessions(ctx, port.SessionQuery{Transient: true, Limit: lookAtSessions})
 	if err != nil {
-		d.fail(name, err, "see what is said of the database")
+		d.fail(name, err, "see the finding about the database")
 		return
 	}
 	looked, events, bad := 0, 0, 0
@@ -251,7 +251,7 @@ func (d *doctor) erasures(ctx context.Context, store reader) {
 		d.say("erasure of "+string(b.User), warning, "run parley erase --user "+string(b.User),
 			"it began at %s in tenant %s and has not ended", b.At.Format(time.RFC3339), tenant)
 	}); err != nil {
-		d.fail("erasures", err, "see what is said of the database")
+		d.fail("erasures", err, "see the finding about the database")
 	}
 }
 
@@ -262,7 +262,7 @@ func (d *doctor) work(ctx context.Context, store reader) {
 	waited := now.Sub(since).Round(time.Second)
 	switch {
 	case err != nil:
-		d.fail(name, err, "see what is said of the database")
+		d.fail(name, err, "see the finding about the database")
 	case free > 0 && d.answers && waited > late:
 		d.say(name, warning, "look into the server's log", "%s due, and the server has not taken them up for %v",
 			sessions(free), waited)

@@ -52,16 +52,15 @@ func recordCommand(p *program, s *config.Store, tenant parley.TenantID, action, 
 	case exists(keyFile(s)) || exists(filepath.Join(s.Data, "parley.db")):
 		return leaveRecord(inboxOf(s), r)
 	case s.DatabaseURL != "" && s.ServerKey != "": // the server is on another machine
-		store, _, err := openStore(p.ctx, s, "putting a command on record", false)
+		store, _, err := openStore(p.ctx, s, "recording a command in the audit log", false)
 		if err != nil {
 			return err
 		}
 		_, err = store.Append(p.ctx, port.Batch{Tenant: r.Tenant, Audit: []parley.Audit{r.Audit}})
 		return errors.Join(err, store.Close())
 	}
-	fmt.Fprintf(p.stderr, "parley: done, but %s is not in the audit: %s is not the data folder of a server (see "+
-		"--data)\n",
-		action, s.Data)
+	fmt.Fprintf(p.stderr, "parley: %s is not recorded in the audit log: %s is not the data folder of a server "+
+		"(see --data)\n", action, s.Data)
 	return nil
 }
 
@@ -81,8 +80,8 @@ func leaveRecord(folder string, r commandRecord) error {
 	}
 	if err != nil {
 		return &parley.Error{Code: parley.CodeUnavailable, Err: err,
-			Message: "This cannot be put on record, and is not done.",
-			Hint:    "run it as the user of the server, who may write to its data folder"}
+			Message: "The command cannot be recorded in the audit log, so it was not carried out.",
+			Hint:    "run it as the user that runs the server, who can write to its data folder"}
 	}
 	return nil
 }

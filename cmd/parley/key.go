@@ -73,8 +73,8 @@ func readServerKey(s *config.Store) (key []byte, current bool, err error) {
 	key, err = hex.DecodeString(string(plain))
 	if err != nil || len(key) < 32 {
 		return nil, false,
-			fmt.Errorf("%s does not hold a key of 32 bytes in hexadecimal; move it away to have one made",
-				keyFile(s))
+			fmt.Errorf("%s does not hold a key of 32 bytes in hexadecimal; restore it from a backup, or, if the "+
+				"folder has no sessions yet, remove it: the server makes a new key", keyFile(s))
 	}
 	return key, vault.Current(stored), nil
 }

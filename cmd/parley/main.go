@@ -100,7 +100,7 @@ type commands struct {
 	Usage        usageCommand        `cmd:"" help:"Print the usage of a day and the rest of the quotas."`
 	Erase        eraseCommand        `cmd:"" help:"Erase the data of a user, with a proof in the audit log."`
 	Export       exportCommand       `cmd:"" help:"Write a session as JSON lines or as a document. The server may be running."`
-	Retain       retainCommand       `cmd:"" help:"Delete data that is older than the rules of retention allow, or print which it is."`
+	Retain       retainCommand       `cmd:"" help:"Delete data that is older than the retention rules allow, or print how much there is."`
 	Hold         holdCommand         `cmd:"" help:"List, set and release legal holds, which keep sessions from deletion."`
 	Import       importCommand       `cmd:"" help:"Import a session that parley export wrote."`
 	Backup       backupCommand       `cmd:"" help:"Copy the database to a file and verify the copy, once or on a schedule. The server may be running."`

@@ -35,7 +35,7 @@ func oldArtifacts(c *config.Settings, projects []*project) func(parley.TenantID,
 
 type retainCommand struct {
 	listFlags
-	DryRun bool `help:"Print which data is old enough, and delete nothing."`
+	DryRun bool `help:"Print how much data is old enough, and delete nothing."`
 }
 
 func (*retainCommand) Help() string {

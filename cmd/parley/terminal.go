@@ -141,7 +141,7 @@ func (t *terminal) showTalk(e parley.Event) {
 	case parley.ChangesUndone:
 		t.note(dim, "("+b.Summary()+")")
 	case parley.ContextCompacted:
-		t.note(dim, "(what was said so far was summed up, to make room)")
+		t.note(dim, "(the conversation so far was summarized, to make room)")
 	case parley.ProblemReported:
 		t.problem(b)
 	case parley.SessionHalted:

@@ -133,7 +133,7 @@ func TestAuditVerify(t *testing.T) {
 		want string
 	}{
 		{`DELETE FROM audit WHERE tenant = 'acme' AND no = 3`, []string{"--expect", last},
-			"row 3 is gone: the record ends at 2"},
+			"row 3 is gone: the audit log ends at row 2"},
 		{`UPDATE audit SET by = 'bob' WHERE tenant = 'acme' AND no = 2`, nil, "row 2 is not as it was written"},
 		{`DELETE FROM audit WHERE tenant = 'acme' AND no = 1`, nil, "row 2 is not as it was written"},
 	} {

@@ -149,7 +149,7 @@ func (c *call) answer(ctx context.Context, what string) (any, error) {
 	case "cancel":
 		return c.cancel(ctx)
 	case "card":
-		return nil, refusal(codeNoExtended, "The card of an agent is the same for everybody: there is no other.")
+		return nil, refusal(codeNoExtended, "An agent has one card for all callers, and no extended card.")
 	}
 	return nil, errNoPush
 }

@@ -94,7 +94,7 @@ func (h *Handler) say(r request) (a started, err error) {
 				a.Status, a.Run = "started", runName(e.Session, e.Run)
 			}
 		}); err != nil {
-		h.Log.Warn("what became of a message cannot be read", "session", receipt.Session, "error", err)
+		h.Log.Warn("the status of a message cannot be read", "session", receipt.Session, "error", err)
 	}
 	return a, nil
 }

@@ -85,7 +85,7 @@ func (h *Handler) history(r request) (any, error) {
 
 // errBefore refuses an invalid before. Its value has the first run of the page after it. It also has the position where
 // following started for the newest page, because a sub-agent may have continued since.
-var errBefore = dialect.Invalid("before must be what an answer had as earlier")
+var errBefore = dialect.Invalid("before must be the value of earlier in a previous answer")
 
 func pageAsked(r request) (limit int, before parley.RunID, upto parley.Position, err error) {
 	q := r.URL.Query()

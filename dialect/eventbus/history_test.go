@@ -208,7 +208,7 @@ func TestHistoryRefuses(t *testing.T) {
 		wants(t, h, "GET", here+"&limit="+limit, "", 400, `{"error":"limit must be a number of runs from 1 to 200."}`)
 	}
 	for _, before := range []string{"-1", "99999.9", "x", "3", "3.", "3.x", "0.1", ".", "3.4.5"} {
-		wants(t, h, "GET", here+"&before="+before, "", 400, `{"error":"before must be what an answer had as earlier."}`)
+		wants(t, h, "GET", here+"&before="+before, "", 400, `{"error":"before must be the value of earlier in a previous answer."}`)
 	}
 	wants(t, h, "GET", here, "", 401, ``, "X-User: nobody")
 }

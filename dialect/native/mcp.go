@@ -113,7 +113,7 @@ func (h *Handler) acceptTools(r request) (int, any, error) {
 			return 0, nil, parley.Errorf(parley.CodeNotFound, "The server %s offers no tool %.80q that could be used.",
 				name, full)
 		case servers[i].Tools[at].Digest != digest:
-			return 0, nil, parley.Errorf(parley.CodeConflict, "The tool %s is not what was accepted: look at it again.",
+			return 0, nil, parley.Errorf(parley.CodeConflict, "The tool %s has changed since it was shown. Look at it again.",
 				full)
 		}
 		accept[strings.TrimPrefix(full, name+parley.ServerSeparator)] = digest

@@ -24,11 +24,11 @@ func unavailable(ctx context.Context, err error) error {
 	}
 	if scan, ok := errors.AsType[pgx.ScanArgError](err); ok {
 		return &parley.Error{Code: parley.CodeCorrupt, Message: "A stored row cannot be read.", Err: scan,
-			Hint: "somebody has changed it; restore it from a backup"}
+			Hint: "the row was changed by another program; restore it from a backup"}
 	}
 	if sqlState(err) == "42501" { // insufficient_privilege
 		return &parley.Error{Code: parley.CodeUnavailable,
-			Message: "The database does not let this server do what it has to.", Err: err,
+			Message: "The role of this server lacks a right in the database.", Err: err,
 			Hint: "run parley migrate --grant with the name of the server's role, as the owner of the tables"}
 	}
 	return &parley.Error{Code: parley.CodeUnavailable, Message: "The server cannot use its database right now.",

@@ -63,7 +63,7 @@ func Grant(ctx context.Context, url, role string) error {
 			return err
 		case unbound:
 			return &parley.Error{Code: parley.CodeInvalid,
-				Message: fmt.Sprintf("What is granted would not bind the role %s.", role),
+				Message: fmt.Sprintf("Row-level security would not bind the role %s.", role),
 				Hint:    "name one that is no superuser, has no BYPASSRLS and is not, nor can become, the owner of the tables"}
 		}
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {

@@ -83,7 +83,7 @@ func (b *box) accept(l *link, tools []offered) map[string]string {
 		}
 	}
 	if err != nil {
-		l.log.Warn("what was accepted of it is not known; its tools are not offered", "error", err)
+		l.log.Warn("the accepted tools of an MCP server cannot be read; none is offered", "error", err)
 		return nil
 	}
 	return all[l.server.Name]

@@ -200,7 +200,7 @@ func TestTenants(t *testing.T) {
 		t.Errorf("what one tenant has accepted another can call: %+v", got)
 	}
 	r.connect(rival)
-	started := func() int { return strings.Count(r.log.String(), "a server of tools is connected") }
+	started := func() int { return strings.Count(r.log.String(), "an MCP server is connected") }
 	for started() < 2 { // the start is logged after the tools are known
 		time.Sleep(time.Millisecond)
 	}

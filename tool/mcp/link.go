@@ -188,10 +188,10 @@ func (l *link) keep() {
 	l.over(err)
 	l.mu.Unlock()
 	if err != nil {
-		l.log.Warn("a server of tools did not start; it is tried again when it is needed", "error", err)
+		l.log.Warn("an MCP server did not start; it is tried again when it is needed", "error", err)
 		return
 	}
-	l.log.Info("a server of tools is connected", "tools", len(tools), "within",
+	l.log.Info("an MCP server is connected", "tools", len(tools), "within",
 		time.Since(started).Round(time.Millisecond))
 	err = l.attend(c)
 	l.mu.Lock()
@@ -207,9 +207,9 @@ func (l *link) keep() {
 	l.mu.Unlock()
 	c.close()
 	if err != nil {
-		l.log.Warn("a server of tools broke; it is started again when it is needed", "error", err)
+		l.log.Warn("an MCP server failed; it is started again when it is needed", "error", err)
 	} else {
-		l.log.Info("a server of tools is disconnected")
+		l.log.Info("an MCP server is disconnected")
 	}
 }
 
@@ -233,13 +233,13 @@ func (l *link) attend(c *conn) error {
 			tools, err := list(ctx, c.session, l.server.Name, l.servers.Screen)
 			cancel()
 			if err != nil {
-				l.log.Warn("a server of tools did not list them again", "error", err)
+				l.log.Warn("an MCP server did not list its tools again", "error", err)
 				continue
 			}
 			l.mu.Lock()
 			l.tools = tools
 			l.mu.Unlock()
-			l.log.Info("a server of tools has listed them again", "tools", len(tools))
+			l.log.Info("an MCP server has listed its tools again", "tools", len(tools))
 		case <-idle.C:
 			l.mu.Lock()
 			rest := l.server.Idle - time.Since(l.used)

@@ -218,7 +218,7 @@ func (s *Servers) enter(keep func()) error {
 	case s.closed:
 		return parley.Errorf(parley.CodeUnavailable, "The server is stopping.")
 	case s.open >= maxOpen:
-		return parley.Errorf(parley.CodeOverloaded, "Too many servers of tools are in use; try again when one is idle.")
+		return parley.Errorf(parley.CodeOverloaded, "Too many MCP servers are in use; try again when one is idle.")
 	}
 	s.open++
 	s.wg.Go(func() {

@@ -73,11 +73,11 @@ func offer(t *sdk.Tool, server string, screen port.Screen) offered {
 		strconv.FormatBool(o.reads), strconv.FormatBool(o.repeats))
 	switch _, isObject := t.InputSchema.(map[string]any); {
 	case !parley.ValidServerTool(server, t.Name):
-		o.unusable = "models take names of at most 64 letters, digits, - and _, the server's included"
+		o.unusable = "its name and that of the server have more than 64 characters, or others than letters, digits, - and _"
 	case err != nil || !isObject:
-		o.unusable = "what it says of its arguments is no JSON Schema of an object"
+		o.unusable = "the schema of its arguments is not a JSON Schema of an object"
 	case len(schema) > maxSchema:
-		o.unusable = fmt.Sprintf("what it says of its arguments is longer than %d bytes", maxSchema)
+		o.unusable = fmt.Sprintf("the schema of its arguments is longer than %d bytes", maxSchema)
 	}
 	if screen != nil {
 		if f := screen.Scan(nil, parley.CleanText(t.Description+"\n"+o.schema)); f.Verdict == parley.ScreenFlag ||
@@ -121,16 +121,16 @@ func (t offered) availableAs(accepted map[string]string) bool {
 
 // why returns why the tool is not available.
 func (t offered) why(accepted map[string]string) string {
-	const who = "somebody who may write agents has to accept it first"
+	const first = "a user with agents:write must accept it first"
 	switch {
 	case t.unusable != "":
 		return t.unusable
 	case accepted[t.name] != "":
-		return "what it says of itself has changed since it was accepted; " + who
+		return "its description or its schema has changed since it was accepted; " + first
 	case t.suspect != "":
-		return "what it says of itself was flagged (" + t.suspect + "); " + who
+		return "its description or its schema was flagged (" + t.suspect + "); " + first
 	}
-	return "it was not there when the server was first used; " + who
+	return "the server did not have it when it was first used; " + first
 }
 
 func (t offered) info(server string, accepted map[string]string) port.ServerTool {

@@ -189,12 +189,12 @@ func (n *notes) tell(lines []string, full bool) {
 			logged, shown = filtered(n.redact.LogRedactor(), text), filtered(n.redact.Redactor(n.tenant), text)
 		}
 		if logged = line(logged, noteBytes); logged != "" {
-			n.log("a server of tools says", "line", logged)
+			n.log("an MCP server writes to stderr", "line", logged)
 			n.tail.add(line(shown, noteBytes))
 		}
 	}
 	if full {
-		n.log("a server of tools says more than is logged in a minute")
+		n.log("an MCP server writes more to stderr than is logged in a minute")
 	}
 }
 
