@@ -12,7 +12,7 @@ import (
 // read instructions. The definition is stored by digest, like every definition
 // of a run.
 
-// A AgentVersion is a custom agent.
+// An AgentVersion is a custom agent.
 type AgentVersion struct {
 	Name   string
 	Digest string // of its definition

@@ -229,7 +229,7 @@ func (g *Git) noteIn(ctx context.Context, r repository, part string) error {
 	if err := r.prepare(ctx, g, part); err != nil {
 		return err
 	}
-	at := desk{Git: g, repository: r, git: filepath.Join(part, "git"), index: filepath.Join(part, "index")}
+	at := scratchRepo{Git: g, repository: r, git: filepath.Join(part, "git"), index: filepath.Join(part, "index")}
 	seen, err := at.look(ctx, nil)
 	if err == nil && seen.full && r.Dir == "" {
 		err = fmt.Errorf(tooLargeFolder, g.most.files, g.most.bytes)
@@ -270,7 +270,7 @@ func (g *Git) Since(ctx context.Context, name string) (parley.FilesChanged, erro
 		return none, err
 	}
 	defer os.RemoveAll(scratch)
-	at := desk{Git: g, repository: was.Repository, git: filepath.Join(place, "git"),
+	at := scratchRepo{Git: g, repository: was.Repository, git: filepath.Join(place, "git"),
 		index: filepath.Join(scratch, "index")}
 	if err := copyFile(filepath.Join(place, "index"), at.index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return none, err
@@ -309,7 +309,7 @@ const (
 )
 
 // compare returns the differences, by path.
-func (d desk) compare(ctx context.Context, was note, now sight) (map[string]change, error) {
+func (d scratchRepo) compare(ctx context.Context, was note, now sight) (map[string]change, error) {
 	list := []string{"diff-tree", "-r", "-z", "--name-status", "--relative"}
 	out, err := d.run(ctx, nil, append(list, "-M", was.Tree, now.tree)...)
 	if err != nil { // renames are found by contents, and some contents are missing
@@ -375,7 +375,8 @@ const (
 )
 
 // report turns changes into the report for people.
-func (d desk) report(ctx context.Context, before, after string, found map[string]change) (parley.FilesChanged, error) {
+func (d scratchRepo) report(ctx context.Context, before, after string, found map[string]change) (parley.FilesChanged,
+	error) {
 	var all parley.FilesChanged
 	paths := slices.Sorted(maps.Keys(found))
 	if len(paths) > parley.MaxFilesChanged {
@@ -401,7 +402,7 @@ func (d desk) report(ctx context.Context, before, after string, found map[string
 }
 
 // staged returns which of the paths are in the workspace's own index.
-func (d desk) staged(ctx context.Context, paths []string) map[string]bool {
+func (d scratchRepo) staged(ctx context.Context, paths []string) map[string]bool {
 	has := map[string]bool{}
 	if d.Dir == "" {
 		return has
@@ -415,7 +416,7 @@ func (d desk) staged(ctx context.Context, paths []string) map[string]bool {
 	return has
 }
 
-func (d desk) diff(ctx context.Context, before, after, path, from string) (string, error) {
+func (d scratchRepo) diff(ctx context.Context, before, after, path, from string) (string, error) {
 	args := []string{"diff-tree", "-r", "-p", "-M", "--relative", "--no-ext-diff", "--no-textconv", "--no-color",
 		"--ignore-cr-at-eol",
 		"--src-prefix=a/", "--dst-prefix=b/", before, after, "--", path}

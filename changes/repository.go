@@ -140,8 +140,8 @@ func copyFile(from, to string) error {
 	return errors.Join(err, out.Close(), os.Chtimes(to, info.ModTime(), info.ModTime()))
 }
 
-// A desk is a scratch repository and an index to work with.
-type desk struct {
+// A scratchRepo is a scratch repository and an index to work with.
+type scratchRepo struct {
 	*Git
 	repository
 	git   string
@@ -159,7 +159,7 @@ type sight struct {
 
 // look updates the index from the files. It does not read large files that
 // still look as in known.
-func (d desk) look(ctx context.Context, known map[string]string) (sight, error) {
+func (d scratchRepo) look(ctx context.Context, known map[string]string) (sight, error) {
 	s := sight{large: map[string]string{}, others: map[string]bool{}}
 	dirty, err := d.list(ctx, "--modified", "--deleted")
 	if err != nil {
@@ -240,7 +240,7 @@ func looksOf(info fs.FileInfo) string {
 
 // modes returns the permissions of the files in the index that are neither 0644 nor 0755; nil: there are too many
 // files.
-func (d desk) modes(ctx context.Context) (map[string]fs.FileMode, error) {
+func (d scratchRepo) modes(ctx context.Context) (map[string]fs.FileMode, error) {
 	names, err := d.list(ctx, "--cached")
 	if err != nil || len(names) > d.most.modes {
 		return nil, err
@@ -267,7 +267,7 @@ func (d desk) modes(ctx context.Context) (map[string]fs.FileMode, error) {
 }
 
 // list lists files of the workspace, each once.
-func (d desk) list(ctx context.Context, which ...string) ([]string, error) {
+func (d scratchRepo) list(ctx context.Context, which ...string) ([]string, error) {
 	out, err := d.run(ctx, nil, append([]string{"ls-files", "-z"}, which...)...)
 	paths := strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 })
 	slices.Sort(paths)
@@ -356,7 +356,7 @@ func (r repository) hash() func() hash.Hash {
 
 // keep stores a content as a git object and returns its name. Filters of the
 // repository are not applied.
-func (d desk) keep(content []byte) (string, error) {
+func (d scratchRepo) keep(content []byte) (string, error) {
 	h := d.hash()()
 	head := fmt.Appendf(nil, "blob %d\x00", len(content))
 	h.Write(head)
@@ -378,11 +378,11 @@ func (d desk) keep(content []byte) (string, error) {
 }
 
 // run runs git in the scratch repository.
-func (d desk) run(ctx context.Context, in io.Reader, args ...string) ([]byte, error) {
+func (d scratchRepo) run(ctx context.Context, in io.Reader, args ...string) ([]byte, error) {
 	return d.output(ctx, in, maxListing, args...)
 }
 
-func (d desk) output(ctx context.Context, in io.Reader, most int, args ...string) ([]byte, error) {
+func (d scratchRepo) output(ctx context.Context, in io.Reader, most int, args ...string) ([]byte, error) {
 	env := append(d.environment(), "GIT_DIR="+d.git, "GIT_WORK_TREE="+d.Top, "GIT_INDEX_FILE="+d.index)
 	return d.call(ctx, in, most, env, args...)
 }

@@ -54,7 +54,7 @@ const notKept = "The content of %q before the run was not kept, because it, or a
 	"too large."
 
 // save writes the data needed to restore the files of a note. It fails only if the data cannot be written.
-func (d desk) save(ctx context.Context, name string, was note, now sight, found map[string]change) error {
+func (d scratchRepo) save(ctx context.Context, name string, was note, now sight, found map[string]change) error {
 	record := saved{}
 	for path, c := range found {
 		if c.large {
@@ -109,7 +109,7 @@ func (g *Git) forget(folder string, size int) {
 
 // before reads the contents that the changed files had in the note, or returns why they cannot be restored. index is
 // the index of the note.
-func (d desk) before(ctx context.Context, index string, was note, now sight) (files []savedFile, why string,
+func (d scratchRepo) before(ctx context.Context, index string, was note, now sight) (files []savedFile, why string,
 	err error) {
 	out, err := d.run(ctx, nil, "diff-tree", "-r", "-z", "--no-renames", "--relative", was.Tree, now.tree)
 	if err != nil {
@@ -178,7 +178,7 @@ func (n note) perm(name, mode string) fs.FileMode {
 
 // after adds the permissions that the run left. If the run replaced a file by a folder, or a folder by a file, it
 // returns why the run cannot be undone: one Edit cannot swap files and folders.
-func (d desk) after(files []savedFile) (why string, err error) {
+func (d scratchRepo) after(files []savedFile) (why string, err error) {
 	at, err := newCursor(d.files)
 	if err != nil {
 		return "", err
@@ -211,7 +211,7 @@ func (d desk) after(files []savedFile) (why string, err error) {
 // uses the attributes that the workspace has now. If these may have been
 // different when the file was noted, content returns why the file cannot be
 // restored.
-func (d desk) content(ctx context.Context, index string, was note, name, id string, attributes []string) (
+func (d scratchRepo) content(ctx context.Context, index string, was note, name, id string, attributes []string) (
 	content []byte, why string, err error) {
 	if d.Dir == "" || slices.Contains(was.Read, name) {
 		content, err = d.output(ctx, nil, maxFile+1, "cat-file", "blob", id)
@@ -252,7 +252,7 @@ func (d desk) content(ctx context.Context, index string, was note, name, id stri
 var debugSize = regexp.MustCompile(`\n  size: ([0-9]+)\tflags: `)
 
 // noted returns the size that a file had on the disk, from an index. Zero means that the file is not in the index.
-func (d desk) noted(ctx context.Context, index, name string) (int, error) {
+func (d scratchRepo) noted(ctx context.Context, index, name string) (int, error) {
 	d.index = index
 	out, err := d.run(ctx, nil, "ls-files", "--debug", "--", name)
 	if err != nil {

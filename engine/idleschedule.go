@@ -12,10 +12,11 @@ type idleAgent struct {
 	held bool
 }
 
-// An idleSchedule finds agents that were idle for long enough. It works from the list that look gets, and stores only
-// when each agent is due, in case the clock is set.
+// An idleSchedule finds agents that were idle for long enough. It computes this from the list that due gets. It keeps
+// only the time at which each agent is due, in case the clock is set.
 type idleSchedule map[string]appointment
 
+// An appointment is the time at which an agent is due, and the facts that it was computed from.
 type appointment struct {
 	since    time.Time
 	interval time.Duration

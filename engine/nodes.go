@@ -12,7 +12,7 @@ import (
 
 // Several nodes can share a store. One of them holds a session: the session's
 // row names this node from the first append of its actor until the actor
-// leaves. A command that comes to another node is passed on (pass.go). A node
+// leaves. A command that comes to another node is passed on (forward.go). A node
 // uses events of another node only after it has read them from the store.
 
 // An awayError says that another node has to serve the session. Nothing was done.

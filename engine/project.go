@@ -49,7 +49,7 @@ func newProjects(c Config) *projects {
 }
 
 // find returns a project of a tenant by its root or id. An empty name means the
-// tenant's first one, or nowhere if the tenant has none.
+// tenant's first project, or p.none if the tenant has no project.
 func (p *projects) find(tenant parley.TenantID, name string) (*Project, bool) {
 	for i := range p.list {
 		if at := &p.list[i]; at.of(tenant) && (name == "" || at.Is(name)) {
@@ -59,7 +59,7 @@ func (p *projects) find(tenant parley.TenantID, name string) (*Project, bool) {
 	return &p.none, name == ""
 }
 
-// at returns the project that a session names, or nowhere if it is gone.
+// at returns the project that a session names, or p.none if it is gone.
 func (p *projects) at(tenant parley.TenantID, root string) *Project {
 	found, _ := p.find(tenant, root)
 	return found

@@ -42,7 +42,7 @@ func (n *readableFollower) next(ctx context.Context, more func(context.Context) 
 			mine, err := n.isReadable(ctx, n.pending[0].Event)
 			switch {
 			case err != nil && len(list) > 0:
-				return list, nil // the rest stays in taken
+				return list, nil // the rest stays in pending
 			case err != nil && parley.CodeOf(err) == parley.CodeUnavailable && n.pause(ctx):
 				continue
 			case err != nil:

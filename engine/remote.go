@@ -332,7 +332,7 @@ func (r *remoteTurn) followLog(ctx context.Context, answer port.RemoteAnswer) er
 	}
 }
 
-// callOf returns the call of an event that heed handles; zero: none.
+// callOf returns the call of an event that tellAgent handles; zero: none.
 func callOf(body parley.EventBody) parley.CallID {
 	switch b := body.(type) {
 	case parley.ApprovalRequested:

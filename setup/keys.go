@@ -67,7 +67,7 @@ func (k *Keys) Start() {
 		return
 	}
 	used := map[string]Account{}
-	k.Book.Heed(func(values []Value) {
+	k.Book.OnChange(func(values []Value) {
 		kept := map[string]Account{}
 		for _, v := range values {
 			var a Account

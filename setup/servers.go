@@ -31,7 +31,7 @@ const maxServers = 32 // for each tenant
 // Start makes the tenants use the stored servers, including those that other nodes store later.
 func (s *Servers) Start() {
 	used := map[parley.TenantID]bool{}
-	s.Book.Heed(func(values []Value) {
+	s.Book.OnChange(func(values []Value) {
 		all := map[parley.TenantID]map[string]port.ServerSetup{}
 		for tenant := range used {
 			all[tenant] = nil

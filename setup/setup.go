@@ -2,7 +2,7 @@
 // sealed with the server's key and stored like other secrets. It takes effect at once on the node that received it, and
 // on other nodes at their next refresh.
 //
-// Goroutines: the caller runs Book.Keep. Locks: Book.mu is held while the store is read and the functions of Heed are
+// Goroutines: the caller runs Book.Keep. Locks: Book.mu is held while the store is read and the functions of OnChange are
 // called, so that they get changes in order. These functions must not call the Book.
 package setup
 
@@ -49,10 +49,10 @@ type Book struct {
 	now   func() time.Time
 	log   *slog.Logger
 
-	mu     sync.Mutex // guards the following; held while the store is read and heeds are called
-	known  []port.Setup
-	values []Value
-	heeds  []func([]Value)
+	mu       sync.Mutex // guards the following; held while the store is read and onChange is called
+	known    []port.Setup
+	values   []Value
+	onChange []func([]Value)
 }
 
 // Open reads the stored setups. key is the server's key.
@@ -72,11 +72,11 @@ func Open(ctx context.Context, store Store, key []byte, now func() time.Time, lo
 	return b, b.Refresh(ctx)
 }
 
-// Heed calls a function with all values now, and again after each change.
-func (b *Book) Heed(f func([]Value)) {
+// OnChange calls a function with all values now, and again after each change.
+func (b *Book) OnChange(f func([]Value)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.heeds = append(b.heeds, f)
+	b.onChange = append(b.onChange, f)
 	f(b.values)
 }
 
@@ -162,8 +162,8 @@ func (b *Book) Refresh(ctx context.Context) error {
 		}
 		b.values = append(b.values, v)
 	}
-	for _, heed := range b.heeds {
-		heed(b.values)
+	for _, changed := range b.onChange {
+		changed(b.values)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func openSetups(ctx context.Context, c *config.Settings, s store, key []byte, mo
 	if err != nil {
 		return nil, err
 	}
-	book.Heed(redactSetups(screen))
+	book.OnChange(redactSetups(screen))
 	return &setups{Book: book, config: c, models: models, shared: nodesOf(s) != nil}, nil
 }
 
