@@ -51,12 +51,10 @@ var (
 
 func (t TenantID) Valid() bool { return tenantPattern.MatchString(string(t)) }
 
-const maxPrincipal = 256 // bytes
-
 // Valid accepts only printable text, so that ids that differ also look different. It rejects U+FFFD because every
 // invalid byte decodes to it.
 func (p PrincipalID) Valid() bool {
-	return p != "" && len(p) <= maxPrincipal && !strings.ContainsFunc(string(p), func(r rune) bool {
+	return p != "" && len(p) <= maxUser && !strings.ContainsFunc(string(p), func(r rune) bool {
 		return r == utf8.RuneError || !unicode.IsPrint(r)
 	})
 }

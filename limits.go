@@ -11,7 +11,7 @@ const (
 	MaxSearch           = 1 << 10  // a search query
 	MaxNote             = 8 << 10  // a note, a title, the answers to a card
 	MaxName             = 128      // the name of a request, an agent, a setting
-	maxUser             = 256      // the id of a user, as in tokens
+	maxUser             = 256      // the id of a principal
 	maxTitleRunes       = 60       // a title, in characters
 	MaxOutput           = 4 << 20  // everything that a model says in one turn
 	MaxArguments        = 1 << 20  // the arguments of one tool call

@@ -27,14 +27,19 @@ func Invalid(format string, args ...any) error {
 // ErrTooMany refuses a message of a client that has too many messages in progress.
 var ErrTooMany = parley.Errorf(parley.CodeOverloaded, "Too many messages at once; wait for answers.")
 
-// ReadBody reads the JSON body of a request, up to most bytes. The server limits how long the client may take to send
-// it. Call it only after authentication: a client without a credential must cost no more than its header.
+// ReadBody reads the JSON body of a request, up to most bytes. See ReadAll.
 func ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	// A page of another site can send a form without a preflight request, but
 	// not JSON.
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, Invalid("Send the header Content-Type: application/json")
 	}
+	return ReadAll(w, r, most)
+}
+
+// ReadAll reads the body of a request, up to most bytes. The server limits how long the client may take to send it.
+// Call it only after authentication: a client without a credential must cost no more than its header.
+func ReadAll(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, big := errors.AsType[*http.MaxBytesError](err); big {
 		return nil, parley.Errorf(parley.CodeTooLarge, "The body is longer than %d bytes.", most)

@@ -200,7 +200,8 @@ func (e *Engine) answerRequest(ctx context.Context, of messageID, sealed []byte,
 	ok bool) {
 	var p forwarded
 	if err := e.sealer.open(of, sealed, &p); err != nil {
-		e.Log.Warn("a message was dropped: it was not encrypted with the key of this database's nodes", "session", of.session, "error", err)
+		e.Log.Warn("a message was dropped: it was not encrypted with the key of this database's nodes",
+			"session", of.session, "error", err)
 		return got, false
 	}
 	r, err := p.request(of)

@@ -221,8 +221,8 @@ func (d *Dispatcher) deliver(ctx context.Context, h port.HookDue) error {
 		return nil // cut; another attempt follows when the claim runs out
 	}
 	if err := d.Store.SettleHook(ctx, h, until, fate); err != nil {
-		d.Log.Error("the outcome of a webhook delivery could not be stored; it is delivered again", "session", h.Session, "effect",
-			h.Effect, "error", err)
+		d.Log.Error("the outcome of a webhook delivery could not be stored; it is delivered again", "session",
+			h.Session, "effect", h.Effect, "error", err)
 		return nil
 	}
 	log := d.Log.With("session", h.Session, "effect", h.Effect, "event", h.Event, "target", h.Target, "attempt",

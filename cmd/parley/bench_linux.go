@@ -86,9 +86,8 @@ func (c *benchRunCommand) options(p *program) (o bench.Options, err error) {
 	}
 	return bench.Options{Scenarios: c.Scenario, Server: address, Token: c.Token, ModelListen: c.ModelListen,
 		Peers: c.Peer, PeerFolder: c.PeerFolder, Repeat: c.Repeat, N: c.N, Rate: c.Rate, Transport: c.Transport,
-		Short: c.Short, Folder: c.Folder, Store: c.Store, Postgres: c.Database, NATS: c.NATSURL, Program: program, Version: version,
-		Open:     openBenchStore,
-		Progress: p.stderr}, nil
+		Short: c.Short, Folder: c.Folder, Store: c.Store, Postgres: c.Database, NATS: c.NATSURL, Program: program,
+		Version: version, Open: openBenchStore, Progress: p.stderr}, nil
 }
 
 // openBenchStore opens the store of a data folder, or of a database if one is

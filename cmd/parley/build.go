@@ -27,8 +27,9 @@ import (
 // clients and webhooks get the last events, and clients are told to reconnect. The
 // store is closed last.
 var (
-	baseParts = []string{"models", "model check", "listener", "profiles", "metrics", "sandbox", "store", "entrance", "setups",
-		"remote agents", "nodes", "connections", "http", "mcp clients", "webhooks", "feed", "traces", "mcp servers"}
+	baseParts = []string{"models", "model check", "listener", "profiles", "metrics", "sandbox", "store", "entrance",
+		"setups", "remote agents", "nodes", "connections", "http", "mcp clients", "webhooks", "feed", "traces",
+		"mcp servers"}
 	workParts = []string{"engine", "files", "memory", "readiness"}
 )
 

@@ -174,7 +174,8 @@ func (w *watcher) parentOf(ctx context.Context, e parley.Event) (p parent) {
 	p.run = runName(q.Session, q.Run)
 	runs, err := w.door.Runs(ctx, w.who, q)
 	if err != nil {
-		w.log.Warn("the run that delegates to a sub-agent cannot be read", "session", e.Session, "parent", p.run, "error", err)
+		w.log.Warn("the run that delegates to a sub-agent cannot be read", "session", e.Session, "parent", p.run,
+			"error", err)
 	} else if len(runs) > 0 {
 		p.agent = runs[0].Agent
 	}

@@ -3,7 +3,9 @@ package mcpserver
 import (
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"math"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -156,6 +158,30 @@ func TestCursors(t *testing.T) {
 			t.Errorf("after %d comes %q, not %s", after, got, want)
 		}
 	}
+}
+
+// guard admits every request.
+type guard struct{ dialecttest.Guard }
+
+func (g guard) Begin(r *http.Request, agent string) (port.Principal, func() (port.Visit, error), error) {
+	return g.Principal, func() (port.Visit, error) { return g.Enter(r, agent) }, nil
+}
+
+// TestSlowBodies: a client that stops in the middle of a body learns why it is refused.
+func TestSlowBodies(t *testing.T) {
+	h := &Handler{Door: &dialecttest.LogDoor{}, Guard: guard{dialecttest.Guard{Principal: ann}},
+		Log: slog.New(slog.DiscardHandler)}
+	dialecttest.Serve(t, h.Routes, func(t *testing.T, c *dialecttest.Client) {
+		c.Send("POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
+			"Accept: application/json, text/event-stream\r\nContent-Length: 100\r\n\r\n" + `{"jsonrpc":"2.0"`)
+		status, body := c.Answer()
+		if status != http.StatusBadRequest || !strings.Contains(body, "The body arrived too slowly.") {
+			t.Errorf("answered is %d %s", status, body)
+		}
+		if err := h.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestElicitations: a person sees exactly what would be done, and the answer is for exactly that.

@@ -146,12 +146,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 // readBody reads the body of a request for the SDK. It refuses a message with a repeated key: the SDK would take the
 // last value. The arguments of tools are decoded elsewhere.
 func readBody(w http.ResponseWriter, r *http.Request) error {
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if _, big := errors.AsType[*http.MaxBytesError](err); big {
-		return parley.Errorf(parley.CodeTooLarge, "The body is longer than %d bytes.", maxBody)
-	}
+	data, err := dialect.ReadAll(w, r, maxBody)
 	if err != nil {
-		return dialect.Invalid("The body could not be read")
+		return err
 	}
 	const levels = 2 // the message and its parameters
 	if json.Valid(data) {

@@ -27,8 +27,8 @@ var stops = []stop{
 	},
 	{
 		tool: "write_file",
-		words: "Next, a tool that changes something. Depending on the agent's approval mode a card now asks you, and it shows " +
-			"exactly what would be written. Take your time: waiting costs nothing, even a restart does not disturb it.",
+		words: "Next, a tool that changes something. Depending on the agent's approval mode a card now asks you, and it " +
+			"shows exactly what would be written. Take your time: waiting costs nothing, even a restart does not disturb it.",
 		arguments: map[string]string{
 			"path":    "parley-tour.txt",
 			"content": "Written on a tour of Parley. Delete this file whenever you like.\n",

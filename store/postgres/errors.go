@@ -33,7 +33,8 @@ func unavailable(ctx context.Context, err error) error {
 	}
 	return &parley.Error{Code: parley.CodeUnavailable, Message: "The server cannot use its database right now.",
 		Err:  err,
-		Hint: "see that PostgreSQL is up, can be reached under the configured address and may be written to; its own log says more"}
+		Hint: "see that PostgreSQL is up, can be reached under the configured address and may be written to; its " +
+			"own log says more"}
 }
 
 // refused reports whether the server itself reported the error of a statement

@@ -196,8 +196,9 @@ func (t tenant) Cards(ctx context.Context, q port.CardQuery) ([]port.CardInfo, e
 	rows, err := list(ctx, t.s, of(t.id), func(r pgx.CollectableRow) (c row, err error) {
 		var card, call rules.Body
 		if err := r.Scan((*text)(&c.Kind), (*text)(&c.Session), (*text)(&c.Root), (*text)(&c.Project),
-			(*int64)(&c.Run), (*int64)(&c.Seq), (*int64)(&c.Call), (*text)(&c.Owner), &c.AskedAt, (*text)(&c.Agent), (*int64)(&c.Position), &card.Type, &card.Version, &card.JSON, &call.Type,
-			&call.Version, &call.JSON); err != nil {
+			(*int64)(&c.Run), (*int64)(&c.Seq), (*int64)(&c.Call), (*text)(&c.Owner), &c.AskedAt, (*text)(&c.Agent),
+			(*int64)(&c.Position), &card.Type, &card.Version, &card.JSON, &call.Type, &call.Version,
+			&call.JSON); err != nil {
 			return c, err
 		}
 		c.AskedAt = c.AskedAt.UTC()

@@ -263,8 +263,8 @@ func searchHasPages(t *testing.T, f *fixture) {
 		t.Errorf("%q", got)
 	}
 	for _, before := range []parley.Position{1, 2, -1, 1 << 62} {
-		if n := len(f.search(port.SearchQuery{Text: "needle", Before: before}).Passages); n != 0 && before < 3 && before > 0 ||
-			n == 0 && (before < 0 || before > 3) {
+		n := len(f.search(port.SearchQuery{Text: "needle", Before: before}).Passages)
+		if n != 0 && before < 3 && before > 0 || n == 0 && (before < 0 || before > 3) {
 			t.Errorf("%d before %d", n, before)
 		}
 	}
