@@ -109,9 +109,9 @@ var grepValues = strings.Fields("-e -A -B -C -m --after-context --before-context
 	"--max-depth --threads")
 
 var (
-	errContents = protectedf("it may print committed files that are protected, such as .env or what agents are told; " +
+	errContents = protectedf("it may print committed files that are protected, such as .env or agent files; " +
 		"limit it to files behind --, or to names with --stat")
-	errIndex = protectedf("it may print files as they were committed or added, also those that are protected")
+	errIndex = protectedf("it may print committed or staged versions of files, including protected ones")
 )
 
 func (h *reading) has(pattern *regexp.Regexp) bool {

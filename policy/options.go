@@ -65,7 +65,7 @@ func (r options) judge(args []word) error {
 			files = append(files, a)
 			continue
 		case a.glob:
-			return fmt.Errorf("what becomes of %.80q cannot be told", a.text)
+			return fmt.Errorf("it is unknown to which words %.80q expands", a.text)
 		}
 		takes, err := r.option(a.text, long)
 		if err != nil {
@@ -74,7 +74,7 @@ func (r options) judge(args []word) error {
 		if takes {
 			i++
 			if i >= len(args) || args[i].glob || !isValue(args[i].text) {
-				return fmt.Errorf("the value of %.80q cannot be told", a.text)
+				return fmt.Errorf("the value of %.80q is unknown", a.text)
 			}
 			value := args[i]
 			value.glob = value.glob || r.globs && strings.HasSuffix(strings.TrimSuffix(a.text, "lob"), "g")
@@ -99,7 +99,7 @@ func (r options) operands(files []word) error {
 		// pattern that begins with a literal only matches names that begin with
 		// that literal.
 		if f.glob && (r.files >= 0 || strings.ContainsAny(f.text[:1], "*?[-")) {
-			return fmt.Errorf("what %.80q finds may be taken for an option", f.text)
+			return fmt.Errorf("file names that match %.80q may be read as options", f.text)
 		}
 	}
 	if r.files >= 0 && len(files) > r.files {
@@ -176,7 +176,7 @@ func place(w word) error {
 		return protectedf("%.80q may hold secrets; if it does, it is hidden from commands, also if you allow this",
 			text)
 	case i >= 0 && i+1 < len(parts) && parts[i+1] == "objects":
-		return protectedf("%.80q holds committed files, also those that are protected", text)
+		return protectedf("%.80q holds committed files, including protected ones", text)
 	case !w.glob:
 		return nil
 	case finds(base, ".env", false) || finds(base, ".env.", true):
@@ -185,7 +185,7 @@ func place(w word) error {
 	for i, part := range parts { // for example /d*/zero and ../../d*/zero
 		above := i == 1 && parts[0] == "" || i > 0 && parts[i-1] == ".."
 		if above && (finds(part, "dev", false) || finds(part, "proc", false) || finds(part, "sys", false)) {
-			return protectedf("%.80q may find what is not an ordinary file", text)
+			return protectedf("%.80q may match devices and other special files", text)
 		}
 	}
 	return nil

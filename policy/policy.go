@@ -113,7 +113,7 @@ func (j *judging) command(words []word, depth int) error {
 	case depth > maxDepth:
 		return fmt.Errorf("it has commands within commands more than %d deep", maxDepth)
 	case words[0].glob:
-		return fmt.Errorf("which program %q is cannot be told", words[0].text)
+		return fmt.Errorf("it is unknown which program %q is", words[0].text)
 	}
 	name, err := program(words[0].text)
 	if err == nil && slices.Contains(shells, name) {
@@ -225,7 +225,7 @@ func unwrap(name string, args []word) ([]word, error) {
 		return nil, nil
 	}
 	if at >= len(args) || strings.HasPrefix(next(), "-") || next() == "" {
-		return nil, fmt.Errorf("what %s runs cannot be told", name)
+		return nil, fmt.Errorf("it is unknown which program %s runs", name)
 	}
 	return args[at:], nil
 }
@@ -237,7 +237,7 @@ func unwrapXargs(args []word) ([]word, error) {
 	for ; at < len(args) && strings.HasPrefix(args[at].text, "-"); at++ {
 		switch option := args[at].text; {
 		case args[at].glob:
-			return nil, fmt.Errorf("what xargs runs cannot be told")
+			return nil, fmt.Errorf("it is unknown which program xargs runs")
 		case slices.Contains([]string{"-0", "-r", "-0r", "-r0", "-t", "--null", "--no-run-if-empty", "-I{}"}, option):
 		case (option == "-n" || option == "-L" || option == "-P") && at+1 < len(args) && isNumber(args[at+1].text):
 			at++
@@ -248,7 +248,7 @@ func unwrapXargs(args []word) ([]word, error) {
 		}
 	}
 	if at >= len(args) || args[at].glob {
-		return nil, fmt.Errorf("what xargs runs cannot be told")
+		return nil, fmt.Errorf("it is unknown which program xargs runs")
 	}
 	name, err := program(args[at].text)
 	if err != nil {

@@ -96,7 +96,7 @@ type checked func(args []string) error
 func (c checked) judge(args []word) error {
 	for _, a := range args {
 		if a.glob && (a.text == "" || strings.ContainsAny(a.text[:1], "*?[-")) {
-			return fmt.Errorf("what %.80q finds may be taken for an option", a.text)
+			return fmt.Errorf("file names that match %.80q may be read as options", a.text)
 		}
 		if err := place(a); err != nil {
 			return err
@@ -285,7 +285,7 @@ func awk(args []string) error {
 			continue
 		}
 		if len(args) < 2 || strings.HasPrefix(args[1], "-") {
-			return errors.New("what -F is given cannot be told")
+			return errors.New("the value of -F is unknown")
 		}
 		args = args[2:]
 	}

@@ -90,7 +90,7 @@ func (s *scripted) stmts(all []*syntax.Stmt) {
 
 func (s *scripted) stmt(st *syntax.Stmt) {
 	if st.Background || st.Coprocess || st.Disown {
-		s.doubt("something would go on in the background")
+		s.doubt("a part would continue in the background")
 	}
 	for _, r := range st.Redirs {
 		s.redirect(r)
@@ -169,7 +169,7 @@ func (s *scripted) redirect(r *syntax.Redirect) {
 	target, err := s.word(r.Word)
 	if err != nil || target.glob {
 		target = word{text: written(r.Word)}
-		s.doubt("a redirection whose target cannot be told")
+		s.doubt("a redirection with an unknown target")
 		s.search(r.Word)
 	}
 	writes := false
@@ -234,7 +234,7 @@ func (s *scripted) word(w *syntax.Word) (word, error) {
 // literal interprets text outside of quotes. before is the part of the word in
 // front of it.
 func (s *scripted) literal(raw, before string) (text string, glob bool, err error) {
-	unknown := fmt.Errorf("what the shell makes of %.80q cannot be told", raw)
+	unknown := fmt.Errorf("it is unknown how the shell expands %.80q", raw)
 	if raw == "[" && before == "" { // the program [
 		return raw, false, nil
 	}
