@@ -192,8 +192,8 @@ func (c *Conn) SubmitBelow(ctx context.Context, top parley.SessionID, cmd parley
 		case err == nil && m.Root == top:
 			_, err = c.Door.Submit(ctx, c.Visit.Who, cmd)
 		case err == nil || parley.CodeOf(err) == parley.CodeNotFound:
-			err = parley.Errorf(parley.CodeNotFound, "This does not name anything of the session of this connection, "+
-				"or of one below it.")
+			err = parley.Errorf(parley.CodeNotFound, "The session of this connection and its sub-agents have nothing "+
+				"of this id.")
 		}
 		if err != nil && ctx.Err() == nil {
 			refused(err)

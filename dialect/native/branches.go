@@ -49,7 +49,7 @@ func (h *Handler) branch(r request, do parley.ForkSession) (int, any, error) {
 		}
 		return status, made, err
 	}
-	return 0, nil, parley.Errorf(parley.CodeInvalid, "The conversation parts here %d times already, which is the most.",
+	return 0, nil, parley.Errorf(parley.CodeInvalid, "The conversation has %d branches here, and cannot have more.",
 		mostBranches)
 }
 

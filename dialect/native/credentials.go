@@ -84,7 +84,7 @@ func (h *Handler) listAudit(r request) (int, any, error) {
 		Source: q.Get("source"), Limit: limit}
 	if cursor := q.Get("cursor"); cursor != "" {
 		if query.BeforeNo, err = strconv.ParseInt(cursor, 10, 64); err != nil || query.BeforeNo < 1 {
-			return 0, nil, dialect.Invalid("cursor must be the next of an earlier page")
+			return 0, nil, dialect.Invalid("cursor must be the value of next in an earlier page")
 		}
 	}
 	if query.After, err = r.time("after"); err != nil {

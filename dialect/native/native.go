@@ -431,7 +431,7 @@ func (h *Handler) command(decode func(dialect.Object) (parley.CommandBody, error
 	}
 }
 
-var errNoCard = parley.Errorf(parley.CodeNotFound, "There is no such thing to answer.")
+var errNoCard = parley.Errorf(parley.CodeNotFound, "There is no approval, question or call of this id.")
 
 // answer returns a handler that submits the answer in the body for the card or call in the path.
 func (h *Handler) answer(decode dialect.ReadAnswer) func(request) (int, any, error) {

@@ -25,7 +25,7 @@ func (h *Handler) search(r request) (int, any, error) {
 	if cursor := r.URL.Query().Get("cursor"); cursor != "" {
 		before, err := strconv.ParseInt(cursor, 10, 64)
 		if err != nil || before < 1 {
-			return 0, nil, dialect.Invalid("cursor must be the one of an earlier answer")
+			return 0, nil, dialect.Invalid("cursor must be the value of cursor in an earlier answer")
 		}
 		q.Before = parley.Position(before)
 	}
