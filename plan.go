@@ -223,11 +223,11 @@ func (p *Plan) Instructions(mode RunMode) string {
 	}
 	if p != nil && p.Status != PlanCompleted {
 		about := map[PlanStatus]string{
-			PlanProposed:  "This plan waits for a person to approve it:",
-			PlanApproved:  "A person has approved this plan:",
+			PlanProposed: "This plan waits for a person to approve it:",
+			PlanApproved: "A person has approved this plan:",
 			PlanExecuting: "This is the plan. Keep it current with update_plan: say in_progress when you begin an " +
 				"item and done when it is done.",
-			PlanRejected:  "A person has rejected this plan; do not carry it out:",
+			PlanRejected: "A person has rejected this plan; do not carry it out:",
 		}[p.Status]
 		parts = append(parts, about+"\n"+p.String())
 	}

@@ -60,10 +60,10 @@ type Dispatcher struct {
 	wg     sync.WaitGroup
 	trying sync.Map // tenants with a running Try
 
-	looking context.Context // ends when no new deliveries may begin
-	stop    context.CancelFunc
+	looking    context.Context // ends when no new deliveries may begin
+	stop       context.CancelFunc
 	delivering context.Context // ends when running deliveries are cut
-	cut     context.CancelFunc
+	cut        context.CancelFunc
 }
 
 // A flight is a running delivery.

@@ -32,7 +32,7 @@ func unavailable(ctx context.Context, err error) error {
 			Hint: "run parley migrate --grant with the name of the server's role, as the owner of the tables"}
 	}
 	return &parley.Error{Code: parley.CodeUnavailable, Message: "The server cannot use its database right now.",
-		Err:  err,
+		Err: err,
 		Hint: "see that PostgreSQL is up, can be reached under the configured address and may be written to; its " +
 			"own log says more"}
 }
