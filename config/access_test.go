@@ -46,7 +46,7 @@ func TestAccess(t *testing.T) {
 	env["PARLEY_LISTEN"], env["PARLEY_AUTH"] = "0.0.0.0:8080", "local"
 	delete(env, "PARLEY_JWT_SECRET")
 	if _, err := parse([]string{"serve"}, env); err == nil ||
-		!strings.Contains(err.Error(), "could be reached from other machines") {
+		!strings.Contains(err.Error(), "can be reached from other machines") {
 		t.Errorf("local mode, for everybody: %v", err)
 	}
 }

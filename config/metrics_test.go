@@ -19,7 +19,7 @@ func TestMetricsBeyondThisMachineNeedAToken(t *testing.T) {
 		{"example.com:9464", "", "PARLEY_METRICS_TOKEN"},
 		{"0.0.0.0:9464", "too short", "can be guessed"},
 		{"nowhere", "", "HOST:PORT"},
-		{"", "sixteen bytes ok", "no --metrics-listen"},
+		{"", "sixteen bytes ok", "without --metrics-listen"},
 	} {
 		inDir(t, nil)
 		env := map[string]string{"PARLEY_METRICS_LISTEN": test.listen, "PARLEY_METRICS_TOKEN": test.token}

@@ -382,11 +382,11 @@ func TestACardOfAnotherThreadIsNotAnsweredHere(t *testing.T) {
 	card := there.skipTo("approval_request")
 	decide(here, card, "allow", "")
 	if f := here.expect("error"); !strings.Contains(f.Error,
-		"does not name anything of the session of this connection") {
+		"have nothing of this id") {
 		t.Errorf("%s", f.raw)
 	}
 	decide(here, frame{ID: uuid.NewString() + ".7"}, "allow", "")
-	if f := here.expect("error"); !strings.Contains(f.Error, "does not name anything") {
+	if f := here.expect("error"); !strings.Contains(f.Error, "have nothing of this id") {
 		t.Errorf("%s", f.raw)
 	}
 	wantNoFile(t, s, "note.txt")

@@ -364,7 +364,7 @@ func TestBadWebhooksLeaveNoTrace(t *testing.T) {
 	for body, want := range map[string]string{
 		`{}`:                                                            "400 .*is missing",
 		`{"url":7}`:                                                     "400 ",
-		`{"url":"http://example.com"}`:                                  "403 .*by https",
+		`{"url":"http://example.com"}`:                                  "403 .*needs an https address",
 		`{"url":"https://127.0.0.1/x"}`:                                 "403 .*private addresses",
 		`{"url":"https://localhost/x"}`:                                 "403 .*name of this machine",
 		`{"url":"https://2130706433/"}`:                                 "400 .*unusual form",

@@ -201,7 +201,7 @@ func TestRemoteApprovals(t *testing.T) {
 	}
 	r.do(id, parley.ExplainApproval{Card: parley.CardID(seqOf[parley.ApprovalRequested](log, 1))})
 	log = r.until(id, "it is explained", seen[parley.ApprovalExplained](1))
-	if text := all[parley.ApprovalExplained](log)[0].Text; !strings.Contains(text, "runs elsewhere") ||
+	if text := all[parley.ApprovalExplained](log)[0].Text; !strings.Contains(text, "This agent is remote") ||
 		r.puppet.called() > 0 {
 		t.Errorf("%q", text)
 	}

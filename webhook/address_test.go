@@ -94,7 +94,7 @@ func TestURLs(t *testing.T) {
 		"https:example.com":                          "is like https://",
 		"https://":                                   "is like https://",
 		"https:///path":                              "is like https://",
-		"http://example.com":                         "by https",
+		"http://example.com":                         "needs an https address",
 		"https://user@example.com":                   "no name and password",
 		"https://example.com@127.0.0.1":              "no name and password",
 		"https://example.com:x@127.0.0.1/":           "no name and password",

@@ -184,11 +184,11 @@ var plantedProblems = map[string]struct {
 	}, "sessions", warning, "1 of the 1"},
 	"a port that something else has": {
 		func(t *testing.T) []string { return listeningOn(t, http.NotFoundHandler()) }, "port", problem,
-		"not a Parley"},
+		"not Parley"},
 	"a port of something else that is healthy": {func(t *testing.T) []string {
 		return listeningOn(t,
 			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status":"ok"}`) }))
-	}, "port", problem, "not a Parley"},
+	}, "port", problem, "not Parley"},
 	"a broken agent file": {
 		func(t *testing.T) []string { return agentFile(t, "---\nname: [\n---\nhi") }, "agents", problem, "a.md:"},
 	"an agent with a tool that is not there": {

@@ -89,7 +89,7 @@ func TestCommandFailsWithoutAuditRecord(t *testing.T) {
 	}
 	// Without a server's data there is no audit, and the command works.
 	if err := p.run([]string{"token", "--user", "ann", "--data", t.TempDir()}, env); err != nil || printed.Len() == 0 ||
-		!strings.Contains(complained.String(), "not in the audit") {
+		!strings.Contains(complained.String(), "is not recorded in the audit log") {
 		t.Errorf("%q %q %v", printed.String(), complained.String(), err)
 	}
 }

@@ -70,7 +70,7 @@ func TestAgentWebhooksAreChecked(t *testing.T) {
 		{"https://hooks.example.com/x", secret, ""},
 		{"https://hooks.example.com/x", "", "HOOK, which is not set"},
 		{"https://hooks.example.com/x", "hunter2", "HOOK holds no secret"},
-		{"http://hooks.example.com/x", secret, "by https"},
+		{"http://hooks.example.com/x", secret, "needs an https address"},
 		{"https://169.254.169.254/x", secret, "private addresses"},
 		{"https://a:b@hooks.example.com/x", secret, "no name and password"},
 	} {

@@ -55,7 +55,7 @@ func TestToolServers(t *testing.T) {
 		{"POST", "/api/v1/mcp/files/accept", `{"tools":{"files__read":"` + one + `"}}`, nil, nil, 200, `"servers"`,
 			"read"},
 		{"POST", "/api/v1/mcp/files/accept", `{"tools":{"files__read":"` + strings.Repeat("3", 64) + `"}}`, nil, nil,
-			409, "look at it again", ""},
+			409, "has changed since it was shown", ""},
 		{"POST", "/api/v1/mcp/files/accept", `{"tools":{"files__write":"` + one + `"}}`, nil, nil, 404, "", ""},
 		{"POST", "/api/v1/mcp/files/accept", `{"tools":{"files__a.b":"` + strings.Repeat("2", 64) + `"}}`, nil, nil,
 			404, "", ""},

@@ -383,7 +383,7 @@ func TestAServingRoleDoesNotMigrate(t *testing.T) {
 	}
 	_, stranger := pgtest.Role(t, owner, "")
 	if _, err := Open(ctx, stranger); parley.CodeOf(err) != parley.CodeUnavailable ||
-		!strings.Contains(parley.MessageOf(err), "does not let") {
+		!strings.Contains(parley.MessageOf(err), "lacks a right") {
 		t.Errorf("a role that nothing was granted to: %v", err)
 	}
 }

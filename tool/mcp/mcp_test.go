@@ -324,7 +324,7 @@ func (r *rig) changes() {
 	if _, err := r.call(r.t.Context(), "change", ""); err != nil {
 		r.t.Fatal(err)
 	}
-	r.logged("has listed them again")
+	r.logged("has listed its tools again")
 	if r.tool("fresh").Name == "" {
 		r.t.Fatal("it has not changed")
 	}
@@ -340,7 +340,7 @@ func TestARugPull(t *testing.T) {
 	if names := r.names(parley.Agent{}); slices.Contains(names, "test__echo") || slices.Contains(names, "test__fresh") || !slices.Contains(names, "test__put") {
 		t.Errorf("on offer are %q", names)
 	}
-	for name, why := range map[string]string{"echo": "has changed", "fresh": "was not there"} {
+	for name, why := range map[string]string{"echo": "has changed", "fresh": "did not have it"} {
 		if got := r.tool(name); got.Status != "waiting" || !strings.Contains(got.Reason, why) {
 			t.Errorf("%+v", got)
 		}
