@@ -43,17 +43,24 @@ func (e *Engine) RemoveWebhook(ctx context.Context, who port.Principal, id parle
 // Webhook returns the webhook of a session, if the principal could set it: its URL may hold a secret.
 func (e *Engine) Webhook(ctx context.Context, who port.Principal, id parley.SessionID, via string) (
 	port.WebhookInfo, error) {
-	if err := e.maySetWebhook(ctx, who, id, via); err != nil {
+	row, err := e.storedWebhook(ctx, who, id, via)
+	if err != nil {
 		return port.WebhookInfo{}, err
-	}
-	row, ok, err := e.Store.Tenant(who.Tenant).Webhook(ctx, id)
-	switch {
-	case err != nil:
-		return port.WebhookInfo{}, err
-	case !ok:
-		return port.WebhookInfo{}, errNoWebhook
 	}
 	return row.Info(), nil
+}
+
+// storedWebhook returns the webhook of a session, if the principal could set it.
+func (e *Engine) storedWebhook(ctx context.Context, who port.Principal, id parley.SessionID, via string) (
+	port.StoredWebhook, error) {
+	if err := e.maySetWebhook(ctx, who, id, via); err != nil {
+		return port.StoredWebhook{}, err
+	}
+	row, ok, err := e.Store.Tenant(who.Tenant).Webhook(ctx, id)
+	if err == nil && !ok {
+		err = errNoWebhook
+	}
+	return row, err
 }
 
 // SessionWebhooks lists the webhooks that the principal could set: those of its own sessions, or of all.
@@ -74,15 +81,9 @@ func (e *Engine) SessionWebhooks(ctx context.Context, who port.Principal, q port
 // change settings.
 func (e *Engine) TryWebhook(ctx context.Context, who port.Principal, id parley.SessionID, via string) (
 	port.WebhookTrial, error) {
-	if err := e.maySetWebhook(ctx, who, id, via); err != nil {
+	row, err := e.storedWebhook(ctx, who, id, via)
+	if err != nil {
 		return port.WebhookTrial{}, err
-	}
-	row, ok, err := e.Store.Tenant(who.Tenant).Webhook(ctx, id)
-	switch {
-	case err != nil:
-		return port.WebhookTrial{}, err
-	case !ok:
-		return port.WebhookTrial{}, errNoWebhook
 	}
 	if _, err := e.Store.Append(ctx, port.Batch{Tenant: who.Tenant, Audit: []parley.Audit{{At: e.Now(), By: who.ID,
 		Action: port.AuditWebhookTested, Resource: "session", ID: string(id), Source: via,

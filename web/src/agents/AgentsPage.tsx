@@ -5,9 +5,10 @@ import { AgentGlyph } from '../ui/AgentGlyph'
 import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
+import { FileErrors } from '../ui/FileErrors'
 import { PlusIcon } from '../ui/icons'
 import { Mono } from '../ui/Mono'
-import { Page, Section } from '../ui/Page'
+import { Page } from '../ui/Page'
 import { Spinner } from '../ui/Spinner'
 import { StatusBadge } from '../ui/StatusBadge'
 import { useMe } from '../wire/me'
@@ -49,19 +50,7 @@ export function AgentsPage() {
           ))}
         </ul>
       )}
-      {data?.problems !== undefined && (
-        <Section title="Files with errors">
-          <ul className="flex flex-col gap-2">
-            {data.problems.map((problem) => (
-              <li key={problem}>
-                <Mono block className="border border-failed">
-                  {problem}
-                </Mono>
-              </li>
-            ))}
-          </ul>
-        </Section>
-      )}
+      {data?.problems !== undefined && <FileErrors problems={data.problems} />}
       {making && <MakeAgent close={() => setMaking(false)} />}
     </Page>
   )

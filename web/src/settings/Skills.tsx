@@ -2,8 +2,8 @@ import { useQuery } from '@tanstack/react-query'
 import { skillsQuery } from '../chat/view/queries'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
+import { FileErrors } from '../ui/FileErrors'
 import { Mono } from '../ui/Mono'
-import { Section } from '../ui/Page'
 import { Spinner } from '../ui/Spinner'
 
 export function Skills() {
@@ -38,19 +38,7 @@ export function Skills() {
           ))}
         </ul>
       )}
-      {data.problems.length > 0 && (
-        <Section title="Files with errors">
-          <ul className="flex flex-col gap-2">
-            {data.problems.map((problem) => (
-              <li key={problem}>
-                <Mono block className="border border-failed">
-                  {problem}
-                </Mono>
-              </li>
-            ))}
-          </ul>
-        </Section>
-      )}
+      {data.problems.length > 0 && <FileErrors problems={data.problems} />}
     </>
   )
 }
