@@ -381,8 +381,7 @@ func TestACardOfAnotherThreadIsNotAnsweredHere(t *testing.T) {
 	there.expect("chat.started")
 	card := there.skipTo("approval_request")
 	decide(here, card, "allow", "")
-	if f := here.expect("error"); !strings.Contains(f.Error,
-		"have nothing of this id") {
+	if f := here.expect("error"); !strings.Contains(f.Error, "have nothing of this id") {
 		t.Errorf("%s", f.raw)
 	}
 	decide(here, frame{ID: uuid.NewString() + ".7"}, "allow", "")
