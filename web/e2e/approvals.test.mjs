@@ -57,7 +57,7 @@ test('everything that waits is answered in one place', async (t) => {
   assert(!existsSync(join(server.workspace, 'two.txt')))
 })
 
-test('what is approved happens where bubblewrap is not installed', async (t) => {
+test('an approved command runs without bubblewrap', async (t) => {
   const server = await Server.start(t, { env: { PATH: temporary(t, 'path') }, files: { '.env': 'KEY=1' } })
   const visitor = await Visitor.come(t, server)
   const chat = new Chat(await visitor.tab('/'))
@@ -111,7 +111,7 @@ test('a card is answered with the keyboard', async (t) => {
   assert(!existsSync(join(server.workspace, 'two.txt')))
 })
 
-test('what nobody knows the outcome of is decided by a person', async (t) => {
+test('a person resolves a call of unknown outcome', async (t) => {
   const model = await Model.start(t)
   model.script(
     'wait long',

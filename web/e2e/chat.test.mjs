@@ -33,7 +33,7 @@ test('the first run greets, and the first message is answered', async (t) => {
   await new Rail(page).conversations.getByRole('link').first().waitFor()
 })
 
-test('each thing to try does what it says', async (t) => {
+test('each suggestion of the first page does what it says', async (t) => {
   const server = await Server.start(t)
   const visitor = await Visitor.come(t, server)
   const page = await visitor.tab('/')
@@ -209,7 +209,7 @@ const team = {
   'agents/b-helper.md': '---\nname: helper\ndescription: helps\n---\nHelp.\n',
 }
 
-test('who works for an answer is a tree, and asks through it', async (t) => {
+test('sub-agents are shown as a tree, with their cards', async (t) => {
   const { server, chat } = await open(t, {
     files: team,
     prepare: (m) =>
@@ -231,7 +231,7 @@ test('who works for an answer is a tree, and asks through it', async (t) => {
   await tree.getByText('completed').waitFor()
 })
 
-test('what became of files is reported, side by side', async (t) => {
+test('changes of files are reported, side by side', async (t) => {
   const { chat, page, server } = await open(t, {
     files: { 'notes.txt': 'one\ntwo\nthree\n' },
     git: true,
@@ -253,7 +253,7 @@ test('what became of files is reported, side by side', async (t) => {
   await report.getByText('TWO').first().waitFor()
 })
 
-test('what is said meanwhile waits, is taken back, or is read', async (t) => {
+test('a message during a run waits, is withdrawn, or steers the run', async (t) => {
   const { model, chat } = await open(t, {
     prepare: (m) =>
       m
@@ -283,7 +283,7 @@ test('a draft is still there after a reload', async (t) => {
   await until('the draft is there', async () => (await chat.field.inputValue()) === 'Half a thou')
 })
 
-test('who reads the end is shown what wants an answer', async (t) => {
+test('a new card is scrolled into view for a reader at the end', async (t) => {
   const long = Array.from({ length: 40 }, (_, i) => `Line ${i} of a long answer.`).join('\n\n')
   const { chat } = await open(t, {
     prepare: (m) => m.script('make a file', { ...touch, content: long }, 'It is there.'),

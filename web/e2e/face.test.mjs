@@ -6,7 +6,7 @@ import { call, Model, Server, test, until, Visitor } from './lib/index.mjs'
 const lines = Array.from({ length: 40 }, (_, at) => `var line${at + 1} = ${at + 1} // of forty`)
 const coder = '---\nname: coder\ndescription: writes code\n---\nWrite code.\n'
 
-test('type, agents, words and diffs are of one hand, and a phone has one header', async (t) => {
+test('fonts, agent marks, labels and diffs are consistent, and a phone has one header', async (t) => {
   const model = await Model.start(t)
   const edit = (at) =>
     call('edit_file', { path: 'cache.go', old_text: `var line${at} = ${at} //`, new_text: `var line${at} = 0 //` })

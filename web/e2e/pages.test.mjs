@@ -94,7 +94,7 @@ for (const [name, look] of Object.entries(looks)) {
   })
 }
 
-test('nothing serious is found by axe where one signs in', async (t) => {
+test('axe finds nothing serious on the sign-in page', async (t) => {
   const server = await Server.start(t, { env: jwt })
   for (const look of Object.values(looks)) {
     const visitor = await Visitor.come(t, server, { ...look, tolerate: [/401/] })

@@ -14,7 +14,7 @@ async function signIn(t, server, at, user, role) {
   return page
 }
 
-test('a shared link leads to its message, for those who may read it', async (t) => {
+test('a shared link leads to its message, for users who may read it', async (t) => {
   const server = await Server.start(t, { env: jwt })
   const page = await signIn(t, server, '/', 'ann', 'standard_user')
   const chat = new Chat(page)

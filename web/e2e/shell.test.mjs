@@ -42,7 +42,7 @@ test('conversations are searched, renamed and deleted in the rail', async (t) =>
   )
 })
 
-test('what another tab does is seen at once', async (t) => {
+test('changes in another tab are shown at once', async (t) => {
   const server = await withSessions(t)
   const visitor = await Visitor.come(t, server)
   const one = new Rail(await visitor.tab())
@@ -142,7 +142,7 @@ test('light, dark, and as the machine has it', async (t) => {
   await until('it is light with the machine', async () => (await theme()) === 'light')
 })
 
-test('a lost server is told of, and comes back', async (t) => {
+test('a lost connection is shown, and so is its return', async (t) => {
   const server = await withSessions(t, 'Before')
   const visitor = await Visitor.come(t, server)
   const page = await visitor.tab('/settings')
@@ -163,7 +163,7 @@ test('a lost server is told of, and comes back', async (t) => {
   await rail.conversation('Meanwhile').waitFor()
 })
 
-test('an address of nothing says so', async (t) => {
+test('an unknown address has an explanation', async (t) => {
   const server = await withSessions(t)
   const visitor = await Visitor.come(t, server)
   const page = await visitor.tab('/agents')

@@ -5,7 +5,7 @@ import { Rail } from './lib/shell.mjs'
 
 const refused = /401 \(Unauthorized\)/ // the browser always logs this status on the console
 
-test('who has no token pastes one, and is out when it is wrong or has ended', async (t) => {
+test('a user pastes a token, and is signed out if it is wrong or has expired', async (t) => {
   const server = await Server.start(t, { env: jwt })
   const visitor = await Visitor.come(t, server, { tolerate: [refused] })
   const page = await visitor.tab('/agents')
@@ -49,7 +49,7 @@ test('who has no token pastes one, and is out when it is wrong or has ended', as
   await rail.pages.waitFor({ state: 'detached' })
 })
 
-test('what a role may not do is not offered', async (t) => {
+test('actions that a role does not permit are not offered', async (t) => {
   const server = await Server.start(t, { env: jwt })
   await server.ask('POST', '/api/v1/sessions', { token: token('eve', 'standard_user'), body: { title: 'Hers' } })
   const visitor = await Visitor.come(t, server, { tolerate: [refused] })
@@ -164,7 +164,7 @@ test('people sign in at their provider, and stay so across tabs', async (t) => {
   await until('the cookie is gone', async () => (await visitor.context.cookies()).length === 0)
 })
 
-test('who has no role here is told so', async (t) => {
+test('a user without a role gets an explanation', async (t) => {
   const issuer = await startIssuer(t)
   const server = await Server.start(t, { env: withIssuer(issuer) })
   const visitor = await Visitor.come(t, server, { tolerate: [refused] })
@@ -180,7 +180,7 @@ test('who has no role here is told so', async (t) => {
 
 // The usual limits are for clients with one socket. The console opens one for
 // each conversation that the user views.
-test('the usual limits are enough for who leafs through conversations', async (t) => {
+test('the default limits suffice for browsing through conversations', async (t) => {
   const { PARLEY_AUTH, PARLEY_JWT_SECRET } = jwt
   const server = await Server.start(t, { env: { PARLEY_AUTH, PARLEY_JWT_SECRET } })
   const ann = token('ann', 'standard_user')

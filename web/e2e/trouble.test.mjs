@@ -51,7 +51,7 @@ test('an answer that is lost on the way does not send a message twice', async (t
   assert.equal(await chat.log.getByRole('article', { name: 'You said' }).count(), 1)
 })
 
-test('lists that cannot be had say so, and come when asked for again', async (t) => {
+test('lists that fail to load say so, and load on a retry', async (t) => {
   const { visitor } = await open(t)
   visitor.expect(/500/)
   for (const [path, route] of [
@@ -153,7 +153,7 @@ test('reasons are sentences, not codes, and a halted conversation takes no messa
   await chat.ended('Parley.')
 })
 
-test('a model that does not answer is a line that says at last how it went', async (t) => {
+test('retries of a model are one line, which ends with the outcome', async (t) => {
   const { model, server, visitor } = await open(t)
   const page = await visitor.tab('/')
   const chat = new Chat(page)

@@ -70,7 +70,7 @@ it('makes tricks of an answer visible', async () => {
   expect(types()).toEqual([['assistant', 'a⟨U+202E⟩b␛[31m<b>']])
 })
 
-it('asks what waits for a person, and lets go of it', async () => {
+it('shows an open card, and removes it once it is closed', async () => {
   await shown()
   say({
     type: 'approval_request',

@@ -95,7 +95,7 @@ it('closes the console when the agent is stopped', async () => {
   await screen.findByRole('log')
 })
 
-it('has no console, and no buttons, for who may only look', async () => {
+it('has no console and no buttons for read-only users', async () => {
   permissions = ['agents:read']
   await shown()
   expect(screen.queryByRole('region', { name: 'Debug console' })).toBeNull()
@@ -103,7 +103,7 @@ it('has no console, and no buttons, for who may only look', async () => {
   expect(consoles()).toHaveLength(0)
 })
 
-it('tells what is wrong with the file', async () => {
+it('shows the error in the file of the agent', async () => {
   agent.problem = 'agents/coder.md:3: unknown key tolls'
   await shown()
   expect(screen.getByRole('alert').textContent).toContain('agents/coder.md:3: unknown key tolls')

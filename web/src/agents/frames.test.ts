@@ -125,13 +125,13 @@ it('ends a message that says nothing after its last tool without an empty bubble
   expect(state.messages[0]!.streaming).toBe(false)
 })
 
-it('passes over what it does not know', () => {
+it('ignores unknown frames', () => {
   const state = play([{ type: 'chunk', request_id: 'r', content: 'x', done: true }])
   expect(consoleReducer(state, { type: 'frame', frame: { type: 'weather' }, at: 1 })).toBe(state)
   for (const broken of ['', '{', 'null', '[]', '7', '{"type":3}', '{}']) expect(parseFrame(broken)).toBeNull()
 })
 
-it('survives frames whose fields are not what they should be', () => {
+it('survives frames with fields of a wrong type', () => {
   const state = play([
     { type: 'chunk', request_id: 7, content: null, done: 'yes' },
     { type: 'question', id: 'q', questions: 'none' },
@@ -142,7 +142,7 @@ it('survives frames whose fields are not what they should be', () => {
   expect(state.cards).toHaveLength(2)
 })
 
-it('knows what has no end yet', () => {
+it('counts the messages that wait for an answer', () => {
   let state = consoleReducer(nothing, { type: 'sent', content: 'Hello', at: 1 })
   expect([state.pending, texts(state)]).toEqual([1, ['user: Hello']])
   state = consoleReducer(state, {

@@ -76,7 +76,7 @@ it('answers cards', async () => {
   expect(result.current.cards).toHaveLength(0)
 })
 
-it('does not lose what cannot be sent without a word', async () => {
+it('reports a message that cannot be sent', async () => {
   const { result } = await mounted()
   act(() => result.current.sendMessage('Hello'))
   expect(result.current.messages).toEqual([])

@@ -45,7 +45,7 @@ test('a chord is two keys, soon after each other', () => {
   expect(heard).toEqual(['g a', 'a'])
 })
 
-test('who is typing is left alone, but for Ctrl', () => {
+test('shortcuts without Ctrl are off while the user types', () => {
   offer('j', 'mod+k')
   document.body.innerHTML = '<textarea></textarea>'
   const field = document.querySelector('textarea')!
