@@ -32,8 +32,8 @@ type term struct {
 }
 
 // beat also inserts the node again if another node has deleted it as dead. It
-// reports whether the last beat was within the lease time, and lists the other
-// nodes.
+// reports whether the lease had not run out when the beat began, and lists the
+// other nodes.
 const beat = `WITH before AS (SELECT seen_at > clock_timestamp() - $2::interval AS good FROM nodes WHERE id = $1),
 	me AS (INSERT INTO nodes (id, seen_at, address, version, agents, sessions, draining, projects)
 		VALUES ($1, clock_timestamp(), $3, $4, $5, $6, $7, $8)
@@ -86,7 +86,9 @@ func (s *Store) beatAlone(ctx context.Context) error {
 	}
 	next := term{beaten: began, number: 1}
 	if last := s.beats.term.Load(); last != nil {
-		if next.number = last.number; !good {
+		// Other nodes see a beat once it is committed, which may be long after it has begun.
+		late := sinceBoot()-last.beaten >= s.lease
+		if next.number = last.number; !good || late {
 			next.number++
 		}
 	}

@@ -220,6 +220,36 @@ func TestHeartbeat(t *testing.T) {
 	await(t, conn, `SELECT count(*) = 1 FROM nodes`)
 }
 
+// TestABeatThatIsCommittedLate checks that a new term begins if a beat was committed so late that other nodes have
+// taken this one for dead meanwhile.
+func TestABeatThatIsCommittedLate(t *testing.T) {
+	ctx := context.Background()
+	url := pgtest.Database(t)
+	a, b := open(t, url, WithLease(time.Second)), open(t, url, WithLease(time.Second))
+	sees := func(nodes int) {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); len(b.Others()) != nodes; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("the other node sees %v", b.Others())
+			}
+		}
+	}
+	sees(1)
+	term, err := a.Term(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := connect(t, url)
+	exec(t, conn, `BEGIN`)
+	exec(t, conn, `SELECT FROM nodes WHERE id = $1 FOR UPDATE`, a.node) // the next beat begins in time, and waits
+	sees(0)
+	exec(t, conn, `COMMIT`)
+	sees(1)
+	if again, err := a.Term(ctx); err != nil || again == term {
+		t.Errorf("the node was taken for dead, and is in term %d, as before, %v", again, err)
+	}
+}
+
 // TestARestartedNodeTakesItsLeasesBack checks that the lock in the folder shows
 // that the previous process is dead. As long as that process lives, it keeps
 // its leases.
