@@ -128,6 +128,9 @@ func (w *window) addFromNode(events []parley.Event) {
 	case w.known && first <= w.end():
 		events = events[w.end()+1-first:]
 	case !w.known || first != w.end()+1: // a gap: followers that are before it read the store
+		if !w.known { // the message may be old, and the log longer
+			w.checked = 0
+		}
 		w.known = true
 		w.restart(first - 1)
 	}

@@ -301,6 +301,26 @@ func TestAGapIsFilledFromTheStore(t *testing.T) {
 	dense(t, read(t, f, 1), 7)
 }
 
+// TestALateMessageAfterAReread checks that a late message does not look like the end of a log to a window that had to
+// forget its log.
+func TestALateMessageAfterAReread(t *testing.T) {
+	p := newPair(t, 1, bus.Faults{})
+	f := p.other.Session(acme, id(1), 0)
+	defer f.Close()
+	p.write(1, 1, 6, "x", true)
+	dense(t, read(t, f, 6), 1)
+	p.other.checkStore(t.Context())
+	events, err := p.store.Tenant(acme).Events(t.Context(), id(1), 2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.other.Reread(acme, id(1))
+	f.(*follower).window.addFromNode(events)
+	late := p.other.Session(acme, id(1), 2)
+	defer late.Close()
+	dense(t, read(t, late, 4), 3)
+}
+
 // earBus records the topics that are listened to and published.
 type earBus struct {
 	port.Bus

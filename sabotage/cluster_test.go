@@ -15,6 +15,8 @@ var clusterBugs = []bug{
 		"TestTheLastMessageIsLost"},
 	{"a late message moves the window back", "feed/nodes.go",
 		"case w.known && last <= w.end():", "case w.known && last < first:", "./feed", "TestAGapIsFilledFromTheStore"},
+	{"a late message looks like the end of a log", "feed/nodes.go", "w.checked = 0\n\t\t}\n\t\tw.known", "}\n\t\tw.known",
+		"./feed", "TestALateMessageAfterAReread"},
 	{"a node stays subscribed to sessions without followers", "feed/feed.go",
 		"stopListening = w.stopListening\n", "_ = w.stopListening\n", "./feed", "TestANodeListensOnlyToFollowedTopics"},
 	{"a node that is alone publishes", "feed/nodes.go", "if f.nodes.Alone() {\n\t\treturn\n\t}\n\tmessage",
