@@ -213,12 +213,9 @@ func (d *Dispatcher) deliver(ctx context.Context, h port.HookDue) error {
 	if err != nil || !claimed {
 		return err
 	}
-	if again, err := d.term(ctx); err != nil || again != term {
-		return nil // the process was suspended meanwhile; another attempt follows when the claim runs out
-	}
-	fate := d.attempt(ctx, h)
-	if ctx.Err() != nil {
-		return nil // cut; another attempt follows when the claim runs out
+	fate, ended := d.attempt(ctx, h, term)
+	if !ended || ctx.Err() != nil {
+		return nil // suspended or cut; another attempt follows when the claim runs out
 	}
 	if err := d.Store.SettleHook(ctx, h, until, fate); err != nil {
 		d.Log.Error("the outcome of a webhook delivery could not be stored; it is delivered again", "session",
@@ -252,12 +249,13 @@ func (d *Dispatcher) term(ctx context.Context) (int64, error) {
 }
 
 // attempt sends a delivery and returns its outcome. It gives up at once if
-// another attempt cannot succeed.
-func (d *Dispatcher) attempt(ctx context.Context, h port.HookDue) port.HookFate {
-	fate := port.HookFate{Status: port.EffectFailed, At: d.Now()}
+// another attempt cannot succeed. It sends nothing and returns false if the
+// term is over: the process was suspended since the delivery was claimed.
+func (d *Dispatcher) attempt(ctx context.Context, h port.HookDue, term int64) (fate port.HookFate, ended bool) {
+	fate = port.HookFate{Status: port.EffectFailed, At: d.Now()}
 	if !d.Now().Before(h.Made.Add(parley.EffectLife)) {
 		fate.Why = port.EffectExpired
-		return fate
+		return fate, true
 	}
 	logs := d.Store.Tenant(h.Tenant)
 	body, err := compose(ctx, logs, h, d.Public)
@@ -268,27 +266,30 @@ func (d *Dispatcher) attempt(ctx context.Context, h port.HookDue) port.HookFate 
 	switch gaveUp, ok := errors.AsType[givenUp](err); {
 	case ok:
 		fate.Status, fate.Why = gaveUp.status, gaveUp.why
-		return fate
+		return fate, true
 	case errors.Is(err, errNoEvent):
 		fate.Why = err.Error()
-		return fate
+		return fate, true
 	case err != nil: // an error of the store
-		return d.again(h, fate, verdict{why: "the server could not read the event"})
+		return d.again(h, fate, verdict{why: "the server could not read the event"}), true
+	}
+	if again, err := d.term(ctx); err != nil || again != term {
+		return fate, false
 	}
 	v := d.sender.send(ctx, to.url, to.key, IDOf(d.Store.Epoch(), h.Tenant, h.Session, h.Effect), d.Now(), body)
 	fate.At = d.Now()
 	switch {
 	case v.done:
 		fate.Status = port.EffectCompleted
-		return fate
+		return fate, true
 	case v.gone:
 		fate.Why = v.why
 		if err := d.Store.HookGone(ctx, h.Tenant, to.place, to.url, fate.At); err != nil && ctx.Err() == nil {
 			d.Log.Error("that a webhook is gone could not be kept", "session", h.Session, "error", err)
 		}
-		return fate
+		return fate, true
 	}
-	return d.again(h, fate, v)
+	return d.again(h, fate, v), true
 }
 
 // again schedules the next attempt. Pauses grow and are random. No attempt is

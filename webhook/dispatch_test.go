@@ -448,8 +448,9 @@ func TestSuspendedServerDeliversNothing(t *testing.T) {
 	var came, term atomic.Int64
 	addr := receiver(t, func(http.ResponseWriter, *http.Request) { came.Add(1) })
 	b.session(mine, "http://"+addr+"/hook", false)
-	b.d = New(Config{Store: b.store, Sealer: b.seal, Allow: b.allow, Now: b.clock, Log: slog.New(slog.DiscardHandler),
-		Term: func(context.Context) (int64, error) { return min(term.Add(1), 2), nil }})
+	asleep := &sleepy{Store: b.store, sleep: func() { term.CompareAndSwap(0, 1) }}
+	b.d = New(Config{Store: asleep, Sealer: b.seal, Allow: b.allow, Now: b.clock, Log: slog.New(slog.DiscardHandler),
+		Term: func(context.Context) (int64, error) { return term.Load(), nil }})
 	for want := range int64(2) {
 		due, _, err := b.store.DueHooks(t.Context(), b.clock(), port.HooksBusy{}, 10)
 		if err != nil || len(due) != 1 {
@@ -460,4 +461,15 @@ func TestSuspendedServerDeliversNothing(t *testing.T) {
 		}
 		b.pass(claimFor + time.Second)
 	}
+}
+
+// sleepy is a store that is slow to read what to tell.
+type sleepy struct {
+	Store
+	sleep func()
+}
+
+func (s *sleepy) Tenant(id parley.TenantID) port.TenantStore {
+	s.sleep()
+	return s.Store.Tenant(id)
 }
