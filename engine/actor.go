@@ -102,7 +102,7 @@ func (a *actor) nudge() {
 }
 
 func (a *actor) run() {
-	err := a.loop()
+	err := a.engine.cutOff(a.loop())
 	a.stopWorkers()
 	if errors.Is(err, errDraining) && a.s != nil && a.engine.hasOtherNodes() {
 		a.handOver()
@@ -265,6 +265,9 @@ func (a *actor) serve(r *request) error {
 	}
 	receipt, err := a.commandHere(r)
 	r.reply <- reply{receipt, err}
+	if errors.Is(err, errDraining) {
+		return err
+	}
 	if broken, ok := errors.AsType[*brokenError](err); ok {
 		return broken
 	}

@@ -14,6 +14,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -289,6 +290,14 @@ func (e *Engine) loaded() int {
 
 var errDraining = parley.Errorf(parley.CodeUnavailable, "The server is stopping; come back in a moment.")
 
+// cutOff returns errDraining in place of the error of a store that was not used, because running work is being cut off.
+func (e *Engine) cutOff(err error) error {
+	if errors.Is(err, context.Canceled) && e.ctx.Err() != nil {
+		return errDraining
+	}
+	return err
+}
+
 // acquire finds or loads the actor of a session and keeps it from unloading until
 // done is called. While the engine drains, only loaded sessions can be used
 // and, without other nodes, only for requests that start nothing.
@@ -318,6 +327,7 @@ func (e *Engine) acquire(k key, starts bool) (a *actor, done func(), err error) 
 func (e *Engine) submitHere(ctx context.Context, k key, starts bool, r *request) (port.Receipt, error) {
 	a, done, err := e.acquire(k, starts)
 	if err != nil {
+		e.leave(ctx, k)
 		return port.Receipt{}, err
 	}
 	defer done()

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,6 +67,146 @@ func TestStoppingHandsOver(t *testing.T) {
 	a.check(busy)
 }
 
+// TestStoppingHandsOverBetweenSteps checks that a node that stops hands a session over as soon as a call has ended. The
+// next node goes on, and nothing is cut.
+func TestStoppingHandsOverBetweenSteps(t *testing.T) {
+	c := newCluster(t, newBus(1))
+	a := c.node()
+	a.hands.wait = make(chan struct{})
+	id := a.open()
+	a.say(id, "call wait x | say done")
+	a.until(id, "the call starts", seen[parley.ToolCallStarted](1))
+	b := c.node()
+	c.know(a, b)
+	a.Drain()
+	close(a.hands.wait)
+	log := b.finished(id, 1)
+	for _, end := range all[parley.TurnFinished](log) {
+		if end.Stop == parley.StopCut {
+			t.Errorf("a turn ended %+v", end)
+		}
+	}
+	if n := b.puppet.called(); n != 1 || a.loaded() != 0 {
+		t.Errorf("the next node called the model %d times; %d sessions are left", n, a.loaded())
+	}
+	b.check(id)
+}
+
+// TestCutAnswersAreHandedOver cuts answers off while they are written to the store. Every one is handed over, so that no
+// cut counts.
+func TestCutAnswersAreHandedOver(t *testing.T) {
+	c := newCluster(t, newBus(1))
+	a := c.node()
+	a.puppet.pace = 5 * time.Millisecond
+	var ids []parley.SessionID
+	for range 20 {
+		id := a.open()
+		a.do(id, parley.SubmitInput{Content: strings.Repeat("say word;", 20000) + "hang", Request: "r"})
+		ids = append(ids, id)
+	}
+	for _, id := range ids {
+		a.until(id, "it speaks", seen[parley.OutputAppended](5))
+	}
+	b := c.node()
+	c.know(a, b)
+	a.kill()
+	for _, id := range ids {
+		log := b.until(id, "another node takes it", seen[parley.TurnFinished](1))
+		if end := all[parley.TurnFinished](log)[0]; end.Stop != parley.StopCut || !end.Handed {
+			t.Errorf("a turn ended %+v", end)
+		}
+		b.do(id, parley.CancelRun{})
+		b.finished(id, 1)
+		b.check(id)
+	}
+}
+
+// TestOpenCallsAreHandedOver cuts tool calls off. The next node does again what may be done twice. It leaves the rest to
+// a person.
+func TestOpenCallsAreHandedOver(t *testing.T) {
+	c := newCluster(t, newBus(1))
+	a := c.node()
+	reads, writes := a.open(), a.open()
+	a.say(reads, "call hangread x | say done")
+	a.say(writes, "call hangwrite x | say done")
+	a.do(writes, parley.DecideApproval{Card: card[parley.ApprovalRequested](a, writes, 1), Decision: parley.AllowOnce})
+	for _, id := range []parley.SessionID{reads, writes} {
+		a.until(id, "the call goes on", seen[parley.ToolOutputAppended](1))
+	}
+	b := c.node()
+	b.hands.noHang = true
+	c.know(a, b)
+	a.kill()
+	log := b.finished(reads, 1)
+	if end := all[parley.ToolCallFinished](log); len(end) != 1 || end[0].Outcome != parley.CallSucceeded {
+		t.Errorf("the call that may be repeated ended %+v", end)
+	}
+	log = b.until(writes, "the call has ended", seen[parley.ToolCallFinished](1))
+	if end := all[parley.ToolCallFinished](log)[0]; end.Outcome != parley.CallUnknown {
+		t.Errorf("the call that may not be repeated ended %+v", end)
+	}
+	b.do(writes, parley.ResolveToolCall{Call: parley.CallID(seqOf[parley.ToolCallRequested](log, 1)),
+		Resolution: parley.MarkDone})
+	b.finished(writes, 1)
+	if r, w := b.hands.count("hangread"), b.hands.count("hangwrite"); r != 1 || w != 0 {
+		t.Errorf("the next node performed them %d and %d times", r, w)
+	}
+	b.check(reads)
+	b.check(writes)
+}
+
+// TestAStoppingNodeLeavesUnloadedSessions checks that other nodes get the sessions that a node unloaded while it was
+// alone, as soon as it stops.
+func TestAStoppingNodeLeavesUnloadedSessions(t *testing.T) {
+	for name, bus := range map[string]port.Bus{"over the bus": newBus(1), "by the database alone": nil} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, bus)
+			a := c.node(func(c *Config) { c.Idle = time.Millisecond })
+			there, here := a.open(), a.open()
+			await(t, "the sessions are unloaded", func() bool { return a.loaded() == 0 })
+			busy := a.open() // it keeps the node from ending
+			a.say(busy, "say one; hang")
+			a.until(busy, "it speaks", seen[parley.OutputAppended](1))
+			b := c.node()
+			c.know(a, b)
+			a.Drain()
+			b.do(there, parley.RenameSession{Title: "x"})
+			a.do(here, parley.RenameSession{Title: "x"})
+			for _, id := range []parley.SessionID{there, here} {
+				if st, err := a.Store.Tenant(acme).Session(context.Background(), id); err != nil ||
+					st.Holder != b.Nodes.Node() {
+					t.Errorf("the session is at %+v, %v", st, err)
+				}
+			}
+			a.do(busy, parley.CancelRun{})
+		})
+	}
+}
+
+// TestTimersFireOnceInACluster checks that a timer fires once although the schedulers of all nodes find it.
+func TestTimersFireOnceInACluster(t *testing.T) {
+	c := newCluster(t, newBus(1))
+	short := func(c *Config) { c.Idle = time.Millisecond }
+	nodes := []*rig{c.node(forward, short), c.node(forward, short), c.node(forward, short)}
+	c.know(nodes...)
+	var ids []parley.SessionID
+	for i := range 12 {
+		id := nodes[i%3].open()
+		nodes[i%3].say(id, "call schedule_follow_up 3 say here | say later")
+		ids = append(ids, id)
+	}
+	for _, id := range ids {
+		await(t, "the follow-up has come", func() bool { return seen[parley.RunFinished](2)(nodes[0].log(id)) })
+	}
+	for _, id := range ids {
+		log := nodes[0].log(id)
+		if n := len(all[parley.TimerFired](log)); n != 1 || len(unaskedInputs(log)) != 1 {
+			t.Errorf("the timer fired %d times", n)
+		}
+		nodes[0].check(id)
+	}
+}
+
 // kill stops the engine as a server does whose time to stop is over.
 func (r *rig) kill() {
 	r.t.Helper()
@@ -94,6 +236,15 @@ type gated struct {
 	port.Nodes
 	mu   sync.Mutex
 	gate chan struct{} // nil: it does not block
+
+	alone atomic.Bool // it knows of no other nodes
+}
+
+func (g *gated) Others() []port.Node {
+	if g.alone.Load() {
+		return nil
+	}
+	return g.Nodes.Others()
 }
 
 func (g *gated) shut(gate chan struct{}) {

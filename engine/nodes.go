@@ -121,11 +121,12 @@ func (a *actor) checkOnlyWriter(ctx context.Context) error {
 // commandHere carries out a command if this node has the session. If the actor
 // has not claimed its session, a refusal may rest on an old state. So
 // commandHere then checks that no other node has written the session.
-func (a *actor) commandHere(r *request) (port.Receipt, error) {
+func (a *actor) commandHere(r *request) (receipt port.Receipt, err error) {
+	defer func() { err = a.engine.cutOff(err) }()
 	if err := a.checkLease(a.engine.ctx); err != nil {
 		return port.Receipt{}, err
 	}
-	receipt, err := a.command(r)
+	receipt, err = a.command(r)
 	if err != nil && a.engine.Nodes != nil && !a.s.held && !isElsewhere(err) {
 		if changed := a.checkOnlyWriter(a.engine.ctx); changed != nil {
 			return port.Receipt{}, changed
@@ -148,6 +149,22 @@ func (a *actor) handOver() {
 		a.log.Warn("a session was not handed over; another node takes it later", "error", err)
 	}
 	a.engine.tellNodes(dueTopic, nil)
+}
+
+// leave lets other nodes have a session that this stopping node has not loaded. Its row may still name this node: a
+// node that was alone wrote nothing when it unloaded the session.
+func (e *Engine) leave(ctx context.Context, k key) {
+	if !e.hasOtherNodes() || e.hasLoaded(k) {
+		return
+	}
+	st, err := e.Store.Tenant(k.tenant).Session(ctx, k.session)
+	if err == nil && st.Holder == "" {
+		_, err = e.Store.Append(ctx, port.Batch{Tenant: k.tenant, Session: k.session, Epoch: st.Epoch,
+			After: st.Summary.Head, Summary: st.Summary, Leave: true})
+	}
+	if err != nil && parley.CodeOf(err) != parley.CodeNotFound {
+		e.Log.Debug("a session was not left to other nodes", "session", k.session, "error", err)
+	}
 }
 
 // isElsewhere reports whether an error only says that the session has another writer

@@ -48,6 +48,8 @@ var nodeBugs = []bug{
 		"receipt, err := e.submitHere(ctx, of.key, false, r)", "receipt, err := e.submitHere(ctx, of.key, r.command.Do.Rules().Starts, r)",
 		"./engine",
 		"TestAStoppingNodeTakesPassedInputs"},
+	{"a stopping node keeps the sessions that it had unloaded", "engine/engine.go", "		e.leave(ctx, k)\n", "",
+		"./engine", "TestAStoppingNodeLeavesUnloadedSessions"},
 	{"a starting server is reported as different", "cmd/parley/nodes.go",
 		"func(o port.Node) bool { return o.Version == \"\" }", "func(port.Node) bool { return false }",
 		"./cmd/parley", "TestStartingNodeDoesNotDiffer"},

@@ -56,17 +56,10 @@ func (s *Store) Append(ctx context.Context, b port.Batch) (port.Appended, error)
 	if err := s.refusing(); err != nil {
 		return port.Appended{}, err
 	}
-	timer := time.NewTimer(s.timeout)
-	defer timer.Stop()
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-ctx.Done():
-		return port.Appended{}, ctx.Err()
-	case <-timer.C:
-		return port.Appended{}, parley.Errorf(parley.CodeUnavailable, "The server has too much to store right now; "+
-			"try again in a moment.")
+	if err := s.takeSlot(ctx); err != nil {
+		return port.Appended{}, err
 	}
+	defer func() { <-s.slots }()
 	if err := s.enqueue(w); err != nil {
 		return port.Appended{}, err
 	}
@@ -74,6 +67,26 @@ func (s *Store) Append(ctx context.Context, b port.Batch) (port.Appended, error)
 	// so ctx no longer matters.
 	<-w.done
 	return w.result, w.err
+}
+
+// takeSlot takes a slot for a batch. It heeds ctx only if no slot is free.
+func (s *Store) takeSlot(ctx context.Context) error {
+	select {
+	case s.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	timer := time.NewTimer(s.timeout)
+	defer timer.Stop()
+	select {
+	case s.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return parley.Errorf(parley.CodeUnavailable, "The server has too much to store right now; "+
+			"try again in a moment.")
+	}
 }
 
 // enqueue puts a batch into its tenant's lane. A lane has a writer as long as
