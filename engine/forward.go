@@ -159,6 +159,9 @@ func (e *Engine) postLetter(ctx context.Context, l port.Letter) (got answer, err
 			}
 			return answer{Receipt: &receipt.Receipt}, err
 		}
+		if !e.hasOtherNodes() { // the letter's node has died, and this one would read no letters
+			e.readLettersSoon()
+		}
 		if !pacing.Sleep(ctx, pause) {
 			_ = e.Nodes.Withdraw(context.WithoutCancel(ctx), l) // the caller has gone; a node may still work on it
 			return got, errUnreached
@@ -233,6 +236,14 @@ func (e *Engine) answerRequest(ctx context.Context, of messageID, sealed []byte,
 		f.Hint, f.RetryAfter, f.Vendor, f.Problem = x.Hint, x.RetryAfter, x.Vendor, x.Problem
 	}
 	return answer{Refused: f}, true
+}
+
+// readLettersSoon makes watch read letters.
+func (e *Engine) readLettersSoon() {
+	select {
+	case e.letterCame <- struct{}{}:
+	default: // a signal is pending
+	}
 }
 
 // readLetters answers letters for this node, and for nodes that have died. It

@@ -314,12 +314,7 @@ func (e *Engine) joinNodes() {
 			}
 		}),
 		e.Bus.Answer(e.Nodes.Node(), e.answerBusRequest),
-		e.Bus.Listen(letterTopic+e.Nodes.Node(), func([]byte) {
-			select {
-			case e.letterCame <- struct{}{}:
-			default: // a signal is pending
-			}
-		}),
+		e.Bus.Listen(letterTopic+e.Nodes.Node(), func([]byte) { e.readLettersSoon() }),
 	}
 	e.wg.Go(func() {
 		<-e.ctx.Done()
