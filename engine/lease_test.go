@@ -305,6 +305,27 @@ func TestANodeThatWakesDoesNothing(t *testing.T) {
 	b.check(id)
 }
 
+// TestACutOffNodeStopsItsWork checks that a node that cannot reach the database stops its calls when its lease has run
+// out: another node has the session now.
+func TestACutOffNodeStopsItsWork(t *testing.T) {
+	c := newCluster(t, nil)
+	c.lease = time.Second
+	a, b := c.node(), c.node()
+	b.hands.noHang = true
+	c.know(a, b)
+	id := a.open()
+	a.say(id, "call hangread x | say done")
+	a.until(id, "the call goes on", seen[parley.ToolOutputAppended](1))
+	c.cutOff(a)
+	begun := time.Now()
+	await(t, "the call is stopped", func() bool { return a.loaded() == 0 })
+	if took := time.Since(begun); took > a.Idle/2 {
+		t.Errorf("it took %v", took)
+	}
+	b.finished(id, 1)
+	b.check(id)
+}
+
 // TestTheFirstNodeTakesOver checks that a node that was alone when it started learns of other nodes, and takes over a
 // session that one of them leaves.
 func TestTheFirstNodeTakesOver(t *testing.T) {

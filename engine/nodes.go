@@ -200,8 +200,9 @@ func (e *Engine) watch() {
 	for {
 		select {
 		case <-letters.C:
-			if term, err := e.Nodes.Term(e.ctx); err == nil && term != known {
-				known = term
+			term, err := e.Nodes.Term(e.ctx)
+			if err == nil && term != known || err != nil && e.hasOtherNodes() {
+				known = max(known, term)
 				e.nudgeAll() // each actor checks whether this node still has its session
 			}
 			var now []string

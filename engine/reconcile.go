@@ -12,6 +12,9 @@ import (
 func (a *actor) reconcile() (wake time.Duration, err error) {
 	e := a.engine
 	if err := a.checkLease(e.ctx); err != nil {
+		if !isElsewhere(err) && len(a.workers)+len(a.s.steps(e.Now())) == 0 {
+			return e.Idle, nil // there is nothing to stop, and the next command checks it again
+		}
 		return 0, err
 	}
 	if a.currentProject().missing != nil && len(a.workers) == 0 {
