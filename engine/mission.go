@@ -286,5 +286,9 @@ func (e *Engine) tenantStateFor(ctx context.Context, who port.Principal) (parley
 		port.Resource{Kind: port.WholeTenant, Tenant: who.Tenant}); err != nil {
 		return parley.State{}, err
 	}
-	return e.tenantState(ctx, who.Tenant)
+	s, err := e.tenantState(ctx, who.Tenant)
+	if away, ok := errors.AsType[*awayError](err); ok {
+		err = parley.Errorf(parley.CodeUnavailable, "%s", away.why)
+	}
+	return s, err
 }

@@ -80,6 +80,26 @@ func (c *cluster) exec(statement string, args ...any) {
 	}
 }
 
+// list returns the first column of the answer to a query.
+func (c *cluster) list(query string) []string {
+	c.t.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, c.url)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	rows, err := conn.Query(ctx, query)
+	if err != nil {
+		c.t.Fatalf("%s: %v", query, err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		c.t.Fatalf("%s: %v", query, err)
+	}
+	return list
+}
+
 // cutOff cuts a node off from the database and the bus, as if its process or
 // its network were gone. Its lease ends at once.
 func (c *cluster) cutOff(r *rig) {

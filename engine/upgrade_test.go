@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,12 +57,7 @@ func TestANewerReleaseBesideThis(t *testing.T) {
 	old.finished(id, 1)
 	head := parley.Seq(len(old.log(id)))
 	await(t, "the session is loaded no more", func() bool { old.restart(false); return old.loaded() == 0 })
-	// The events that the newer release has appended meanwhile.
-	c.exec(`INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
-		SELECT tenant, id, head + 1, (SELECT position + 1 FROM tenants), root, now(), 0, '', 'MoonPhased', 1, false, '{}'
-		FROM sessions WHERE id = $1`, string(id))
-	c.exec(`UPDATE tenants SET position = position + 1`)
-	c.exec(`UPDATE sessions SET head = head + 1, epoch = epoch + 1 WHERE id = $1`, string(id))
+	c.writeAsNewer(id)
 	c.exec(`INSERT INTO due (tenant, session, at, reason, lease) VALUES ('acme', $1, now(), 'run', '')
 		ON CONFLICT (tenant, session) DO UPDATE SET at = excluded.at, lease = ''`, string(id))
 	epoch := old.epoch(id)
@@ -89,6 +85,55 @@ func TestANewerReleaseBesideThis(t *testing.T) {
 		t.Errorf("a node that cannot read a session has written it: epoch %d, was %d", got, epoch)
 	}
 	c.exec(`DELETE FROM nodes WHERE id = 'new'`)
+}
+
+// writeAsNewer appends an event to a session that only a newer release knows.
+func (c *cluster) writeAsNewer(id parley.SessionID) {
+	c.t.Helper()
+	c.exec(`INSERT INTO events (tenant, session, seq, position, root, at, run, by, type, version, piece, body)
+		SELECT tenant, id, head + 1, (SELECT position + 1 FROM tenants), root, now(), 0, '', 'MoonPhased', 1, false, '{}'
+		FROM sessions WHERE id = $1`, string(id))
+	c.exec(`UPDATE tenants SET position = position + 1`)
+	c.exec(`UPDATE sessions SET head = head + 1, epoch = epoch + 1 WHERE id = $1`, string(id))
+}
+
+// TestFactsOfANewerRelease checks that a node says why it cannot read the settings of a tenant.
+func TestFactsOfANewerRelease(t *testing.T) {
+	c := newCluster(t, nil)
+	c.node().do(parley.TenantSession, parley.StopAgent{Agent: "puppet"})
+	c.writeAsNewer(parley.TenantSession)
+	_, err := c.node().Settings(context.Background(), ann)
+	if parley.CodeOf(err) != parley.CodeUnavailable || !strings.Contains(err.Error(), "newer release") {
+		t.Errorf("a node that cannot read the settings says %v", err)
+	}
+}
+
+// TestColumnsOfANewerRelease checks that nodes of this release go on beside a newer one that adds columns to every table,
+// and that they keep what it writes there.
+func TestColumnsOfANewerRelease(t *testing.T) {
+	c := newCluster(t, newBus(1))
+	a, b := c.node(), c.node()
+	c.know(a, b)
+	id := a.open()
+	a.say(id, "call read x | say one")
+	a.finished(id, 1)
+	for _, table := range c.list(`SELECT tablename FROM pg_tables WHERE schemaname = current_schema()`) {
+		c.exec(`ALTER TABLE ` + table + ` ADD COLUMN newer TEXT NOT NULL DEFAULT ''`)
+	}
+	c.exec(`UPDATE sessions SET newer = 'kept'`)
+	b.say(id, "call write x | say two") // it is passed on
+	b.do(id, parley.DecideApproval{Card: card[parley.ApprovalRequested](a, id, 1), Decision: parley.AllowOnce})
+	a.finished(id, 2)
+	a.kill()
+	b.say(id, "say three")
+	b.finished(id, 3)
+	other := b.open()
+	b.say(other, "say four")
+	b.finished(other, 1)
+	if got := c.list(`SELECT newer FROM sessions ORDER BY newer DESC`); !slices.Equal(got, []string{"kept", ""}) {
+		t.Errorf("the new column holds %q", got)
+	}
+	b.check(id)
 }
 
 // TestFactsReachOtherNodes checks that an agent that is stopped on one node is
