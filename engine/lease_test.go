@@ -96,8 +96,10 @@ func TestStoppingHandsOverBetweenSteps(t *testing.T) {
 // cut counts.
 func TestCutAnswersAreHandedOver(t *testing.T) {
 	c := newCluster(t, newBus(1))
-	a := c.node()
-	a.puppet.pace = 5 * time.Millisecond
+	a := c.node(func(c *Config) {
+		c.Store = &rough{append: func(port.Batch) error { time.Sleep(10 * time.Millisecond); return nil }}
+	})
+	a.puppet.pace = time.Millisecond
 	var ids []parley.SessionID
 	for range 20 {
 		id := a.open()
