@@ -1,9 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,15 +66,71 @@ func TestTwoServersOneDatabase(t *testing.T) {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	three, stopThree := serve(t, args(key, other)...)
+	var log bytes.Buffer
+	three, stopThree := serveLogged(t, noEnv, &log, args(key, other)...)
 	eventually(t, "a server says that another differs", func() bool {
 		return strings.Contains(get(t, three+"/readyz"), `"differ":"node.example:80 (agents)`)
 	})
+	for _, n := range lists(three)[1:] {
+		if !slices.Equal(n.Differs, []string{"agents"}) {
+			t.Errorf("a server is listed as %+v", n)
+		}
+	}
 	stopThree()
+	if !strings.Contains(log.String(), "nodes of this database differ from this one") {
+		t.Errorf("the log does not say that servers differ:\n%s", &log)
+	}
 
 	stopOne()
 	there.say("and again")
 	there.until("RunFinished", 3)
+}
+
+// TestARevocationReachesOtherServers checks that a user who is revoked on one server loses the connections to another
+// one, and is refused there.
+func TestARevocationReachesOtherServers(t *testing.T) {
+	t.Parallel()
+	url := bound(t, pgtest.Database(t))
+	start := func() (string, func()) {
+		return serveLogged(t, func(name string) (string, bool) { return testSecret, name == "PARLEY_JWT_SECRET" },
+			io.Discard, "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--database-url", url, "--server-key",
+			strings.Repeat("k", 40), "--workspace", t.TempDir(), "--auth", "jwt", "--drain", "1ms")
+	}
+	one, stopOne := start()
+	defer stopOne()
+	two, stopTwo := start()
+	defer stopTwo()
+	ann, root := token(t, "acme", "ann", time.Hour, "standard_user"), token(t, "acme", "root", time.Hour, "org_admin")
+	request := func(method, url, token, body string, want int) *http.Response {
+		t.Helper()
+		r, err := http.NewRequest(method, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		r.Header.Set("Content-Type", "application/json")
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { answer.Body.Close() })
+		if answer.StatusCode != want {
+			t.Fatalf("%s %s: %d, want %d", method, url, answer.StatusCode, want)
+		}
+		return answer
+	}
+	const id = "3f0c8a52-6d1e-4b7a-9c40-2f5e8d7b1a63"
+	request("POST", one+"/api/v1/sessions", ann, `{"id":"`+id+`"}`, http.StatusCreated)
+	log := request("GET", two+"/api/v1/sessions/"+id+"/log", ann, "", http.StatusOK)
+	begun := time.Now()
+	request("POST", one+"/api/v1/users/ann/revoke", root, "{}", http.StatusOK)
+	if _, err := io.Copy(io.Discard, log.Body); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("a log that was followed on the other server ended after %v", took)
+	}
+	request("GET", two+"/api/v1/me", ann, "", http.StatusUnauthorized)
 }
 
 func eventually(t *testing.T, what string, so func() bool) {
