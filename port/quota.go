@@ -36,8 +36,8 @@ func (q Quota) reached(now time.Time, of string, s Spent, held, want Hold) error
 			return &parley.Error{Code: parley.CodeQuota, Quota: &parley.ReachedQuota{Of: of, What: l.name},
 				Message: fmt.Sprintf(
 					"The storage quota of this %s is reached: %s of %s are used, %s are left. It does "+
-						"not renew by itself; delete sessions, or ask the operator for more.", of, l.show(l.used),
-					l.show(l.limit), left)}
+						"not renew by itself, and deleted sessions count until their logs are removed. Ask the "+
+						"operator for more, or to remove old sessions.", of, l.show(l.used), l.show(l.limit), left)}
 		}
 		renews := Renews(now)
 		return &parley.Error{Code: parley.CodeQuota, Quota: &parley.ReachedQuota{Of: of, What: l.name},
