@@ -2,6 +2,8 @@ package parley
 
 import (
 	"encoding/json"
+	"regexp"
+	"strings"
 	"time"
 )
 
@@ -60,7 +62,11 @@ func Metadata(values map[string]any) json.RawMessage {
 	return raw
 }
 
-// AuditOf returns the records for the events that in led to.
+// quoted matches what the reason of a blocked call quotes: a path, an argument. It may be text of a person.
+var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"?`)
+
+// AuditOf returns the records for the events that in led to. A record has ids, names and numbers, but no text of a
+// person: an erasure deletes no record.
 func AuditOf(in In, events []Event) []Audit {
 	source := "system"
 	if c, ok := in.(Command); ok && c.Via != "" {
@@ -86,8 +92,9 @@ func AuditOf(in In, events []Event) []Audit {
 			record(action, "agent", b.Agent.Name, b.audited())
 		case InputScreened:
 			if b.Finding.Verdict == ScreenBlock {
+				by, _, _ := strings.Cut(b.Finding.Reason, ":") // the rest is text of a model, which may repeat the input
 				record(AuditMessageBlocked, "session", string(e.Session),
-					map[string]any{"reason": b.Finding.Reason, "score": b.Finding.Score, "input": b.Input})
+					map[string]any{"reason": by, "score": b.Finding.Score, "input": b.Input})
 			}
 		case ApprovalDecided:
 			record(auditApproval, "approval", Ref(e.Session, Seq(b.Card)), b.audited(call(b.Call)))
@@ -100,7 +107,8 @@ func AuditOf(in In, events []Event) []Audit {
 		case ToolCallStarted:
 			record(auditToolStarted, "tool", call(b.Call), map[string]any{"attempt": b.Attempt})
 		case ToolCallBlocked:
-			record(auditToolBlocked, "tool", call(b.Call), map[string]any{"tool_name": b.Name, "reason": b.Reason})
+			record(auditToolBlocked, "tool", call(b.Call), map[string]any{"tool_name": b.Name,
+				"reason": quoted.ReplaceAllString(b.Reason, `"…"`)})
 		case ToolCallFinished:
 			values := map[string]any{"tool_name": b.Name}
 			if b.Finding != nil {
@@ -130,7 +138,11 @@ func AuditOf(in In, events []Event) []Audit {
 			}
 			record(action, "session", string(e.Session), map[string]any{"target": b.Target, "events": b.Events()})
 		case SessionHalted:
-			record(auditSessionHalted, "session", string(e.Session), map[string]any{"reason": b.Reason})
+			about := map[string]any{"reason": b.Reason}
+			if e.By != "" { // a reason in the words of a person is only in the log, from which it can be erased
+				about = map[string]any{"bytes": len(b.Reason)}
+			}
+			record(auditSessionHalted, "session", string(e.Session), about)
 		case SessionReopened:
 			record(auditSessionReopened, "session", string(e.Session), map[string]any{})
 		case SessionForked:

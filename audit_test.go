@@ -30,3 +30,28 @@ func TestGrantsAreOnRecord(t *testing.T) {
 		t.Errorf("%+v", records)
 	}
 }
+
+// TestAuditHasNoText checks that audit records have no text of a person: a reason for a halt, an argument that the
+// reason of a blocked call quotes, and the reason of a classifier, which may repeat the message.
+func TestAuditHasNoText(t *testing.T) {
+	event := func(by parley.PrincipalID, body parley.EventBody) parley.Event {
+		return parley.Event{Session: "s", Seq: 9, At: start, By: by, Body: body}
+	}
+	for _, c := range []struct {
+		of   parley.Event
+		want string
+	}{
+		{event("ann", parley.SessionHalted{Reason: "bob is ill"}), `{"bytes":10,"seq":9,"session":"s"}`},
+		{event("", parley.SessionHalted{Reason: parley.CanaryLeak}),
+			`{"reason":"canary_leak","seq":9,"session":"s"}`},
+		{event("", parley.ToolCallBlocked{Call: 7, Name: "read_file", Reason: `the path "/bob \"ill\"" is absolute`}),
+			`{"reason":"the path \"…\" is absolute","seq":9,"session":"s","tool_name":"read_file"}`},
+		{event("", parley.InputScreened{Input: 2, Finding: parley.Finding{Verdict: parley.ScreenBlock, Score: 0.9,
+			Reason: "llm:says that bob is ill"}}), `{"input":2,"reason":"llm","score":0.9,"seq":9,"session":"s"}`},
+	} {
+		records := parley.AuditOf(parley.Report{}, []parley.Event{c.of})
+		if len(records) != 1 || string(records[0].Metadata) != c.want {
+			t.Errorf("%+v\nwant %s", records, c.want)
+		}
+	}
+}

@@ -70,9 +70,7 @@ func (e *Engine) sweepArtifacts(ctx context.Context, tenant parley.TenantID) err
 		return err
 	} else if old > 0 {
 		named := map[string]bool{}
-		if err := e.eachArtifact(ctx, tenant, "", func(_ parley.SessionID, name string) {
-			named[name] = true
-		}); err != nil {
+		if err := e.eachArtifact(ctx, tenant, "", func(name string) { named[name] = true }); err != nil {
 			return err
 		}
 		if _, err := e.OldArtifacts(tenant, before, named, false); err != nil {
@@ -85,18 +83,30 @@ func (e *Engine) sweepArtifacts(ctx context.Context, tenant parley.TenantID) err
 	return nil
 }
 
-// eachArtifact calls do for every name of an artifact in the logs of a session and its sub-agents, with the root of the
-// session that names it. root empty: in all logs of the tenant.
+// eachArtifact calls do for every name of an artifact in the logs of a session and its sub-agents. root empty: in all
+// logs of the tenant.
 func (e *Engine) eachArtifact(ctx context.Context, tenant parley.TenantID, root parley.SessionID,
-	do func(root parley.SessionID, name string)) error {
+	do func(name string)) error {
+	return e.eachEvent(ctx, tenant, root, func(event parley.Event) error {
+		for _, name := range artifactsOf(event) {
+			do(name)
+		}
+		return nil
+	})
+}
+
+// eachEvent calls do for every event in the logs of a session and its sub-agents, until do fails. root empty: in all
+// logs of the tenant.
+func (e *Engine) eachEvent(ctx context.Context, tenant parley.TenantID, root parley.SessionID,
+	do func(parley.Event) error) error {
 	for after := parley.Position(0); ; {
 		page, err := e.Store.Tenant(tenant).Tree(ctx, root, after, erasePage)
 		if err != nil || len(page) == 0 {
 			return err
 		}
 		for _, event := range page {
-			for _, name := range artifactsOf(event) {
-				do(event.Root, name)
+			if err := do(event); err != nil {
+				return err
 			}
 		}
 		after = page[len(page)-1].Position

@@ -43,7 +43,8 @@ func (e *Engine) Erase(ctx context.Context, who port.Principal, user parley.Prin
 		return report, err
 	}
 	x := &eraser{Engine: e, holds: holds, tenant: who.Tenant, user: user, sum: sha256.New(),
-		artifacts: map[string]bool{}, kept: map[string]bool{}, titles: map[parley.SessionID]string{}}
+		artifacts: map[string]bool{}, kept: map[string]bool{}, definitions: map[string]bool{},
+		defined: map[string]bool{}, titles: map[parley.SessionID]string{}}
 	if err := x.findWords(ctx); err != nil { // all refusals come before anything is deleted
 		return report, err
 	}
@@ -63,8 +64,13 @@ func (e *Engine) Erase(ctx context.Context, who port.Principal, user parley.Prin
 	}
 	x.report.Artifacts = len(x.artifacts)
 	x.begun.Artifacts = slices.Sorted(maps.Keys(x.artifacts))
-	err = e.Store.Erase(ctx, who.Tenant, port.Erasure{Sessions: x.sessions, Events: x.replaced, Titles: x.titles,
-		User: user, Begun: &x.begun, Audit: []parley.Audit{x.report.Record(e.Now(), who.ID)}})
+	definitions, err := x.personalDefinitions(ctx)
+	if err != nil {
+		return report, err
+	}
+	err = e.eraseRows(ctx, who.Tenant, port.Erasure{Sessions: x.sessions, Events: x.replaced, Titles: x.titles,
+		Definitions: definitions, Read: x.read, User: user, Begun: &x.begun,
+		Audit: []parley.Audit{x.report.Record(e.Now(), who.ID)}})
 	if err != nil {
 		return x.report, err
 	}
@@ -191,8 +197,11 @@ type eraser struct {
 	titles    map[parley.SessionID]string // new titles of sessions of others
 	artifacts map[string]bool             // names
 	kept      map[string]bool             // names that sessions of others need, too
-	sum       hash.Hash
-	report    port.ErasureReport
+	// Digests of definitions of agents: those that erased events name, and those that other events name.
+	definitions, defined map[string]bool
+	read                 parley.Position // up to which defined is known
+	sum                  hash.Hash
+	report               port.ErasureReport
 }
 
 const erasePage = 500
@@ -212,8 +221,10 @@ func (x *eraser) findWords(ctx context.Context) error {
 			break
 		}
 		after = page[len(page)-1].Position
+		x.read = after
 		for _, e := range page {
 			if e.Session == parley.TenantSession {
+				x.defined[definitionOf(e)] = true
 				continue
 			}
 			st, known := sessions[e.Session]
@@ -228,6 +239,9 @@ func (x *eraser) findWords(ctx context.Context) error {
 			}
 			for _, name := range artifactsOf(e) {
 				x.kept[name] = true
+			}
+			if e.By != x.user {
+				x.defined[definitionOf(e)] = true
 			}
 			copied := copies[e.Session]
 			if copied == nil {
@@ -266,8 +280,8 @@ func (x *eraser) findWords(ctx context.Context) error {
 }
 
 // copiedWords finds, in the log of one session, the events of others into which the server has copied words of a user:
-// the result of a call that the user denied with a note, or of a question that the user answered, and the text of a
-// plan that the user has edited.
+// the result of a call that the user denied with a note, or of a question that the user answered, the end of a run that
+// the user halted with a reason, and the text of a plan that the user has edited.
 type copiedWords struct {
 	calls  map[parley.CallID]bool // whose result has words of the user
 	plan   string                 // the text of the plan
@@ -286,6 +300,8 @@ func (c *copiedWords) without(e parley.Event, user parley.PrincipalID) (parley.E
 		// A client returns the result of a call that it carries out.
 		returned := byUser && (b.Outcome == parley.CallSucceeded || b.Outcome == parley.CallFailed)
 		return port.WithoutResult(b), c.calls[b.Call] || returned
+	case parley.RunFinished:
+		return port.WithoutHaltReason(b), byUser && b.Outcome == parley.Halted
 	case parley.PlanChanged:
 		if b.Text != c.plan {
 			c.plan, c.edited = b.Text, byUser
@@ -329,32 +345,60 @@ func (x *eraser) retitle(ctx context.Context, m port.Summary, replaced map[parle
 }
 
 // deleteSessions deletes the user's sessions by the command that users have, and waits until none of their work is
-// alive.
+// alive. A run may start sub-agents until its session is deleted, so deleteSessions then looks for their sessions.
 func (x *eraser) deleteSessions(ctx context.Context) error {
-	owned, err := x.Store.Tenant(x.tenant).Owned(ctx, x.user)
-	if err != nil {
-		return err
-	}
-	for _, m := range owned {
-		if m.ID == parley.TenantSession {
-			continue
+	deleted := map[parley.SessionID]bool{}
+	for first := true; ; first = false {
+		owned, err := x.Store.Tenant(x.tenant).Owned(ctx, x.user)
+		if err != nil {
+			return err
 		}
-		x.sessions = append(x.sessions, m.ID)
-		k := key{x.tenant, m.ID}
-		if m.Deleted && !x.hasLoaded(k) {
-			continue
-		}
-		if !m.Deleted {
-			if err := x.submitInternal(ctx, x.tenant, m.ID, x.user, "", parley.DeleteSession{}); err != nil &&
-				parley.CodeOf(err) != parley.CodeNotFound {
+		before := len(deleted)
+		for _, m := range owned {
+			if m.ID == parley.TenantSession || deleted[m.ID] || !first && !deleted[m.Root] {
+				continue
+			}
+			deleted[m.ID] = true
+			x.sessions = append(x.sessions, m.ID)
+			if err := x.deleteSession(ctx, m); err != nil {
 				return err
 			}
 		}
-		if err := x.awaitRest(ctx, k); err != nil {
+		if len(deleted) == before {
+			return nil
+		}
+	}
+}
+
+func (x *eraser) deleteSession(ctx context.Context, m port.Summary) error {
+	k := key{x.tenant, m.ID}
+	if m.Deleted && !x.hasLoaded(k) {
+		return nil
+	}
+	if !m.Deleted {
+		if err := x.submitInternal(ctx, x.tenant, m.ID, x.user, "", parley.DeleteSession{}); err != nil &&
+			parley.CodeOf(err) != parley.CodeNotFound {
 			return err
 		}
 	}
-	return nil
+	return x.awaitRest(ctx, k)
+}
+
+// personalDefinitions returns the definitions that contain words of a person and that only erased events name.
+func (x *eraser) personalDefinitions(ctx context.Context) (list []string, err error) {
+	for _, digest := range slices.Sorted(maps.Keys(x.definitions)) {
+		if digest == "" || x.defined[digest] {
+			continue
+		}
+		personal, err := x.personal(ctx, x.tenant, digest)
+		if err != nil {
+			return nil, err
+		}
+		if personal {
+			list = append(list, digest)
+		}
+	}
+	return list, nil
 }
 
 // hashSessions counts and hashes the events that are about to be deleted.
@@ -388,4 +432,5 @@ func (x *eraser) hashEvent(e parley.Event) {
 	for _, name := range artifactsOf(e) {
 		x.artifacts[name] = true
 	}
+	x.definitions[definitionOf(e)] = true
 }

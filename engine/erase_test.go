@@ -354,14 +354,16 @@ func TestTitlesAreErased(t *testing.T) {
 }
 
 // TestCopiesOfWordsAreErased checks that the words of a user are erased from the events into which the server has
-// copied them: results of denied calls, of questions and of calls of a client, and every later state of an edited plan.
+// copied them: results of denied calls, of questions and of calls of a client, every later state of an edited plan, and
+// the end and the row of a run that the user halted with a reason.
 func TestCopiesOfWordsAreErased(t *testing.T) {
 	r := newRig(t)
 	carol, bob := member("carol", parley.RoleOrgAdmin), member("bob", parley.RoleStandardUser)
 	const words = "zanzibar"
-	calls, client, plans := parley.SessionID("44444444-4444-4444-8444-00000000000e"),
+	calls, client, plans, halted := parley.SessionID("44444444-4444-4444-8444-00000000000e"),
 		parley.SessionID("44444444-4444-4444-8444-00000000000f"),
-		parley.SessionID("44444444-4444-4444-8444-000000000010")
+		parley.SessionID("44444444-4444-4444-8444-000000000010"),
+		parley.SessionID("44444444-4444-4444-8444-000000000015")
 	do := func(who port.Principal, id parley.SessionID, body parley.CommandBody) {
 		t.Helper()
 		if code := r.as(who, id, body); code != "" {
@@ -390,13 +392,17 @@ func TestCopiesOfWordsAreErased(t *testing.T) {
 	do(carol, plans, parley.DecidePlan{Decision: parley.EditPlan, Text: "sweep " + words})
 	do(bob, plans, parley.DecidePlan{Decision: parley.ApprovePlan})
 	r.finished(plans, 2)
+
+	do(bob, halted, parley.SubmitInput{Open: true, Content: "call write a"})
+	r.until(halted, "it asks", seen[parley.ApprovalRequested](1))
+	do(carol, halted, parley.HaltSession{Reason: "not in " + words})
 	if found := filesWith(t, r.dir, words); len(found) == 0 {
 		t.Fatal("no file holds the words before")
 	}
 	if _, err := r.Erase(t.Context(), ann, "carol"); err != nil {
 		t.Fatal(err)
 	}
-	for id, want := range map[parley.SessionID]int{calls: 3, client: 1, plans: 5} {
+	for id, want := range map[parley.SessionID]int{calls: 3, client: 1, plans: 5, halted: 1} {
 		if n := strings.Count(fmt.Sprintf("%+v", r.log(id)), "[erased]"); n != want {
 			t.Errorf("%s: %d texts are erased, not %d:\n%s", id, n, want, story(r.log(id)))
 		}
@@ -407,6 +413,113 @@ func TestCopiesOfWordsAreErased(t *testing.T) {
 	}
 	if found := filesWith(t, r.dir, "timbuktu"); len(found) == 0 {
 		t.Error("the edit of another user is gone")
+	}
+}
+
+// TestInstructionsOfRunsAreErased checks that an erasure deletes the definitions of agents that contain words of the
+// user: the arguments of a skill, and instructions for one run, also of runs in sessions of others. Definitions that
+// other users have used stay.
+func TestInstructionsOfRunsAreErased(t *testing.T) { onEveryStore(t, instructionsOfRunsAreErased) }
+
+func instructionsOfRunsAreErased(t *testing.T, open func() port.Store) {
+	r := newRig(t, func(c *Config) { c.Skills = newManual() })
+	r.stop(true)
+	r.reopen = open
+	r.start()
+	ctx, carol, bob := t.Context(), member("carol", parley.RoleOrgAdmin), member("bob", parley.RoleStandardUser)
+	own, foreign := parley.SessionID("44444444-4444-4444-8444-000000000011"),
+		parley.SessionID("44444444-4444-4444-8444-000000000012")
+	runs := map[parley.SessionID]int{}
+	definitions := map[string]bool{} // whether they stay
+	for _, c := range []struct {
+		who                   port.Principal
+		in                    parley.SessionID
+		content, instructions string
+		stays                 bool
+	}{
+		{carol, own, "say hello", "", true},
+		{carol, own, "/greet zanzibar", "", false},
+		{carol, own, "say x", "I live in zanzibar", false},
+		{bob, foreign, "/greet timbuktu", "", true},
+		{carol, own, "/greet timbuktu", "", true},
+		{carol, foreign, "/greet mombasa", "", false},
+	} {
+		if code := r.as(c.who, c.in, parley.SubmitInput{Open: true, Content: c.content,
+			Instructions: c.instructions}); code != "" {
+			t.Fatal(code)
+		}
+		runs[c.in]++
+		started := all[parley.RunStarted](r.finished(c.in, runs[c.in]))
+		definitions[started[len(started)-1].Agent.Digest] = c.stays
+	}
+	if len(definitions) != 5 {
+		t.Fatalf("there are %v", definitions)
+	}
+	if _, err := r.Erase(ctx, ann, "carol"); err != nil {
+		t.Fatal(err)
+	}
+	for digest, stays := range definitions {
+		agent, err := r.Store.Tenant(acme).Definition(ctx, digest)
+		if there := parley.CodeOf(err) != parley.CodeNotFound || err == nil; there != stays {
+			t.Errorf("%q is stored: %t, %v", agent.Instructions, there, err)
+		}
+		if _, err := r.definition(ctx, acme, digest); (err == nil) != stays {
+			t.Errorf("a definition is in memory: %t, %v", !stays, err)
+		}
+	}
+	if code := r.as(bob, foreign, parley.SubmitInput{Content: "/greet mombasa"}); code != "" {
+		t.Fatal(code)
+	}
+	r.finished(foreign, 3)
+	r.check(foreign)
+}
+
+// TestSubAgentsDuringAnErasure checks that an erasure also erases the session of a sub-agent that a run starts while
+// another session of the user is being deleted.
+func TestSubAgentsDuringAnErasure(t *testing.T) {
+	r := newRig(t)
+	r.hands.wait = make(chan struct{})
+	deleting := make(chan struct{})
+	r.puppet.seen = func(q port.ModelRequest) {
+		if strings.HasPrefix(q.Messages[0].Text, "call delegate") {
+			<-deleting
+		}
+	}
+	carol := member("carol", parley.RoleStandardUser)
+	slow, busy := parley.SessionID("44444444-4444-4444-8444-000000000013"),
+		parley.SessionID("44444444-4444-4444-8444-000000000014")
+	for _, c := range []struct {
+		in      parley.SessionID
+		content string
+	}{{slow, "call wait a | say done"}, {busy, "call delegate puppet: hang | say done"}} {
+		if code := r.as(carol, c.in, parley.SubmitInput{Open: true, Content: c.content}); code != "" {
+			t.Fatal(code)
+		}
+	}
+	await(t, "the tool runs", func() bool { return r.hands.count("wait") == 1 })
+	erased := make(chan error, 1)
+	go func() {
+		report, err := r.Erase(t.Context(), ann, "carol")
+		if err == nil && report.Sessions != 3 {
+			err = fmt.Errorf("%d sessions are erased", report.Sessions)
+		}
+		erased <- err
+	}()
+	await(t, "a session is deleted", func() bool { return len(all[parley.SessionDeleted](r.log(slow))) == 1 })
+	close(deleting)
+	var child parley.SessionID
+	await(t, "a sub-agent runs", func() bool {
+		for _, b := range all[parley.ChildSpawned](r.log(busy)) {
+			child = b.Child
+		}
+		return child != "" && len(all[parley.RunStarted](r.log(child))) == 1
+	})
+	close(r.hands.wait)
+	if err := <-erased; err != nil {
+		t.Error(err)
+	}
+	if log := r.log(child); len(log) > 0 {
+		t.Errorf("the session of the sub-agent is left:\n%s", story(log))
 	}
 }
 

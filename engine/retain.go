@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -80,17 +81,19 @@ type retainer struct {
 	by     parley.PrincipalID // the principal that asked for it; empty: the regular retention
 	holds  port.LegalHolds
 	needed map[string]bool // artifacts of sessions with an open run or a hold; nil: not known yet
-	// namedBy has, for each artifact, the roots of the sessions that name it; nil: not known yet. gone are the sessions
-	// that were deleted since then.
-	namedBy map[string]map[parley.SessionID]bool
-	gone    map[parley.SessionID]bool
-	report  port.RetentionReport
+	// namedBy has, for each artifact and each personal definition, the roots of the sessions that name it; nil: not known
+	// yet. gone are the sessions that were deleted since then.
+	namedBy     map[string]map[parley.SessionID]bool
+	read        parley.Position // up to which namedBy is known
+	gone        map[parley.SessionID]bool
+	definitions map[string]bool // whether they are personal, by digest
+	report      port.RetentionReport
 }
 
 func (e *Engine) retainTenant(ctx context.Context, tenant parley.TenantID, rules port.Retention,
 	by parley.PrincipalID, dry bool) (port.RetentionReport, error) {
 	x := &retainer{Engine: e, tenant: tenant, by: by, report: port.RetentionReport{DryRun: dry,
-		Kept: []port.KeptSession{}}, gone: map[parley.SessionID]bool{}}
+		Kept: []port.KeptSession{}}, gone: map[parley.SessionID]bool{}, definitions: map[string]bool{"": false}}
 	var err error
 	if x.holds, err = e.Store.Tenant(tenant).LegalHolds(ctx); err != nil {
 		return x.report, err
@@ -171,12 +174,12 @@ func (x *retainer) delete(ctx context.Context, before time.Time, old []port.OldS
 		ids, bytes = append(ids, s.Members...), bytes+s.Bytes
 	}
 	if !x.report.DryRun {
-		names, err := x.artifactsOf(ctx, old)
+		names, definitions, err := x.namesOf(ctx, old)
 		if err != nil {
 			return err
 		}
-		err = x.Store.Erase(ctx, x.tenant, port.Erasure{Sessions: ids, Before: before,
-			Audit: []parley.Audit{port.RetentionRecord(x.Now(), x.by, old, len(names))}})
+		err = x.eraseRows(ctx, x.tenant, port.Erasure{Sessions: ids, Before: before, Definitions: definitions,
+			Read: x.read, Audit: []parley.Audit{port.RetentionRecord(x.Now(), x.by, old, len(names))}})
 		if parley.CodeOf(err) == parley.CodeConflict && err != nil {
 			return nil
 		}
@@ -201,44 +204,81 @@ func (x *retainer) delete(ctx context.Context, before time.Time, old []port.OldS
 	return nil
 }
 
-// artifactsOf returns the names of the sessions' artifacts that no other session needs.
-func (x *retainer) artifactsOf(ctx context.Context, sessions []port.OldSession) (map[string]bool, error) {
-	names := map[string]bool{}
+// namesOf returns the names of the sessions' artifacts, and the digests of their personal definitions, that no other
+// session needs.
+func (x *retainer) namesOf(ctx context.Context, sessions []port.OldSession) (artifacts map[string]bool,
+	definitions []string, err error) {
+	artifacts, digests := map[string]bool{}, map[string]bool{}
 	for _, s := range sessions {
-		if err := x.addArtifacts(ctx, s.ID, names); err != nil {
-			return nil, err
+		if err := x.eachEvent(ctx, x.tenant, s.ID, func(e parley.Event) error {
+			for _, name := range artifactsOf(e) {
+				artifacts[name] = true
+			}
+			personal, err := x.isPersonal(ctx, definitionOf(e))
+			if personal {
+				digests[definitionOf(e)] = true
+			}
+			return err
+		}); err != nil {
+			return nil, nil, err
 		}
 	}
-	if len(names) == 0 {
-		return names, nil
+	if len(artifacts)+len(digests) == 0 {
+		return artifacts, nil, nil
 	}
 	if err := x.findNames(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, s := range sessions {
 		x.gone[s.ID] = true
 	}
-	for name := range names {
+	needed := func(name string, _ bool) bool {
 		for root := range x.namedBy[name] {
 			if !x.gone[root] {
-				delete(names, name)
+				return true
 			}
 		}
+		return false
 	}
-	return names, nil
+	maps.DeleteFunc(artifacts, needed)
+	maps.DeleteFunc(digests, needed)
+	return artifacts, slices.Sorted(maps.Keys(digests)), nil
 }
 
-// findNames finds which sessions name which artifacts: a fork names those of the session that it was made of.
+// isPersonal is Engine.personal, which reads each definition once.
+func (x *retainer) isPersonal(ctx context.Context, digest string) (bool, error) {
+	personal, known := x.definitions[digest]
+	if known {
+		return personal, nil
+	}
+	personal, err := x.personal(ctx, x.tenant, digest)
+	if err == nil {
+		x.definitions[digest] = personal
+	}
+	return personal, err
+}
+
+// findNames finds which sessions name which artifacts and personal definitions: a fork names the artifacts of the
+// session that it was made of.
 func (x *retainer) findNames(ctx context.Context) error {
 	if x.namedBy != nil {
 		return nil
 	}
 	namedBy := map[string]map[parley.SessionID]bool{}
-	err := x.eachArtifact(ctx, x.tenant, "", func(root parley.SessionID, name string) {
-		if namedBy[name] == nil {
-			namedBy[name] = map[parley.SessionID]bool{}
+	err := x.eachEvent(ctx, x.tenant, "", func(e parley.Event) error {
+		x.read = e.Position
+		names := artifactsOf(e)
+		personal, err := x.isPersonal(ctx, definitionOf(e))
+		if personal {
+			names = append(names, definitionOf(e))
 		}
-		namedBy[name][root] = true
+		for _, name := range names {
+			if namedBy[name] == nil {
+				namedBy[name] = map[parley.SessionID]bool{}
+			}
+			namedBy[name][e.Root] = true
+		}
+		return err
 	})
 	if err == nil {
 		x.namedBy = namedBy
@@ -248,7 +288,7 @@ func (x *retainer) findNames(ctx context.Context) error {
 
 // addArtifacts adds the names of the artifacts in the logs of a session and its sub-agents.
 func (x *retainer) addArtifacts(ctx context.Context, root parley.SessionID, names map[string]bool) error {
-	return x.eachArtifact(ctx, x.tenant, root, func(_ parley.SessionID, name string) { names[name] = true })
+	return x.eachArtifact(ctx, x.tenant, root, func(name string) { names[name] = true })
 }
 
 // maxOpenRuns bounds how many logs are read for the artifacts that open runs may still need.

@@ -159,3 +159,33 @@ func retentionPasses(t *testing.T, open func() port.Store) {
 	r.finished(asks, 1)
 	r.check(asks)
 }
+
+// TestOldSkillArgumentsAreDeleted checks that retention deletes the definition of an agent with the arguments of a skill
+// together with the last session that used it.
+func TestOldSkillArgumentsAreDeleted(t *testing.T) {
+	var late atomic.Int64
+	r := newRig(t, func(c *Config) {
+		c.Skills = newManual()
+		c.Now = func() time.Time { return time.Now().Add(time.Duration(late.Load())) }
+	})
+	called := func(arguments string) (digest string) {
+		t.Helper()
+		id := r.open()
+		r.say(id, "/greet "+arguments)
+		return all[parley.RunStarted](r.finished(id, 1))[0].Agent.Digest
+	}
+	gone, shared := called("zanzibar"), called("timbuktu")
+	late.Store(int64(48 * time.Hour))
+	if called("timbuktu") != shared {
+		t.Fatal("the same call has two definitions")
+	}
+	r.Retention = func(parley.TenantID) port.Retention { return port.Retention{Transcripts: 24 * time.Hour} }
+	if report, err := r.Retain(t.Context(), ann, false); err != nil || report.Sessions != 2 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	for digest, stays := range map[string]bool{gone: false, shared: true} {
+		if agent, err := r.Store.Tenant(acme).Definition(t.Context(), digest); (err == nil) != stays {
+			t.Errorf("%q is stored: %t, %v", agent.Instructions, !stays, err)
+		}
+	}
+}

@@ -15,6 +15,10 @@ type Erasure struct {
 	// and read the log again.
 	Events []parley.Event
 	Titles map[parley.SessionID]string // new titles of these other sessions
+	// Definitions are digests of definitions of agents that contain words of a person, and that no other event names up
+	// to Read. A definition that a later event names stays.
+	Definitions []string
+	Read        parley.Position
 	// Before: if one of the sessions was changed since, or has an open run, the whole erasure is refused with
 	// CodeConflict. Zero: no check.
 	Before time.Time
@@ -109,6 +113,12 @@ func WithoutWords(body parley.EventBody) (parley.EventBody, bool) {
 // WithoutResult returns the end of a call without its result.
 func WithoutResult(b parley.ToolCallFinished) parley.ToolCallFinished {
 	b.Result = erasedText
+	return b
+}
+
+// WithoutHaltReason returns the end of a run that a person has halted, without the reason that the person gave.
+func WithoutHaltReason(b parley.RunFinished) parley.RunFinished {
+	b.Message = "The session was halted."
 	return b
 }
 

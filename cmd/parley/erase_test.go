@@ -25,7 +25,7 @@ import (
 )
 
 // TestErasureLeavesNoBytes plants a word of a user in the database, its write-ahead log, the search index, the
-// artifacts and a backup. After parley erase, and on PostgreSQL parley erase rewrite, no file contains the word, and no
+// artifacts, instructions of agents and a backup. After parley erase, and on PostgreSQL parley erase rewrite, no file contains the word, and no
 // new backup does.
 func TestErasureLeavesNoBytes(t *testing.T) {
 	for kind := range kinds {
@@ -46,7 +46,15 @@ func TestErasureLeavesNoBytes(t *testing.T) {
 					"the write-ahead log":           filepath.Join(u.Query().Get("host"), "data", "pg_wal"),
 					"artifacts":                     e.places["artifacts"]}
 			}
-			served(t, e.store, e.erases)
+			skills := t.TempDir()
+			if err := os.Mkdir(filepath.Join(skills, "note"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(skills, "note", "SKILL.md"),
+				[]byte("---\ndescription: takes a note\n---\nNote $ARGUMENTS."), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			served(t, append(slices.Clip(e.store), "--skills", skills), e.erases)
 			if kind == "postgres" {
 				mustRun(t, "", with(e.store, "erase", "rewrite")...)
 				e.execute(documentedSQL(t)...)
@@ -90,6 +98,11 @@ func (e *erasureTest) erases(addr, workspace string) {
 	c.until("RunFinished", 1)
 	c.say("run cat long.txt") // long enough for an artifact; the model repeats it until the erasure ends the run
 	c.until("ToolCallFinished", 1)
+	c.say("/note " + e.word) // becomes a part of the instructions of a run
+	blocked := open(t, addr)
+	blocked.say("read ../" + e.word) // the path is in the reason why the call is blocked
+	blocked.until("ToolCallBlocked", 1)
+	blocked.post("/api/v1/sessions/"+blocked.session+"/halt", `{"reason":"`+e.word+`"}`)
 	running := open(t, addr)
 	running.say("run tail -n +1 -f long.txt") // writes an artifact until the erasure ends it
 	running.approve(1)
@@ -110,7 +123,7 @@ func (e *erasureTest) erases(addr, workspace string) {
 		t.Error("the word is not in a backup before")
 	}
 	if out := mustRun(t, "", "erase", "--user", "local", "--server", addr); !strings.Contains(out,
-		"local: 3 sessions") {
+		"local: 4 sessions") {
 		t.Errorf("%q", out)
 	}
 }

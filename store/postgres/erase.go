@@ -43,14 +43,17 @@ var eraseSession = []string{
 }
 
 const (
-	replaceEvent = `UPDATE events SET body = $4 WHERE tenant = $1 AND session = $2 AND seq = $3`
-	fenceSession = `UPDATE sessions SET epoch = epoch + 1, holder = '',
+	replaceEvent   = `UPDATE events SET body = $4 WHERE tenant = $1 AND session = $2 AND seq = $3`
+	replaceMessage = `UPDATE runs SET message = $4 WHERE tenant = $1 AND session = $2 AND run = $3`
+	fenceSession   = `UPDATE sessions SET epoch = epoch + 1, holder = '',
 		bytes = bytes + octet_length($4::text) - (SELECT octet_length(body) FROM events
 			WHERE tenant = $1 AND session = $2 AND seq = $3) WHERE tenant = $1 AND id = $2`
 	inTheWay = `SELECT id, ` + isHeld + `, run <> 0, updated_at FROM sessions s
 		WHERE tenant = $1 AND id = ANY($2)`
-	forgetSnapshot = `DELETE FROM snapshots WHERE tenant = $1 AND session = $2`
-	forgetWords    = `DELETE FROM said WHERE tenant = $1 AND session = $2 AND seq = $3`
+	forgetSnapshot   = `DELETE FROM snapshots WHERE tenant = $1 AND session = $2`
+	forgetWords      = `DELETE FROM said WHERE tenant = $1 AND session = $2 AND seq = $3`
+	forgetDefinition = `DELETE FROM definitions WHERE tenant = $1 AND digest = $2 AND NOT EXISTS (SELECT FROM events
+		WHERE tenant = $1 AND position > $3 AND strpos(body, $2) > 0)`
 	retitleSession = `UPDATE sessions SET title = $3 WHERE tenant = $1 AND id = $2`
 	noteErasure    = `INSERT INTO erasures (tenant, principal, by, at, artifacts) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (tenant, principal) DO UPDATE SET artifacts = excluded.artifacts`
@@ -115,9 +118,15 @@ func (s *Store) Erase(ctx context.Context, tenant parley.TenantID, e port.Erasur
 			trip.Queue(replaceEvent, args...)
 			trip.Queue(forgetSnapshot, args[:2]...)
 			trip.Queue(forgetWords, args[:3]...)
+			if end, ok := event.Body.(parley.RunFinished); ok {
+				trip.Queue(replaceMessage, text(tenant), text(event.Session), int64(event.Run), text(end.Message))
+			}
 		}
 		for id, title := range e.Titles {
 			trip.Queue(retitleSession, text(tenant), text(id), text(title))
+		}
+		for _, digest := range e.Definitions {
+			trip.Queue(forgetDefinition, text(tenant), text(digest), int64(e.Read))
 		}
 		if e.User != "" {
 			trip.Queue(`DELETE FROM contexts WHERE tenant = $1 AND principal = $2`, text(tenant), text(e.User))
@@ -162,7 +171,7 @@ const notPermitted = "42501"
 
 // rewritten lists the tables that hold messages of users, or names that occur in them.
 var rewritten = []string{"events", "sessions", "snapshots", "receipts", "holes", "runs", "cards", "webhooks", "effects",
-	"timers", "inbox", "said", "marks", "contexts", "tickets", "due"}
+	"timers", "inbox", "said", "marks", "contexts", "tickets", "due", "definitions"}
 
 // Rewrite rewrites the tables without deleted data. Each table is locked meanwhile, so Rewrite does nothing unless
 // force is set. Only the owner of the tables may run it. The write-ahead log of the database, and its archive, keep the

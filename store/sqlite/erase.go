@@ -67,6 +67,13 @@ func (w *writer) erase(ctx context.Context, tenant parley.TenantID, e port.Erasu
 			return err
 		}
 	}
+	for _, digest := range e.Definitions {
+		if _, err := w.conn.ExecContext(ctx, `DELETE FROM definitions WHERE tenant = ?1 AND digest = ?2
+			AND NOT EXISTS (SELECT 1 FROM events WHERE tenant = ?1 AND position > ?3 AND instr(body, ?2) > 0)`, tenant,
+			digest, e.Read); err != nil {
+			return err
+		}
+	}
 	if e.User != "" {
 		for _, text := range []string{`DELETE FROM contexts WHERE tenant = ? AND principal = ?`,
 			`DELETE FROM tickets WHERE tenant = ? AND principal = ?`,
@@ -168,7 +175,7 @@ func (w *writer) eraseSession(ctx context.Context, tenant parley.TenantID, id pa
 	return err
 }
 
-// replace changes the body of an event. It also raises the session's epoch, so that a process that has the session
+// replace changes the body of an event, and the row of a run that it ends. It also raises the session's epoch, so that a process that has the session
 // loaded reads it again.
 func (w *writer) replace(ctx context.Context, tenant parley.TenantID, e parley.Event) error {
 	_, _, body, err := parley.EncodeBody(e.Body)
@@ -197,7 +204,11 @@ func (w *writer) replace(ctx context.Context, tenant parley.TenantID, e parley.E
 			return err
 		}
 	}
-	return nil
+	if end, ok := e.Body.(parley.RunFinished); ok {
+		_, err = w.conn.ExecContext(ctx, `UPDATE runs SET message = ?4 WHERE tenant = ?1 AND session = ?2 AND run = ?3`,
+			tenant, e.Session, e.Run, end.Message)
+	}
+	return err
 }
 
 // Rewrite rewrites the database without the deleted data, and empties the write-ahead log. Unless force is set, it does

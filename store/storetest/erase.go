@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -12,9 +13,9 @@ import (
 	"parley/store/rules"
 )
 
-// erasedSessionsLeaveNothing checks that no row of an erased session can be read, that replaced events of other
-// sessions are read back, and that writers of those sessions are fenced. Positions continue, and the audit record
-// follows on the chain.
+// erasedSessionsLeaveNothing checks that no row of an erased session and no definition that only it names can be read,
+// that replaced events of other sessions are read back, and that writers of those sessions are fenced. Positions
+// continue, and the audit record follows on the chain.
 func erasedSessionsLeaveNothing(t *testing.T, f *fixture) {
 	ctx, logs := context.Background(), f.Tenant(tenant)
 	auditKey := rules.AuditKeyOf([]byte("of the server"))
@@ -37,13 +38,31 @@ func erasedSessionsLeaveNothing(t *testing.T, f *fixture) {
 		func(e parley.Event) bool { _, ok := e.Body.(parley.InputReceived); return ok })
 	replaced := f.log(ID(2))[said]
 	replaced.Body, _ = port.WithoutWords(replaced.Body)
+	ended := slices.IndexFunc(f.log(ID(2)),
+		func(e parley.Event) bool { _, ok := e.Body.(parley.RunFinished); return ok })
+	end := f.log(ID(2))[ended]
+	end.Body = port.WithoutHaltReason(end.Body.(parley.RunFinished))
+	gone, named := parley.Agent{Name: "gone"}, parley.Agent{Name: "named"}
+	for i, a := range []*parley.Agent{&gone, &named} {
+		note := parley.Event{Session: ID(1), Seq: ann.state.Head + 1, Root: ID(1), At: ann.at, By: "ann",
+			Body: parley.ToolServersChosen{Off: []string{fmt.Sprint(i)}}}
+		ann.state = parley.Fold(ann.state, note)
+		f.mustAppend(port.Batch{Tenant: tenant, Session: ID(1), Epoch: 1, After: note.Seq - 1, Agent: a,
+			Events: []parley.Event{note}, Summary: port.SummaryOf(ann.state)})
+	}
+	read, err := logs.Position(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bob.do(parley.SubmitInput{Content: "do it", Agent: parley.AgentRef{Name: "named", Digest: named.Digest()}})
 	owned, err := logs.Owned(ctx, "ann")
 	if err != nil || len(owned) != 1 || owned[0].ID != ID(1) {
 		t.Fatal(owned, err)
 	}
 	report := port.ErasureReport{User: "ann", Sessions: 1}
-	err = f.Erase(ctx, tenant, port.Erasure{Sessions: []parley.SessionID{ID(1)}, Events: []parley.Event{replaced},
-		User: "ann", Audit: []parley.Audit{report.Record(t0, "admin")}})
+	err = f.Erase(ctx, tenant, port.Erasure{Sessions: []parley.SessionID{ID(1)}, Events: []parley.Event{replaced, end},
+		Definitions: []string{gone.Digest(), named.Digest()}, Read: read, User: "ann",
+		Audit: []parley.Audit{report.Record(t0, "admin")}})
 	if parley.CodeOf(err) == parley.CodeForbidden && err != nil { // a serving role may not erase
 		if _, err := logs.Session(ctx, ID(1)); err != nil {
 			t.Error("a refused erasure has erased something:", err)
@@ -61,8 +80,15 @@ func erasedSessionsLeaveNothing(t *testing.T, f *fixture) {
 	if err != nil || slices.ContainsFunc(events, func(e parley.Event) bool { return e.Session != ID(2) }) {
 		t.Error("events are left:", events, err)
 	}
-	if runs, cards := f.runs(port.RunQuery{}), f.cards(port.CardQuery{}); len(runs) != 1 || len(cards) != 0 {
+	if runs, cards := f.runs(port.RunQuery{}), f.cards(port.CardQuery{}); len(runs) != 2 || len(cards) != 0 ||
+		runs[1].Message != "The session was halted." {
 		t.Error("rows are left:", runs, cards)
+	}
+	if _, err := logs.Definition(ctx, gone.Digest()); parley.CodeOf(err) != parley.CodeNotFound {
+		t.Error("a definition is left:", err)
+	}
+	if _, err := logs.Definition(ctx, named.Digest()); err != nil {
+		t.Error("a definition that was named after the log was read is gone:", err)
 	}
 	if _, there, err := logs.Context(ctx, "helper", "ann"); there || err != nil {
 		t.Error("the context is left:", err)
@@ -80,7 +106,7 @@ func erasedSessionsLeaveNothing(t *testing.T, f *fixture) {
 	if res, err := f.Append(ctx, b); err != nil || !res.Fenced {
 		t.Error("who has read the words before may go on writing:", res, err)
 	}
-	b.Epoch = 3
+	b.Epoch = 4
 	res, err := f.Append(ctx, b)
 	if err != nil || res.Fenced || res.Positions[0] <= before {
 		t.Errorf("position %v was given out after %d, %v", res.Positions, before, err)
