@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"runtime"
 	"slices"
@@ -90,8 +91,7 @@ func restoreDrill(t *testing.T, kind string, store, other []string) {
 			t.Fatalf("session %s has %d events, and had %d", id, len(log), len(logs[id]))
 		}
 		for i, e := range log {
-			if was := logs[id][i]; e.Seq != was.Seq || parley.TypeOf(e.Body) != parley.TypeOf(was.Body) ||
-				!e.At.Equal(was.At) {
+			if was := logs[id][i]; !reflect.DeepEqual(e, was) {
 				t.Fatalf("session %s: event %d is %+v, and was %+v", id, i, e, was)
 			}
 		}
@@ -325,6 +325,9 @@ func TestAlertsOfBackups(t *testing.T) {
 	list, _ := alerts(t)
 	for _, e := range list {
 		used = append(used, regexp.MustCompile(`parley_backup_\w+`).FindAllString(e.text, -1)...)
+		if strings.Contains(e.text, "last_success") && !strings.Contains(e.text, "last_over_time(") {
+			t.Errorf("%s does not fire if the disk of the backups, and the metrics on it, are gone: %s", e.where, e.text)
+		}
 	}
 	slices.Sort(used)
 	slices.Sort(written)
