@@ -276,10 +276,13 @@ func (s *SignIn) exchange(ctx context.Context, code string, l login) (claims obj
 	return claims, "", nil
 }
 
+// whyFailed is the parameter of the sign-in page that names the reason of a failed sign-in.
+const whyFailed = "sign_in"
+
 // fail redirects to the sign-in page with a reason. The page has a text for
 // each reason: otherwise a crafted address could make it show any text.
 func (s *SignIn) fail(w http.ResponseWriter, r *http.Request, why string) {
-	http.Redirect(w, r, "/?sign_in="+why, http.StatusSeeOther)
+	http.Redirect(w, r, "/?"+whyFailed+"="+why, http.StatusSeeOther)
 }
 
 // seal encodes a sign-in for the browser's cookie. It is signed, so that the
@@ -318,7 +321,7 @@ var placeInPage = regexp.MustCompile(`^[a-z0-9]*$`)
 // browsers do not take for another site.
 func within(to string) string {
 	u, err := url.Parse(to)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.RawQuery != "" ||
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Query().Has(whyFailed) ||
 		!placeInPage.MatchString(u.Fragment) || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") ||
 		strings.ContainsAny(to, "\\\t\r\n") || strings.HasPrefix(to, "/auth/") || strings.HasPrefix(to, "/api/") ||
 		len(to) > 1024 {

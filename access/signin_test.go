@@ -456,6 +456,8 @@ func TestRedirectAfterSignIn(t *testing.T) {
 		"https:evil.example.com":   "/", "javascript:alert(1)": "/", "/\t/evil.example.com": "/", "/auth/logout": "/",
 		"/api/v1/me": "/", "/%2fevil.example.com": "/%2fevil.example.com",
 		"/chat/1#m17": "/chat/1#m17", "/a#<b>": "/", "/a#x://y": "/", "https://evil.example.com/#m17": "/",
+		"/files?path=a%20b.go&session=1": "/files?path=a%20b.go&session=1", "/runs?status=failed#x": "/runs?status=failed#x",
+		"/?to=//evil.example.com": "/?to=//evil.example.com", "/a?b=c&sign%5Fin=x": "/", "/a?sign_in": "/",
 		"/a?sign_in=x": "/", "/" + strings.Repeat("a", 2000): "/",
 	} {
 		if got := within(to); got != want {

@@ -61,4 +61,13 @@ test('a shared link survives a sign-in at a provider', async (t) => {
   await page.getByRole('button', { name: 'Continue as ann' }).click()
   await page.waitForURL(`${server.url}/chat/${id}#m${seq}`)
   await new Chat(page).log.locator('[data-found]').getByText('say hello').waitFor()
+
+  // A list with its filters, and a page about two runs, have their parameters in the address.
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByRole('link', { name: /^Sign in with/ }).waitFor()
+  await page.goto('/runs?status=failed')
+  await page.getByRole('link', { name: /^Sign in with/ }).click()
+  await page.getByRole('button', { name: 'Continue as ann' }).click()
+  await page.getByText('No run of this time matches these filters.').waitFor()
+  assert.equal(await page.getByRole('combobox', { name: 'Status' }).inputValue(), 'failed')
 })

@@ -137,7 +137,9 @@ function cameBack(): string {
   return endings[new URLSearchParams(location.search).get('sign_in') ?? ''] ?? ''
 }
 
-// here returns the address to return to: a place in the console, never another site.
+// here returns the address to return to: a place in the console, never another site. The reason of a failed sign-in is
+// not a part of it.
 function here(): string {
-  return location.pathname + location.hash
+  const search = new URLSearchParams(location.search).has('sign_in') ? '' : location.search
+  return location.pathname + search + location.hash
 }
