@@ -126,6 +126,17 @@ test('8: an agent that does not run says so in place of the chat', async (t) => 
   await debug.connected()
 })
 
+test('a run of the console is listed below by its message', async (t) => {
+  const { page, debug } = await open(t, (m) => m.script('Say hello', 'Good morning.'))
+  const runs = page.getByRole('region', { name: 'Recent runs' })
+  await runs.getByText('This agent has no runs that you can see.').waitFor()
+  await debug.connected()
+  await debug.say('Say hello')
+  await debug.log.getByText('Good morning.').waitFor()
+  await runs.getByRole('link', { name: /Say hello/ }).waitFor()
+  assert.equal(await runs.getByText('Untitled conversation').count(), 0)
+})
+
 test('a card has all answers, and each of them counts', async (t) => {
   const { model, server, debug } = await open(t, (m) =>
     m

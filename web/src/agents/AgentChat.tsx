@@ -18,8 +18,9 @@ const words: Record<SocketStatus, string> = {
 }
 
 // AgentChat is the debug console of one running agent. It keeps nothing: leaving the page ends the conversation.
-export function AgentChat({ agentId }: { agentId: string }) {
-  const { messages, sendMessage, status, error, cards, busy, respond, reconnect } = useAgentWebSocket(agentId, true)
+export function AgentChat({ agentId, project = '' }: { agentId: string; project?: string }) {
+  const socket = useAgentWebSocket(agentId, true, project)
+  const { messages, sendMessage, status, error, cards, busy, respond, reconnect } = socket
   const [draft, setDraft] = useState('')
   const area = useFollowing([messages, cards, busy])
   const connected = status === 'connected'
@@ -68,7 +69,14 @@ export function AgentChat({ agentId }: { agentId: string }) {
           <Message key={message.id} message={message} />
         ))}
         {cards.map((card) => (
-          <ConsoleCard key={card.id} card={card} agent={agentId} respond={respond} disabled={!connected} />
+          <ConsoleCard
+            key={card.id}
+            card={card}
+            agent={agentId}
+            project={project}
+            respond={respond}
+            disabled={!connected}
+          />
         ))}
         {busy && !streaming && cards.length === 0 && <Spinner word="Working…" />}
       </div>

@@ -8,6 +8,7 @@ vi.mock('@tanstack/react-router', () => ({
   Link: ({ children }: { children: React.ReactNode }) => <a href="/">{children}</a>,
   useParams: () => ({ id: 'coder' }),
   useNavigate: () => () => {},
+  useRouterState: () => ({}),
 }))
 
 let agent: Record<string, unknown>

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
+import { searchFor, useNamedProject } from '../files/namedProject'
 import { RunList } from '../runs/RunList'
 import { AgentGlyph } from '../ui/AgentGlyph'
 import { Button, buttonLook } from '../ui/Button'
@@ -23,7 +24,8 @@ import { agentQuery, useAgentsLive, useDeleteAgent, useSetAgent } from './querie
 
 export function AgentPage() {
   const { id } = useParams({ from: '/agents/$id' })
-  const { data: agent, error, isPending, refetch } = useQuery(agentQuery(id))
+  const project = useNamedProject()
+  const { data: agent, error, isPending, refetch } = useQuery(agentQuery(id, project))
   useAgentsLive()
   if (isPending)
     return (
@@ -37,7 +39,7 @@ export function AgentPage() {
         <EmptyState
           title="Agent not found"
           action={
-            <Link to="/agents" className={buttonLook()}>
+            <Link to="/agents" search={searchFor(project)} className={buttonLook()}>
               All agents
             </Link>
           }
@@ -52,10 +54,15 @@ export function AgentPage() {
         <ErrorState what="The agent could not be loaded." error={error} retry={() => void refetch()} />
       </Page>
     )
-  return <Shown key={id} agent={agent} />
+  return <Shown key={`${project} ${id}`} agent={agent} project={project} />
 }
 
-function Shown({ agent }: { agent: AgentDetail }) {
+interface AgentProps {
+  agent: AgentDetail
+  project: string // '' is the first
+}
+
+function Shown({ agent, project }: AgentProps) {
   const { may } = useMe()
   return (
     <Page
@@ -66,7 +73,7 @@ function Shown({ agent }: { agent: AgentDetail }) {
         </>
       }
       lead={agent.description || 'No description.'}
-      actions={may('agents:write') ? <Actions agent={agent} /> : undefined}
+      actions={may('agents:write') ? <Actions agent={agent} project={project} /> : undefined}
     >
       {agent.problem !== undefined && (
         <div
@@ -78,7 +85,7 @@ function Shown({ agent }: { agent: AgentDetail }) {
         </div>
       )}
       <div className="grid gap-6 lg:grid-cols-[minmax(0,5fr)_minmax(0,4fr)]">
-        {may('agents:message') && <Console agent={agent} />}
+        {may('agents:message') && <Console agent={agent} project={project} />}
         <div className="flex min-w-0 flex-col gap-6">
           <Section title="Definition">
             <Box className="p-4">
@@ -88,7 +95,7 @@ function Shown({ agent }: { agent: AgentDetail }) {
         </div>
       </div>
       <Section title="Recent runs">
-        <RunList small agent={agent.name} limit={8} empty="This agent has no runs that you can see." />
+        <RunList small agent={agent.name} project={project} limit={8} empty="This agent has no runs that you can see." />
       </Section>
     </Page>
   )
@@ -96,8 +103,8 @@ function Shown({ agent }: { agent: AgentDetail }) {
 
 // Console is the debug console, or the reason why there is none. It is not
 // mounted for an agent that is not running: the server would refuse its socket.
-function Console({ agent }: { agent: AgentDetail }) {
-  if (agent.status === 'running') return <AgentChat agentId={agent.id} />
+function Console({ agent, project }: AgentProps) {
+  if (agent.status === 'running') return <AgentChat agentId={agent.id} project={project} />
   return (
     <section
       aria-label="Debug console"
@@ -112,8 +119,8 @@ function Console({ agent }: { agent: AgentDetail }) {
   )
 }
 
-function Actions({ agent }: { agent: AgentDetail }) {
-  const set = useSetAgent(agent.id)
+function Actions({ agent, project }: AgentProps) {
+  const set = useSetAgent(agent.id, project)
   const remove = useDeleteAgent(agent.id)
   const navigate = useNavigate()
   const [deleting, setDeleting] = useState(false)

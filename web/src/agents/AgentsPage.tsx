@@ -1,6 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
+import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
+import { searchFor, useNamedProject } from '../files/namedProject'
+import { ProjectPicker } from '../files/ProjectPicker'
 import { AgentGlyph } from '../ui/AgentGlyph'
 import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
@@ -15,13 +17,15 @@ import { useMe } from '../wire/me'
 import type { Agent } from '../wire/native.generated'
 import { AgentStatus } from './AgentStatus'
 import { MakeAgent } from './MakeAgent'
-import { agentsQuery, useAgentsLive } from './queries'
+import { agentsIn, useAgentsLive } from './queries'
 import { classes } from '../ui/classes'
 
 export function AgentsPage() {
   const { may } = useMe()
   const [making, setMaking] = useState(false)
-  const { data, error, isPending, refetch } = useQuery(agentsQuery)
+  const project = useNamedProject()
+  const navigate = useNavigate()
+  const { data, error, isPending, refetch } = useQuery(agentsIn(project))
   useAgentsLive()
   const make = may('agents:write') && (
     <Button kind="primary" onClick={() => setMaking(true)}>
@@ -32,7 +36,15 @@ export function AgentsPage() {
     <Page
       title="Agents"
       lead="An agent answers with its own instructions, model, tools and limits."
-      actions={make || undefined}
+      actions={
+        <>
+          <ProjectPicker
+            project={project}
+            onChoose={(root) => void navigate({ to: '/agents', search: { project: root } as never })}
+          />
+          {make}
+        </>
+      }
     >
       {error !== null && (
         <ErrorState what="The agents could not be loaded." error={error} retry={() => void refetch()} />
@@ -46,7 +58,7 @@ export function AgentsPage() {
       {data !== undefined && data.agents.length > 0 && (
         <ul className="overflow-hidden rounded-lg border border-line">
           {data.agents.map((agent) => (
-            <Row key={agent.id} agent={agent} />
+            <Row key={agent.id} agent={agent} project={project} />
           ))}
         </ul>
       )}
@@ -56,12 +68,13 @@ export function AgentsPage() {
   )
 }
 
-function Row({ agent }: { agent: Agent }) {
+function Row({ agent, project }: { agent: Agent; project: string }) {
   return (
     <li className="border-b border-line last:border-b-0">
       <Link
         to="/agents/$id"
         params={{ id: agent.id }}
+        search={searchFor(project)}
         className={classes(
           'flex flex-wrap items-center gap-x-4 gap-y-1 bg-raised',
           'px-4 py-3 hover:bg-sunken focus-visible:-outline-offset-2',

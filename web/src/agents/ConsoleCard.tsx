@@ -30,12 +30,13 @@ function frameOf(reply: Reply): { type: string } & Record<string, unknown> {
 interface ConsoleCardProps {
   card: Waiting
   agent: string // agent of the console; a card of a sub-agent names its own
+  project: string // '' is the first
   respond: AgentWebSocket['respond']
   disabled: boolean
 }
 
 // ConsoleCard is a card in the debug console. It disappears when the server says that it was answered, by any client.
-export function ConsoleCard({ card, agent, respond, disabled }: ConsoleCardProps) {
+export function ConsoleCard({ card, agent, project, respond, disabled }: ConsoleCardProps) {
   const [asking, setAsking] = useState(false)
   const explanation = card.kind === 'approval' ? card.explanation : undefined
   const ask = () => {
@@ -47,6 +48,7 @@ export function ConsoleCard({ card, agent, respond, disabled }: ConsoleCardProps
       id={card.id}
       agent={card.agent ?? agent}
       content={contentOf(card)}
+      project={project}
       may
       disabled={disabled}
       note={card.kind === 'question' ? undefined : 'folded'}

@@ -1,17 +1,24 @@
 import { queryOptions, useMutation, useQueryClient } from '@tanstack/react-query'
+import { ofProject } from '../files/queries'
 import { ask } from '../wire/api'
 import { useBus } from '../wire/bus'
 import type { Agent, AgentDetail } from '../wire/native.generated'
 
-export const agentsQuery = queryOptions({
-  queryKey: ['agents'],
-  queryFn: ({ signal }) => ask<{ agents: Agent[]; problems?: string[] }>('GET', '/api/v1/agents', { signal }),
-})
-
-export const agentQuery = (id: string) =>
+// agentsIn lists the agents of a project; '' is the first project.
+export const agentsIn = (project: string) =>
   queryOptions({
-    queryKey: ['agents', id],
-    queryFn: ({ signal }) => ask<AgentDetail>('GET', `/api/v1/agents/${encodeURIComponent(id)}`, { signal }),
+    queryKey: project === '' ? ['agents'] : ['agents', { project }],
+    queryFn: ({ signal }) =>
+      ask<{ agents: Agent[]; problems?: string[] }>('GET', `/api/v1/agents${ofProject(project)}`, { signal }),
+  })
+
+export const agentsQuery = agentsIn('')
+
+export const agentQuery = (id: string, project: string) =>
+  queryOptions({
+    queryKey: ['agents', id, { project }],
+    queryFn: ({ signal }) =>
+      ask<AgentDetail>('GET', `/api/v1/agents/${encodeURIComponent(id)}${ofProject(project)}`, { signal }),
   })
 
 // useAgentsLive reloads agents when they are started, stopped or changed.
@@ -22,11 +29,12 @@ export function useAgentsLive(): void {
   })
 }
 
-export function useSetAgent(id: string) {
+// useSetAgent starts or stops an agent, in the project if one is named, else in every project.
+export function useSetAgent(id: string, project: string) {
   const queries = useQueryClient()
   return useMutation({
     mutationFn: (to: 'start' | 'stop') =>
-      ask<Agent>('POST', `/api/v1/agents/${encodeURIComponent(id)}/${to}`, { body: {} }),
+      ask<Agent>('POST', `/api/v1/agents/${encodeURIComponent(id)}/${to}${ofProject(project)}`, { body: {} }),
     onSettled: () => queries.invalidateQueries({ queryKey: ['agents'] }),
   })
 }

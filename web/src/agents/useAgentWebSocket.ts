@@ -1,4 +1,5 @@
 import { useCallback, useEffect, useReducer, useRef, useState } from 'react'
+import { ofProject } from '../files/queries'
 import { keepConnected, type Cause, type ReconnectingSocket } from '../wire/socket'
 import { consoleReducer, nothing, parseFrame, type ChatMessage, type ConsoleCard } from './frames'
 
@@ -34,13 +35,13 @@ function wait(failures: number, { problem, code = 0 }: Cause): number | undefine
 
 // useAgentWebSocket connects to one agent while it is enabled. Messages are
 // kept only here; a new connection is a new conversation.
-export function useAgentWebSocket(agentId: string, enabled: boolean): AgentWebSocket {
+export function useAgentWebSocket(agentId: string, enabled: boolean, project = ''): AgentWebSocket {
   const [state, dispatch] = useReducer(consoleReducer, nothing)
   const [status, setStatus] = useState<SocketStatus>('disconnected')
   const [error, setError] = useState<string | null>(null)
   const socket = useRef<ReconnectingSocket>(undefined)
 
-  useEffect(() => dispatch({ type: 'reset' }), [agentId])
+  useEffect(() => dispatch({ type: 'reset' }), [agentId, project])
 
   useEffect(() => {
     if (!enabled) {
@@ -57,7 +58,7 @@ export function useAgentWebSocket(agentId: string, enabled: boolean): AgentWebSo
     }
     const made = keepConnected({
       agent: agentId,
-      path: () => `/api/v1/agents/${encodeURIComponent(agentId)}/ws`,
+      path: () => `/api/v1/agents/${encodeURIComponent(agentId)}/ws${ofProject(project)}`,
       wait,
       onState(state, cause) {
         if (state === 'lost' || state === 'ended') dispatch({ type: 'lost', at: Date.now() })
@@ -78,7 +79,7 @@ export function useAgentWebSocket(agentId: string, enabled: boolean): AgentWebSo
       socket.current = undefined
       made.close()
     }
-  }, [agentId, enabled])
+  }, [agentId, enabled, project])
 
   const send = useCallback((frame: object) => socket.current?.send(frame) ?? false, [])
 

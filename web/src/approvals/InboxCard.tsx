@@ -45,6 +45,7 @@ function Asked({ card, may, answer }: InboxCardProps) {
       id={card.id}
       agent={card.agent}
       content={content}
+      project={card.project}
       may={may}
       reply={(reply) => answer(card, ...requestOf(card, reply))}
       note="shown"
@@ -77,7 +78,7 @@ function Planned({ card, plan, may, decided }: InboxCardProps & { plan: Plan }) 
 
 // Where shows the conversation of a card, and its time.
 function Where({ card }: { card: Waiting }) {
-  const titleOf = useTitles()
+  const titleOf = useTitles([card.root])
   return (
     <>
       <Link

@@ -18,6 +18,7 @@ interface CardProps {
   id: string
   agent: string
   content: CardContent
+  project?: string // the project of its conversation; none: the first
   may: boolean // the user may answer it
   closed?: boolean // it cannot be answered, and is shown as a record
   disabled?: boolean // answers cannot be sent at present
@@ -38,9 +39,10 @@ export interface Explaining {
 // Card is a request that waits for a person, on any page. Every approval has the same five answers: allow, always,
 // deny, deny and stop, explain. If the server offers a rule, always may cover similar calls. On a focused card Enter
 // allows and Backspace denies; if the call is dangerous, Enter goes to the answer that changes nothing.
-export function Card({ id, agent, content, may, closed = false, reply, aside, takesFocus, ...offers }: CardProps) {
+export function Card(props: CardProps) {
+  const { id, agent, content, project, may, closed = false, reply, aside, takesFocus, ...offers } = props
   const element = useRef<HTMLElement>(null)
-  const danger = useDanger(content)
+  const danger = useDanger(content, project)
   const answering = useAnswer(reply)
   const open = may && !closed
   const answers = useRef<HTMLDivElement>(null)
@@ -91,6 +93,7 @@ export function Card({ id, agent, content, may, closed = false, reply, aside, ta
       </header>
       <Body
         content={content}
+        project={project}
         open={open}
         danger={danger}
         answering={answering}
@@ -110,9 +113,9 @@ export function Card({ id, agent, content, may, closed = false, reply, aside, ta
 }
 
 // useDanger reports whether the answer that changes nothing should be the default.
-function useDanger(content: CardContent): boolean {
+function useDanger(content: CardContent, project?: string): boolean {
   const { tool, show, args, why } = content.kind === 'approval' ? content : { tool: '', show: '' }
-  const replaces = useReplaced(tool, show) !== null
+  const replaces = useReplaced(tool, show, project) !== null
   return content.kind === 'approval' && risky(tool, show, args, why, replaces)
 }
 
@@ -141,7 +144,7 @@ function useAnswer(reply: CardProps['reply']): Answering {
   return { sent, ...failed, give: (name, answer) => void give(name, answer) }
 }
 
-interface BodyProps extends Pick<CardProps, 'disabled' | 'note' | 'explanation'> {
+interface BodyProps extends Pick<CardProps, 'project' | 'disabled' | 'note' | 'explanation'> {
   content: CardContent
   open: boolean
   danger: boolean
@@ -153,6 +156,7 @@ interface BodyProps extends Pick<CardProps, 'disabled' | 'note' | 'explanation'>
 
 function Body({
   content,
+  project,
   open,
   danger,
   answering,
@@ -191,7 +195,7 @@ function Body({
   return (
     <>
       {content.kind === 'approval' ? (
-        <What tool={content.tool} show={content.show} args={content.args} why={content.why} />
+        <What tool={content.tool} show={content.show} args={content.args} why={content.why} project={project} />
       ) : (
         <>
           <p className="text-sm">

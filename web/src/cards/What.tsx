@@ -14,14 +14,15 @@ interface WhatProps {
   show: string
   args?: string // of the call: they may contain hidden characters, too
   why?: string // the only reason why the call asks
+  project?: string // the project of the call; none: the first
 }
 
 // What shows exactly the effect of a call: the command and its parts, or the change to files, with warnings.
-export function What({ tool, show, args = '', why }: WhatProps) {
+export function What({ tool, show, args = '', why, project }: WhatProps) {
   const [raw, setRaw] = useState(false)
   const shown = readShow(tool, show)
   const patch = editOf(tool, show)
-  const replaced = useReplaced(tool, show)
+  const replaced = useReplaced(tool, show, project)
   const notes = [
     ...(replaced === null ? [] : [wordsOf(replaced)]),
     ...(patch === undefined ? [] : deleted(patch)).map((name) => `It deletes ${name}.`),

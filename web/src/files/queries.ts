@@ -16,7 +16,13 @@ export const projectsQuery = queryOptions({
   staleTime: 60_000,
 })
 
-function of(project: string, path: string): string {
+// ofProject is the query of a request about one project; no project: the first.
+export function ofProject(project: string): string {
+  return project === '' ? '' : `?${new URLSearchParams({ project })}`
+}
+
+// inProject names a path in a project, for an address; no project: the first.
+export function inProject(project: string, path: string): string {
   const query = new URLSearchParams({ path })
   if (project !== '') query.set('project_root', project)
   return query.toString()
@@ -25,14 +31,14 @@ function of(project: string, path: string): string {
 export const folderQuery = (project: string, path: string) =>
   queryOptions({
     queryKey: ['files', project, 'folder', path],
-    queryFn: ({ signal }) => ask<FileEntry[]>('GET', `/api/files?${of(project, path)}`, { signal }),
+    queryFn: ({ signal }) => ask<FileEntry[]>('GET', `/api/files?${inProject(project, path)}`, { signal }),
   })
 
 export const fileQuery = (project: string, path: string) =>
   queryOptions({
     queryKey: ['files', project, 'file', path],
     queryFn: async ({ signal }) =>
-      (await ask<{ content: string }>('GET', `/api/file?${of(project, path)}`, { signal })).content,
+      (await ask<{ content: string }>('GET', `/api/file?${inProject(project, path)}`, { signal })).content,
   })
 
 export interface Change {

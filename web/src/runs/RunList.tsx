@@ -18,6 +18,7 @@ import { classes } from '../ui/classes'
 
 interface RunListProps {
   agent?: string
+  project?: string
   session?: string
   parent?: string // a run: lists the runs that it has delegated
   open?: boolean
@@ -37,6 +38,7 @@ export function tookOf(run: Run): number | undefined {
 // RunList lists runs, newest first, and loads older ones on request.
 export function RunList({
   agent,
+  project,
   session,
   parent,
   open,
@@ -45,14 +47,14 @@ export function RunList({
   empty = 'A run appears here when an agent gets a message or a timer fires.',
 }: RunListProps) {
   const queries = useQueryClient()
-  const titleOf = useTitles()
-  const key = ['runs', { agent, session, parent, open, limit }]
+  const key = ['runs', { agent, project, session, parent, open, limit }]
   const { data, error, isPending, refetch, fetchNextPage, hasNextPage, isFetchingNextPage } = useInfiniteQuery({
     queryKey: key,
     initialPageParam: '',
     queryFn: async ({ pageParam, signal }) => {
       const query = new URLSearchParams({ limit: String(limit) })
       if (agent) query.set('agent', agent)
+      if (project) query.set('project', project)
       if (session) query.set('session', session)
       if (parent) query.set('parent', parent)
       if (open) query.set('open', '1')
@@ -61,6 +63,7 @@ export function RunList({
     },
     getNextPageParam: (last) => (last.length < limit ? undefined : last.at(-1)?.started_at),
   })
+  const titleOf = useTitles(data?.pages.flat().map(({ root }) => root) ?? [])
   useBus(['run', 'message', 'ask_user', 'widget_resolved'], () => void queries.invalidateQueries({ queryKey: key }))
 
   if (isPending) return <Spinner word="Loading runs…" />

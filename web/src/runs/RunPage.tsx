@@ -3,6 +3,7 @@ import { Link, useParams } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
 import { InboxCard } from '../approvals/InboxCard'
 import { useCards } from '../approvals/useCards'
+import { searchFor } from '../files/namedProject'
 import { AgentGlyph } from '../ui/AgentGlyph'
 import { Button, buttonLook } from '../ui/Button'
 import { CopyButton } from '../ui/CopyButton'
@@ -88,7 +89,7 @@ function Shown({ run }: { run: Run }) {
     [log.events, run.run],
   )
   const usage = run.usage ?? (fall === undefined ? {} : usageOf(fall))
-  const titleOf = useTitles()
+  const titleOf = useTitles([run.root])
   const took = tookOf(run)
   return (
     <Page
@@ -96,7 +97,12 @@ function Shown({ run }: { run: Run }) {
       title={
         <>
           <AgentGlyph name={run.agent} large /> Run of{' '}
-          <Link to="/agents/$id" params={{ id: run.agent }} className="underline-offset-4 hover:underline">
+          <Link
+            to="/agents/$id"
+            params={{ id: run.agent }}
+            search={searchFor(run.project)}
+            className="underline-offset-4 hover:underline"
+          >
             {run.agent}
           </Link>
           <StatusBadge status={status} />

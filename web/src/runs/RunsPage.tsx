@@ -112,7 +112,7 @@ function useRuns({ agent, project, session, span }: Filters) {
 export function RunsPage() {
   const [filters, change] = useFilters()
   const { runs, loaded, cut, error, again } = useRuns(filters)
-  const titleOf = useTitles()
+  const titleOf = useTitles(runs.map(({ root }) => root))
   const search = useDeferredValue(filters.search)
   const shown = useMemo(
     () => matching(runs, filters.status, search, (run) => titleOf(run.root) ?? ''),

@@ -1,4 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
+import { useEffect } from 'react'
 import { ask } from '../wire/api'
 import type { Session } from '../wire/native.generated'
 
@@ -10,9 +11,10 @@ export function titlesOf(...lists: Session[][]): Map<string, string> {
   )
 }
 
-// useTitles returns the titles of recent conversations, including debug consoles.
-export function useTitles(): (root: string) => string | undefined {
-  const { data } = useQuery({
+// useTitles returns the titles of recent conversations, including debug consoles. It loads them again when a
+// conversation without a title joins those that are shown: it may have begun after the titles were loaded.
+export function useTitles(shown: readonly string[]): (root: string) => string | undefined {
+  const { data, refetch } = useQuery({
     queryKey: ['sessions', 'titles'],
     queryFn: async ({ signal }) => {
       const list = (query: string) =>
@@ -22,5 +24,7 @@ export function useTitles(): (root: string) => string | undefined {
     },
     staleTime: 30_000,
   })
+  const untitled = data === undefined ? '' : shown.filter((root) => !data.get(root)).join(' ')
+  useEffect(() => void (untitled !== '' && refetch()), [untitled, refetch])
   return (root) => data?.get(root) || undefined
 }

@@ -1,6 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import type { ReactNode } from 'react'
+import { useState, type ReactNode } from 'react'
+import { ProjectPicker } from '../files/ProjectPicker'
 import { Button } from '../ui/Button'
 import { Exact, Mono } from '../ui/Mono'
 import { Section } from '../ui/Page'
@@ -19,14 +20,16 @@ import { classes } from '../ui/classes'
 
 export function Autonomy() {
   const queries = useQueryClient()
+  const [project, setProject] = useState('') // of the mission and the idle prompts
   useBus(['run'], () => void queries.invalidateQueries({ queryKey: ['autonomy'] }))
   return (
     <>
+      <ProjectPicker project={project} onChoose={setProject} />
       <Section title="Mission">
-        <Mission />
+        <Mission key={project} project={project} />
       </Section>
       <Section title="Idle prompts">
-        <Overrides />
+        <Overrides key={project} project={project} />
       </Section>
       <Section title="Follow-ups">
         <Timers />

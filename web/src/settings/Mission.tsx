@@ -1,7 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState, type FormEvent } from 'react'
-import { agentsQuery } from '../agents/queries'
+import { agentsIn } from '../agents/queries'
+import { ofProject } from '../files/queries'
 import { Button } from '../ui/Button'
 import { Field, TextArea, TextInput } from '../ui/Field'
 import { WarningIcon } from '../ui/icons'
@@ -14,12 +15,13 @@ import { useMe } from '../wire/me'
 import type { MissionInfo } from '../wire/native.generated'
 import { Fetched, useAct } from './Fetched'
 
-// Mission is the goal that idle agents are reminded of. There is one at a time.
-export function Mission() {
+// Mission is the goal that idle agents are reminded of. There is one at a time in a project; '' is the first project.
+export function Mission({ project = '' }: { project?: string }) {
   const { may } = useMe()
+  const query = project === '' ? '' : `?${new URLSearchParams({ project_root: project })}`
   return (
     <>
-      <Fetched<Shown> path="/api/mission" name="mission">
+      <Fetched<Shown> path={`/api/mission${query}`} name="mission">
         {(mission) => (
           <>
             {mission.note !== undefined && (
@@ -29,23 +31,23 @@ export function Mission() {
               </p>
             )}
             {mission.active ? (
-              <Active mission={mission} may={may('agents:write')} />
+              <Active mission={mission} project={project} may={may('agents:write')} />
             ) : may('agents:write') ? (
-              <SetMission />
+              <SetMission project={project} />
             ) : (
               <p className="text-sm text-ink-soft">No mission is set.</p>
             )}
           </>
         )}
       </Fetched>
-      <Fetched<{ missions: Shown[] }> path="/api/missions" name="earlier missions">
+      <Fetched<{ missions: Shown[] }> path={`/api/missions${query}`} name="earlier missions">
         {({ missions }) => <Earlier missions={missions.filter((one) => !one.active)} />}
       </Fetched>
     </>
   )
 }
 
-function Active({ mission, may }: { mission: Shown; may: boolean }) {
+function Active({ mission, project, may }: { mission: Shown; project: string; may: boolean }) {
   const end = useAct('DELETE', 'The mission has ended.')
   return (
     <Box className="flex flex-col gap-3 p-4">
@@ -62,10 +64,10 @@ function Active({ mission, may }: { mission: Shown; may: boolean }) {
           ))}
         </ul>
       )}
-      <Prompted />
+      <Prompted project={project} />
       <div className="flex flex-wrap items-center gap-4">
         {may && (
-          <Button busy={end.isPending} onClick={() => end.mutate({ path: '/api/mission' })}>
+          <Button busy={end.isPending} onClick={() => end.mutate({ path: '/api/mission', body: inBody(project) })}>
             End the mission
           </Button>
         )}
@@ -78,10 +80,11 @@ function Active({ mission, may }: { mission: Shown; may: boolean }) {
 }
 
 // Prompted lists the conversations in which the active mission has prompted agents, how often, and when last.
-function Prompted() {
+function Prompted({ project }: { project: string }) {
   const { data } = useQuery({
-    queryKey: ['autonomy', 'prompted'],
-    queryFn: ({ signal }) => ask<{ missions: MissionInfo[] }>('GET', '/api/v1/missions', { signal }),
+    queryKey: ['autonomy', 'prompted', project],
+    queryFn: ({ signal }) =>
+      ask<{ missions: MissionInfo[] }>('GET', `/api/v1/missions${ofProject(project)}`, { signal }),
     select: ({ missions }) => missions.find((one) => one.ended_at === undefined)?.prompted ?? [],
   })
   if (data === undefined || data.length === 0) return null
@@ -124,20 +127,26 @@ function Earlier({ missions }: { missions: Shown[] }) {
   )
 }
 
+// inBody names the project in the body of a request.
+function inBody(project: string): object {
+  return project === '' ? {} : { project_root: project }
+}
+
 // The settings of one agent, as typed.
 interface Choice {
   prompt: string
   minutes: string
 }
 
-function SetMission() {
+function SetMission({ project }: { project: string }) {
   const [text, setText] = useState('')
   const [chosen, setChosen] = useState<Record<string, Choice>>({})
-  const agents = useQuery(agentsQuery).data?.agents ?? []
+  const agents = useQuery(agentsIn(project)).data?.agents ?? []
   const set = useAct('POST', 'The mission is set.')
   const submit = (event: FormEvent) => {
     event.preventDefault()
-    if (text.trim() !== '') set.mutate({ path: '/api/mission', body: { text: text.trim(), agents: choices(chosen) } })
+    if (text.trim() === '') return
+    set.mutate({ path: '/api/mission', body: { text: text.trim(), agents: choices(chosen), ...inBody(project) } })
   }
   const choose = (id: string, choice: Choice | undefined) => {
     const next = { ...chosen }

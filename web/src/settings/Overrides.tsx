@@ -1,6 +1,7 @@
 import { useMutation, useQueries, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState, type FormEvent } from 'react'
-import { agentsQuery } from '../agents/queries'
+import { agentsIn } from '../agents/queries'
+import { ofProject } from '../files/queries'
 import { Button } from '../ui/Button'
 import { ErrorState } from '../ui/ErrorState'
 import { Select, TextInput } from '../ui/Field'
@@ -12,17 +13,18 @@ import { ask } from '../wire/api'
 import { useMe } from '../wire/me'
 import type { IdleChoice } from '../wire/native.generated'
 
-const path = (agent: string) => `/api/v1/agents/${encodeURIComponent(agent)}/override`
+const path = (agent: string, project: string) =>
+  `/api/v1/agents/${encodeURIComponent(agent)}/override${ofProject(project)}`
 
 // Overrides replace the idle prompts of agents, with or without a mission.
-export function Overrides() {
+export function Overrides({ project }: { project: string }) {
   const { may } = useMe()
-  const agents = useQuery(agentsQuery)
+  const agents = useQuery(agentsIn(project))
   const names = agents.data?.agents.map(({ id }) => id) ?? []
   const overrides = useQueries({
     queries: names.map((id) => ({
-      queryKey: ['overrides', id],
-      queryFn: ({ signal }: { signal: AbortSignal }) => ask<IdleChoice>('GET', path(id), { signal }),
+      queryKey: ['overrides', project, id],
+      queryFn: ({ signal }: { signal: AbortSignal }) => ask<IdleChoice>('GET', path(id, project), { signal }),
     })),
   })
   const failed = overrides.find((one) => one.error !== null)
@@ -54,13 +56,13 @@ export function Overrides() {
                 <Exact>{one.idle_prompt ?? 'the prompt of its definition'}</Exact>
                 {one.idle_interval_secs !== undefined && `, after ${Math.round(one.idle_interval_secs / 60)} min`}
               </span>
-              {may('agents:write') && <Reset agent={one.id} />}
+              {may('agents:write') && <Reset agent={one.id} project={project} />}
             </Row>
           ))}
         </Rows>
       )}
       {may('agents:write') ? (
-        <Edit agents={names} />
+        <Edit agents={names} project={project} />
       ) : (
         set.length === 0 && <p className="text-sm text-ink-soft">No agent has an override.</p>
       )}
@@ -74,20 +76,20 @@ interface Chosen {
   idle_interval_secs: number | null
 }
 
-function useSet(done: string) {
+function useSet(project: string, done: string) {
   const queries = useQueryClient()
   return useMutation({
     mutationFn: ({ agent, choice }: { agent: string; choice: Chosen }) =>
-      ask<IdleChoice>('POST', path(agent), { body: choice }),
+      ask<IdleChoice>('POST', path(agent, project), { body: choice }),
     onSuccess: (now, { agent }) => {
-      queries.setQueryData(['overrides', agent], now)
+      queries.setQueryData(['overrides', project, agent], now)
       toast(done)
     },
   })
 }
 
-function Reset({ agent }: { agent: string }) {
-  const reset = useSet('The definition of the agent applies again.')
+function Reset({ agent, project }: { agent: string; project: string }) {
+  const reset = useSet(project, 'The definition of the agent applies again.')
   return (
     <Button
       small
@@ -100,11 +102,11 @@ function Reset({ agent }: { agent: string }) {
   )
 }
 
-function Edit({ agents }: { agents: string[] }) {
+function Edit({ agents, project }: { agents: string[]; project: string }) {
   const [agent, setAgent] = useState(agents[0] ?? '')
   const [prompt, setPrompt] = useState('')
   const [minutes, setMinutes] = useState('10')
-  const save = useSet('The override is set.')
+  const save = useSet(project, 'The override is set.')
   const submit = (event: FormEvent) => {
     event.preventDefault()
     const seconds = Math.round(Number(minutes) * 60)

@@ -1,5 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
-import { skillsQuery } from '../chat/view/queries'
+import { useState } from 'react'
+import { skillsIn } from '../chat/view/queries'
+import { ProjectPicker } from '../files/ProjectPicker'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
 import { FileErrors } from '../ui/FileErrors'
@@ -7,7 +9,17 @@ import { Mono } from '../ui/Mono'
 import { Spinner } from '../ui/Spinner'
 
 export function Skills() {
-  const { data, error, isPending, refetch } = useQuery(skillsQuery)
+  const [project, setProject] = useState('')
+  return (
+    <>
+      <ProjectPicker project={project} onChoose={setProject} />
+      <Listed project={project} />
+    </>
+  )
+}
+
+function Listed({ project }: { project: string }) {
+  const { data, error, isPending, refetch } = useQuery(skillsIn(project))
   if (isPending) return <Spinner word="Loading skills…" />
   if (data === undefined)
     return <ErrorState what="The skills could not be loaded." error={error} retry={() => void refetch()} />

@@ -17,7 +17,7 @@ interface AskUserCardProps {
 
 // AskUserCard is a card in its conversation. After an answer from any client it disappears: the bus tells every client.
 export function AskUserCard({ card, closed }: AskUserCardProps) {
-  const { session, mayMessage } = useChat()
+  const { session, project, mayMessage } = useChat()
   const content = contentOf(card)
   const [asking, setAsking] = useState(false)
   // The explanation is a message in the conversation.
@@ -36,6 +36,7 @@ export function AskUserCard({ card, closed }: AskUserCardProps) {
       id={card.question_id}
       agent={card.agent}
       content={content}
+      project={project}
       may={mayMessage}
       closed={closed}
       reply={reply}

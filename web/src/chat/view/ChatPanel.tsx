@@ -55,7 +55,7 @@ export function ChatPanel({ session }: { session: string }) {
   )
   const { state, connection, loadEarlier, earlier } = useChatMessages(session, onMessage)
   const { data: info, error: infoError } = useSession(session)
-  const { data: agents = [] } = useAgents()
+  const { data: agents = [] } = useAgents(info?.project)
   const { data: runs = [] } = useRuns(session, state.loaded)
   const [inspecting, setInspecting] = useInspecting()
   const [clearing, setClearing] = useState(false)
@@ -106,6 +106,7 @@ export function ChatPanel({ session }: { session: string }) {
   const context = useMemo(
     () => ({
       session,
+      project: info?.project,
       agent,
       mayMessage,
       cards: state.cards,
@@ -117,7 +118,7 @@ export function ChatPanel({ session }: { session: string }) {
       forks,
       link: (message: ChatMessage) => void link(message),
     }),
-    [session, agent, mayMessage, state.cards, state.plan, state.undone, running, again, forks, link],
+    [session, info?.project, agent, mayMessage, state.cards, state.plan, state.undone, running, again, forks, link],
   )
   const cost = runs.reduce((sum, run) => sum + (run.usage?.cost_micros ?? 0), 0)
 

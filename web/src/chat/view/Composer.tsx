@@ -78,8 +78,8 @@ export function Composer({
   const key = useRef({ of: '', id: '' }) // a message that is sent again must have one effect
   const area = useRef<HTMLTextAreaElement>(null)
   const files = useRef<HTMLInputElement>(null)
-  const { data: agents = [] } = useAgents()
-  const { data: skills = [] } = useSkills()
+  const { data: agents = [] } = useAgents(project)
+  const { data: skills = [] } = useSkills(project)
   const queries = useQueryClient()
   const listId = useId()
 
@@ -92,7 +92,9 @@ export function Composer({
       ? []
       : [...suggest(text, skills, agents), ...(mention === undefined ? [] : suggestFiles(mention, folder.data ?? []))]
   const chosen = Math.min(active, suggestions.length - 1)
-  const who = draft.agent ?? agent
+  // An agent that was chosen for another project is not there in this one.
+  const gone = agents.length > 0 && !agents.some(({ id }) => id === draft.agent)
+  const who = gone ? agent : (draft.agent ?? agent)
   const empty = text.trim() === ''
   const answers = question !== undefined && question.questions.length === 1
 

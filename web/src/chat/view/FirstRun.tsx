@@ -73,8 +73,8 @@ const ideas: Idea[] = [
 export function FirstRun() {
   const navigate = useNavigate()
   const { me, may, query } = useMe()
-  const { data: agents = [], error, refetch } = useAgents()
   const [project, setProject] = useState('')
+  const { data: agents = [], error, refetch } = useAgents(project)
   const [busy, setBusy] = useState('')
   const [failure, setFailure] = useState<{ error: unknown; idea: Idea } | null>(null)
   useEffect(() => {

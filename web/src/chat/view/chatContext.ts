@@ -6,6 +6,7 @@ import type { Forks } from './useForks'
 // The state of the conversation that messages need.
 export interface ChatContext {
   session: string
+  project?: string // none: the first
   agent?: string // the agent that answers by default
   mayMessage: boolean // the user may send messages and decide cards
   cards: Card[] // open cards

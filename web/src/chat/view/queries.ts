@@ -1,26 +1,30 @@
 // Requests of the chat, except messages.
 
 import { queryOptions, useQuery } from '@tanstack/react-query'
-import { agentsQuery } from '../../agents/queries'
+import { agentsIn } from '../../agents/queries'
+import { ofProject } from '../../files/queries'
 import { ask } from '../../wire/api'
 import type { Model, Run, Session, Settings, Skill } from '../../wire/native.generated'
 
 export const runsKey = (session: string) => ['runs', 'of', session]
 export const sessionKey = (session: string) => ['session', session]
 
-export function useAgents() {
-  return useQuery({ ...agentsQuery, staleTime: 30_000, select: (answer) => answer.agents })
+// Each project has its own agents and skills; no project: the first.
+export function useAgents(project = '') {
+  return useQuery({ ...agentsIn(project), staleTime: 30_000, select: (answer) => answer.agents })
 }
 
-export const skillsQuery = queryOptions({
-  queryKey: ['skills'],
-  queryFn: ({ signal }) => ask<{ skills: Skill[]; problems: string[] }>('GET', '/api/v1/skills', { signal }),
-})
+export const skillsIn = (project: string) =>
+  queryOptions({
+    queryKey: ['skills', project],
+    queryFn: ({ signal }) =>
+      ask<{ skills: Skill[]; problems: string[] }>('GET', `/api/v1/skills${ofProject(project)}`, { signal }),
+  })
 
 // useSkills lists the skills that people can use.
-export function useSkills() {
+export function useSkills(project = '') {
   return useQuery({
-    ...skillsQuery,
+    ...skillsIn(project),
     staleTime: 60_000,
     select: (answer) => answer.skills.filter((skill) => skill.user_invocable),
   })
