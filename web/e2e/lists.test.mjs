@@ -18,7 +18,7 @@ const idle = (server, id) =>
 test('a message is found by its words, and the conversation opens there', async (t) => {
   const server = await Server.start(t)
   const texts = Array.from({ length: 12 }, (_, i) => `say line ${i}\n${'\nword'.repeat(30)}`)
-  texts[1] = 'say the crème brûlée recipe'
+  texts[1] = 'say the **crème** `brûlée` recipe'
   const id = await converse(server, ...texts)
   await converse(server, 'say something else')
   const visitor = await Visitor.come(t, server)

@@ -1,7 +1,9 @@
 import type { Mark } from '../wire/native.generated'
+import { readable } from './passage'
 
-// Marked shows a text with its matches. Marks count characters, not UTF-16 units.
-export function Marked({ text, marks }: { text: string; marks: readonly Mark[] }) {
+// Marked shows a passage with its matches. Marks count characters, not UTF-16 units.
+export function Marked(passage: { text: string; marks: readonly Mark[] }) {
+  const { text, marks } = readable(passage.text, passage.marks)
   const characters = [...text]
   const parts: React.ReactNode[] = []
   let at = 0
