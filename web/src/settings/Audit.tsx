@@ -10,7 +10,7 @@ import { RelativeTime } from '../ui/RelativeTime'
 import { Spinner } from '../ui/Spinner'
 import { ask } from '../wire/api'
 import type { AuditEvent } from '../wire/native.generated'
-import { actions, wordsOf } from './audited'
+import { aboutOf, actions, wordsOf } from './audited'
 
 const most = 50 // of a page
 
@@ -54,6 +54,17 @@ export function Audit() {
           <TextInput name="user" placeholder="User id" spellCheck={false} />
         </label>
         <label className={column}>
+          What
+          <Select value={action} onChange={(event) => setAction(event.target.value)}>
+            <option value="">Everything</option>
+            {actions.map(([name, words]) => (
+              <option key={name} value={name}>
+                {words}
+              </option>
+            ))}
+          </Select>
+        </label>
+        <label className={column}>
           Conversation
           <TextInput name="session" placeholder="Its id or address" spellCheck={false} />
         </label>
@@ -64,17 +75,6 @@ export function Audit() {
         <label className={column}>
           Until
           <TextInput name="until" type="datetime-local" />
-        </label>
-        <label className={column}>
-          What
-          <Select value={action} onChange={(event) => setAction(event.target.value)}>
-            <option value="">Everything</option>
-            {actions.map(([name, words]) => (
-              <option key={name} value={name}>
-                {words}
-              </option>
-            ))}
-          </Select>
         </label>
         <div className="flex gap-2">
           <Button type="submit">Filter</Button>
@@ -129,6 +129,7 @@ function filterOf(form: HTMLFormElement): typeof nothing {
 
 function Record({ event }: { event: AuditEvent }) {
   const refused = /denied|blocked|failed|halted/.test(event.action)
+  const about = aboutOf(event.metadata)
   return (
     <li className="border-b border-line bg-raised last:border-b-0">
       <details className="group">
@@ -140,13 +141,18 @@ function Record({ event }: { event: AuditEvent }) {
         >
           <span className={classes('min-w-0 grow basis-56 break-words', refused && 'font-medium text-failed')}>
             {wordsOf(event.action)}
+            {about !== '' && (
+              <span className="ml-2 font-normal text-ink-soft">
+                <Exact>{about}</Exact>
+              </span>
+            )}
             {event.resource_id !== undefined && (
               <span className="ml-2 hidden font-mono text-xs font-normal text-ink-soft sm:inline">
                 <Exact>{short(event.resource_id)}</Exact>
               </span>
             )}
           </span>
-          <span className="text-ink-soft">
+          <span className="min-w-0 truncate text-ink-soft sm:w-32">
             <Exact>{event.user_id || 'the server'}</Exact>
           </span>
           <RelativeTime at={event.created_at} className="w-28 text-right text-xs text-ink-soft" />

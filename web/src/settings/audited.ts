@@ -1,3 +1,5 @@
+import { fields, str } from '../wire/read'
+
 // The words for the actions that the audit records.
 const words: Record<string, string> = {
   'message.sent': 'Message sent',
@@ -23,7 +25,7 @@ const words: Record<string, string> = {
   'session.forked': 'Conversation forked',
   'session.exported': 'Conversation exported',
   'file.read': 'File read',
-  'token.minted': 'Token made',
+  'token.minted': 'Token created',
   'ticket.issued': 'Ticket issued',
   'principal.revoked': 'Tokens of a user revoked',
   'user.signed_in': 'Signed in',
@@ -55,4 +57,21 @@ export const actions = Object.entries(words).sort(([, a], [, b]) => a.localeComp
 // wordsOf describes an action; an unknown one keeps its name.
 export function wordsOf(action: string): string {
   return words[action] ?? action
+}
+
+const results: Record<string, string> = {
+  allow: 'allowed',
+  always: 'always allowed',
+  deny: 'denied',
+  stop: 'denied, and the run stopped',
+  mark_done: 'marked as done',
+  rerun: 'run again',
+  abandon: 'run stopped',
+}
+
+// aboutOf returns the part of a record's metadata that a person looks for: the tool, the decision, the receiver.
+export function aboutOf(metadata: unknown): string {
+  const { tool_name, decision, resolution, target } = fields(metadata)
+  const result = str(decision) || str(resolution)
+  return [str(tool_name), results[result] ?? result, str(target)].filter((text) => text !== '').join(', ')
 }

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { aboutOf } from './audited'
 import { choices } from './Mission'
 import { changes } from './SettingsForm'
 
@@ -31,4 +32,12 @@ it('sends what a mission chooses for agents', () => {
     { id: 'scout', idle_prompt: null, idle_interval_secs: null },
     { id: 'other', idle_prompt: null, idle_interval_secs: 30 },
   ])
+})
+
+it('names the tool and the decision of an audit record', () => {
+  expect(aboutOf({ tool_name: 'shell' })).toBe('shell')
+  expect(aboutOf({ decision: 'always', call: 'x.1' })).toBe('always allowed')
+  expect(aboutOf({ resolution: 'rerun' })).toBe('run again')
+  expect(aboutOf({ reason: 'pattern:ignore_instructions', score: 1 })).toBe('')
+  expect(aboutOf(undefined)).toBe('')
 })
