@@ -89,7 +89,7 @@ test('a finished patch is a diff, and a finished command is a command with all o
     await fold.waitFor()
     if ((await fold.getAttribute('aria-expanded')) === 'false') await fold.click()
     const line = (name) => chat.answers.getByRole('button', { name })
-    await line(/^done Patch notes\.md/).click()
+    await line(/^done Change notes\.md/).click()
     const diff = chat.answers.getByRole('region', { name: 'Requested changes' })
     await diff.getByText('Better notes').waitFor()
     await line(/^done Run touch made; seq 1 60/).click()

@@ -301,7 +301,7 @@ const calls: Option<Resolution>[] = [
 
 function Key({ children }: { children: string }) {
   return (
-    <kbd aria-hidden="true" className="font-sans text-xs opacity-75">
+    <kbd aria-hidden="true" className="font-sans text-xs opacity-75 max-md:hidden pointer-coarse:hidden">
       {children}
     </kbd>
   )

@@ -6,7 +6,7 @@ import { WarningIcon } from '../ui/icons'
 import { Exact, Mono } from '../ui/Mono'
 import { tricky, type Trick } from '../ui/visible'
 import { useReplaced, wordsOf } from './replaced'
-import { deleted, editOf, headingText, readShow } from './show'
+import { deleted, editHeading, editOf, headingText, readShow } from './show'
 import { classes } from '../ui/classes'
 
 interface WhatProps {
@@ -68,7 +68,7 @@ export function What({ tool, show, args = '', why, project }: WhatProps) {
           )}
           {tool === 'edit_file' && (
             <p className="text-xs text-ink-soft">
-              <Exact>{show.slice(0, show.indexOf('\n'))}</Exact>
+              <Exact>{editHeading(show)}</Exact>
             </p>
           )}
           <Diff text={patch!} label="Proposed changes" />

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { count, parseDiff, titleOf } from '../ui/unified'
-import { allowedText, editOf, readShow, risky } from './show'
+import { allowedText, editHeading, editOf, readShow, risky } from './show'
 
 // The texts are those that tool/shell_test.go requires of the server.
 describe('a command', () => {
@@ -115,4 +115,11 @@ it('names an allowed command by the command, unless it runs in another folder', 
   expect(allowedText('shell', at(''))).toBe('make')
   expect(allowedText('shell', at(', in "sub"'))).toBe(at(', in "sub"'))
   expect(allowedText('send', at(''))).toBe(at(''))
+})
+
+it('says where an edit replaces text', () => {
+  const show = (where: string) => `Edit "a.go", ${where}:\n\n-x\n+y\n`
+  expect(editHeading(show('in the one place where this stands'))).toBe('Replaces the only occurrence of this text:')
+  expect(editHeading(show('wherever this stands'))).toBe('Replaces every occurrence of this text:')
+  expect(editHeading(show('somewhere'))).toBe('Edit "a.go", somewhere:')
 })

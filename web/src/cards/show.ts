@@ -97,6 +97,14 @@ export function editOf(tool: string, show: string): string | undefined {
   return undefined
 }
 
+// editHeading says where an edit replaces text. The diff below it names the file.
+export function editHeading(show: string): string {
+  const first = show.slice(0, show.indexOf('\n'))
+  if (first.endsWith(', in the one place where this stands:')) return 'Replaces the only occurrence of this text:'
+  if (first.endsWith(', wherever this stands:')) return 'Replaces every occurrence of this text:'
+  return first
+}
+
 // writtenFile returns the name of the file that the call in an approval's text would write.
 export function writtenFile(show: string): string | undefined {
   return unquoted(write.exec(show)?.[1] ?? '')

@@ -4,7 +4,7 @@ import { Suspense, lazy, useState } from 'react'
 import { Button } from '../ui/Button'
 import { classes } from '../ui/classes'
 import { CopyButton } from '../ui/CopyButton'
-import { Diff } from '../ui/Diff'
+import { Counts, Diff } from '../ui/Diff'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
 import { Select } from '../ui/Field'
@@ -13,6 +13,7 @@ import { Exact, Mono } from '../ui/Mono'
 import { Page } from '../ui/Page'
 import { RelativeTime } from '../ui/RelativeTime'
 import { Spinner } from '../ui/Spinner'
+import { count, parseDiff } from '../ui/unified'
 import { ask } from '../wire/api'
 import { useBus } from '../wire/bus'
 import type { Session } from '../wire/native.generated'
@@ -181,7 +182,7 @@ function Folder({ project, path, chosen, changes }: FolderProps) {
               search={{ project: project.id, path: entry.path } as never}
               aria-current={entry.path === chosen ? 'page' : undefined}
               className={classes(
-                'flex min-h-7 items-center gap-1.5 rounded px-2 hover:bg-sunken',
+                'flex min-h-7 items-center gap-1.5 rounded px-2 hover:bg-sunken max-md:min-h-11',
                 entry.path === chosen && 'bg-accent-soft',
               )}
             >
@@ -207,7 +208,7 @@ function Branch({ name, project, path, chosen, changes }: FolderProps & { name: 
         type="button"
         aria-expanded={open}
         onClick={() => setOpen(!open)}
-        className="flex min-h-7 w-full items-center gap-1.5 rounded px-1 text-left hover:bg-sunken"
+        className="flex min-h-7 w-full items-center gap-1.5 rounded px-1 text-left hover:bg-sunken max-md:min-h-11"
       >
         {open ? <ChevronDownIcon className="shrink-0" /> : <ChevronRightIcon className="shrink-0" />}
         <span className="min-w-0 truncate">
@@ -240,6 +241,11 @@ function File({ project, path, changes }: { project: Project; path: string; chan
           {path}
         </Mono>
         {change !== undefined && <span className="text-xs text-waiting">{change.summary.toLowerCase()}</span>}
+        {change?.diff !== undefined && change.diff !== '' && (
+          <span className="text-xs">
+            <Counts {...count(parseDiff(change.diff))} />
+          </span>
+        )}
         <span className="ml-auto flex items-center gap-1">
           {change?.diff !== undefined && change.diff !== '' && (
             <Button small kind="quiet" aria-pressed={diff} onClick={() => setDiff(!diff)}>
@@ -251,7 +257,7 @@ function File({ project, path, changes }: { project: Project; path: string; chan
       </header>
       {diff && change?.diff !== undefined ? (
         <div className="-m-px">
-          <Diff text={change.diff} label={`Changes of ${path}`} />
+          <Diff text={change.diff} label={`Changes of ${path}`} named={false} />
         </div>
       ) : error !== null && data === undefined ? (
         <div className="p-4">

@@ -8,29 +8,48 @@ import { Exact, Mono } from './Mono'
 
 const roomForTwo = 760 // pixels; below that, two columns cut off most lines
 
+interface DiffProps {
+  text: string
+  label?: string
+  named?: boolean // it names its file and counts the lines; false: the page around it does
+}
+
 // Diff shows a unified diff, or a patch: side by side if there is room, else in one column, or as the reader chooses.
-export function Diff({ text, label = 'Changes' }: { text: string; label?: string }) {
+export function Diff({ text, label = 'Changes', named = true }: DiffProps) {
   const files = useMemo(() => parseDiff(text), [text])
   const section = useRef<HTMLElement>(null)
   const narrow = useNarrow(section)
   const [chosen, choose] = useState<boolean>()
   const unified = chosen ?? narrow
   const { added, removed } = count(files)
+  const [only, ...others] = files
+  const single = only !== undefined && others.length === 0
+  const choice = !files.every(oneSided)
   return (
     <section ref={section} aria-label={label} className="overflow-hidden rounded-md border border-line text-xs">
-      <header className="flex items-center gap-3 border-b border-line bg-raised px-3 py-1.5">
-        <span className="grow text-ink-soft">
-          {files.length === 1 ? '1 file' : `${files.length} files`} <Counts added={added} removed={removed} />
-        </span>
-        {!files.every(oneSided) && (
-          <Button small kind="quiet" className="max-sm:hidden" onClick={() => choose(!unified)}>
-            {unified ? 'Side by side' : 'One column'}
-          </Button>
-        )}
-      </header>
+      {(named || !single || choice) && (
+        <header
+          className={classes(
+            'flex min-h-9 items-center gap-3 border-b border-line bg-raised px-3 py-1',
+            !named && single && 'max-sm:hidden',
+          )}
+        >
+          {single ? (
+            named && <FileName file={only} />
+          ) : (
+            <span className="text-ink-soft">{files.length} files</span>
+          )}
+          {(named || !single) && <Counts added={added} removed={removed} />}
+          {choice && (
+            <Button small kind="quiet" className="ml-auto max-sm:hidden" onClick={() => choose(!unified)}>
+              {unified ? 'Side by side' : 'One column'}
+            </Button>
+          )}
+        </header>
+      )}
       <div className="max-h-[60dvh] overflow-y-auto">
         {files.map((file, at) => (
-          <File key={at} file={file} unified={unified} />
+          <File key={at} file={file} unified={unified} named={!single} />
         ))}
       </div>
     </section>
@@ -61,7 +80,15 @@ export function Counts({ added, removed }: { added: number; removed: number }) {
 
 type Colours = Map<Line, Piece[]>
 
-function File({ file, unified }: { file: FileDiff; unified: boolean }) {
+function FileName({ file }: { file: FileDiff }) {
+  return (
+    <Mono bare className="min-w-0 font-medium">
+      {titleOf(file)}
+    </Mono>
+  )
+}
+
+function File({ file, unified, named }: { file: FileDiff; unified: boolean; named: boolean }) {
   const lines = useMemo(() => file.hunks.flatMap((hunk) => hunk.lines), [file])
   const coloured = useColours(
     useMemo(() => lines.map((line) => line.text), [lines]),
@@ -76,9 +103,11 @@ function File({ file, unified }: { file: FileDiff; unified: boolean }) {
   const columns = (one ? 1 : 2) * 2 + (numbered ? 2 : 0)
   return (
     <div className="border-t border-line first:border-t-0">
-      <p className="sticky top-0 border-b border-line bg-raised px-3 py-1 font-medium last:border-b-0">
-        <Mono bare>{titleOf(file)}</Mono>
-      </p>
+      {named && (
+        <p className="sticky top-0 border-b border-line bg-raised px-3 py-1 last:border-b-0">
+          <FileName file={file} />
+        </p>
+      )}
       {file.hunks.length > 0 && (
         <div tabIndex={0} role="region" aria-label={titleOf(file)} className="overflow-x-auto">
           <table className="w-full border-collapse font-mono leading-5">
@@ -121,7 +150,7 @@ function Heading({ hunk, first, across }: { hunk: Hunk; first: boolean; across: 
         <span aria-hidden="true" className="mr-2 select-none">
           ⋯
         </span>
-        {where !== undefined && `line ${where} `}
+        {where !== undefined && <span className="mr-3">{`line ${where}`}</span>}
         <Exact>{hunk.heading}</Exact>
       </td>
     </tr>

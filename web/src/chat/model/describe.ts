@@ -23,7 +23,7 @@ export function describe({ tool, args }: Pick<ToolUse, 'tool' | 'args'>): Doing 
     case 'edit_file':
       return { verb: 'Edit', object: str(a.path) }
     case 'apply_patch':
-      return { verb: 'Patch', object: patched(str(a.patch)).join(', ') }
+      return { verb: 'Change', object: patched(str(a.patch)).join(', ') }
     case 'list_files':
       return { verb: 'List', object: str(a.path) || 'files' }
     case 'find_files':

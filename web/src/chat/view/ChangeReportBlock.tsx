@@ -114,7 +114,7 @@ function Changed({ file, open }: { file: FileChange; open: boolean }) {
   return (
     <Fold head={head} open={open}>
       <div className="mt-1 mb-2 bg-paper">
-        <Diff text={file.diff} label={`Changes of ${file.path}`} />
+        <Diff text={file.diff} label={`Changes of ${file.path}`} named={false} />
       </div>
     </Fold>
   )
