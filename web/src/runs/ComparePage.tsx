@@ -5,7 +5,7 @@ import { buttonLook } from '../ui/Button'
 import { classes } from '../ui/classes'
 import { EmptyState } from '../ui/EmptyState'
 import { ErrorState } from '../ui/ErrorState'
-import { Mono } from '../ui/Mono'
+import { Exact, Mono } from '../ui/Mono'
 import { Page, Section } from '../ui/Page'
 import { RelativeTime } from '../ui/RelativeTime'
 import { Spinner } from '../ui/Spinner'
@@ -19,6 +19,7 @@ import { modelCalls } from './calls'
 import { align, stepsOf, type Step } from './compare'
 import { pretty } from './ModelCalls'
 import { statusOf, tookOf } from './RunList'
+import { useTitles } from './titles'
 import { money, usageOf, waterfall } from './waterfall'
 
 interface Loaded {
@@ -86,6 +87,7 @@ function Both({ left, right }: { left: Loaded; right: Loaded }) {
   )
   const a = figures(left)
   const b = figures(right)
+  const titleOf = useTitles([left.run.root, right.run.root])
   return (
     <>
       <div className="overflow-x-auto rounded-lg border border-line">
@@ -96,8 +98,11 @@ function Both({ left, right }: { left: Loaded; right: Loaded }) {
               {[left, right].map(({ run }, at) => (
                 <th key={at} scope="col" className="px-3 py-2 font-medium">
                   <Link to="/runs/$id" params={{ id: run.id }} className="underline-offset-4 hover:underline">
-                    {run.agent}, <RelativeTime at={run.started_at} />
+                    <Exact>{titleOf(run.root) ?? 'Untitled conversation'}</Exact>
                   </Link>
+                  <span className="block text-xs font-normal text-ink-soft">
+                    {run.agent}, <RelativeTime at={run.started_at} />
+                  </span>
                 </th>
               ))}
             </tr>
@@ -119,8 +124,8 @@ function Both({ left, right }: { left: Loaded; right: Loaded }) {
         <ol className="flex flex-col gap-2">
           {pairs.map((pair, at) => (
             <li key={at} className="grid gap-2 md:grid-cols-2">
-              <Side step={pair.left} same={pair.same} />
-              <Side step={pair.right} same={pair.same} />
+              <Side step={pair.left} other={pair.right} same={pair.same} />
+              <Side step={pair.right} other={pair.left} same={pair.same} />
             </li>
           ))}
         </ol>
@@ -149,7 +154,7 @@ function figures({ run, log }: Loaded): [string, ReactNode][] {
   ]
 }
 
-function Side({ step, same }: { step?: Step; same: boolean }) {
+function Side({ step, other, same }: { step?: Step; other?: Step; same: boolean }) {
   if (step === undefined)
     return (
       <div className="hidden rounded-lg border border-dashed border-line px-3 py-2 text-xs text-ink-soft md:block">
@@ -159,7 +164,8 @@ function Side({ step, same }: { step?: Step; same: boolean }) {
   return (
     <div className={classes('min-w-0 rounded-lg border px-3 py-2', same ? 'border-line' : 'border-waiting')}>
       <p className="mb-1 flex items-center justify-between gap-2 text-xs text-ink-soft">
-        <span className="font-mono">{step.name}</span> {same ? 'same' : 'differs'}
+        <span className={classes(step.tool && 'font-mono')}>{step.name}</span>{' '}
+        {same ? 'same' : other === undefined ? 'only in this run' : 'differs'}
       </p>
       <Mono block className="max-h-60 text-xs">
         {pretty(step.detail)}

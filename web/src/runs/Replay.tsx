@@ -51,6 +51,13 @@ function Loaded({ run }: { run: Run }) {
   return <Scrubber log={data} run={run.run} />
 }
 
+const exact = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  fractionalSecondDigits: 3,
+})
+
 function Scrubber({ log, run }: { log: LogEvent[]; run: number }) {
   const [at, setAt] = useState(log.length - 1)
   const label = useId()
@@ -91,7 +98,7 @@ function Scrubber({ log, run }: { log: LogEvent[]; run: number }) {
         )}
       </div>
       <p id={label} className="text-xs tabular-nums text-ink-soft">
-        Event {event.seq}, <span className="font-mono text-ink">{event.type}</span>, {event.at.slice(11, 23)}
+        Event {event.seq}, <span className="font-mono text-ink">{event.type}</span>, {exact.format(new Date(event.at))}
       </p>
       <div className="grid gap-4 lg:grid-cols-[1fr_16rem]">
         <div

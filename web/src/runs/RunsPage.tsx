@@ -301,7 +301,8 @@ function Table({ runs, titleOf }: { runs: Run[]; titleOf: (run: Run) => string |
     setChosen(chosen.includes(id) ? chosen.filter((one) => one !== id) : [...chosen.slice(-1), id])
   return (
     <div className="flex flex-col gap-3">
-      <div className="flex min-h-9 items-center justify-end gap-3 text-sm">
+      <div className="flex min-h-9 items-center justify-between gap-3 text-sm">
+        <h2 className="font-semibold">{runs.length === 1 ? '1 run' : `${runs.length.toLocaleString()} runs`}</h2>
         {chosen.length === 2 ? (
           <Link
             to="/runs/compare"

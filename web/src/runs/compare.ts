@@ -6,6 +6,7 @@ import type { LogEvent } from '../wire/log.generated'
 export interface Step {
   seq: number
   name: string
+  tool?: boolean // the name is that of a tool
   detail: string
 }
 
@@ -23,7 +24,8 @@ export function stepsOf(log: LogEvent[], run: number): Step[] {
           steps.push({ seq: event.seq, name: 'Message', detail: inputs.get(event.body.input) ?? '' })
         break
       case 'ToolCallRequested':
-        if (event.run === run) steps.push({ seq: event.seq, name: event.body.name, detail: event.body.arguments })
+        if (event.run === run)
+          steps.push({ seq: event.seq, name: event.body.name, tool: true, detail: event.body.arguments })
         break
       case 'OutputFinished':
         if (event.run === run && event.body.kind === 'text')
