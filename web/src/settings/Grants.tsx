@@ -86,7 +86,7 @@ export function Grants() {
         >
           <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
             <span className="font-medium">{toolName(grant.tool)}</span>
-            <span className="text-ink-soft">{grant.scope === 'similar' ? 'similar calls' : 'exactly this'}</span>
+            <span className="text-ink-soft">{grant.scope === 'similar' ? 'similar calls' : 'exactly this call'}</span>
             <Link
               to="/chat/$session"
               params={{ session: grant.session.id }}

@@ -35,7 +35,7 @@ export function Models() {
     <>
       {me?.demo && (
         <p className="rounded-lg border border-line bg-raised px-4 py-3 text-sm">
-          The demo model answers now: its answers are scripted. Enter the key of a vendor to use a real model.
+          The demo model answers now: its answers are scripted. Enter an API key to use a real model.
         </p>
       )}
       {data.keys.map((key) => (
@@ -102,8 +102,8 @@ function Vendor({ vendor }: { vendor: ModelKey }) {
         ) : (
           <form onSubmit={submit} className="grid gap-4 sm:grid-cols-2">
             <Field
-              label={`Key of ${name}`}
-              hint={vendor.stored ? 'Leave empty to keep the one that is there.' : 'It is not shown again.'}
+              label="API key"
+              hint={vendor.stored ? 'Leave empty to keep the stored key.' : 'It is not shown again after you save it.'}
             >
               {(control) => (
                 <TextInput
@@ -117,7 +117,7 @@ function Vendor({ vendor }: { vendor: ModelKey }) {
               )}
             </Field>
             <Field
-              label={`Base URL of ${name}`}
+              label="Base URL"
               hint={
                 vendor.vendor === 'openai'
                   ? 'Leave empty for OpenAI. Ollama: http://127.0.0.1:11434/v1, without a key.'
@@ -171,7 +171,7 @@ function Vendor({ vendor }: { vendor: ModelKey }) {
           }}
           onClose={() => setRemoving(false)}
         >
-          New runs cannot use models of this vendor. A run that has started goes on.
+          New runs cannot use models of this vendor. Runs that have started continue.
         </Confirm>
       )}
     </section>

@@ -43,8 +43,10 @@ export function Nodes() {
           <span className="text-ink-soft">
             {node.sessions === 1 ? '1 session' : `${node.sessions} sessions`} in memory
           </span>
-          <span className="font-mono text-xs text-ink-soft">{node.version}</span>
-          <RelativeTime at={node.since} className="text-xs text-ink-soft" />
+          <span className="text-xs text-ink-soft">version {node.version}</span>
+          <span className="text-xs text-ink-soft">
+            started <RelativeTime at={node.since} />
+          </span>
         </Row>
       ))}
     </Rows>

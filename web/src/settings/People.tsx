@@ -51,7 +51,7 @@ export function People() {
         {isPending && error === null && <Spinner word="Loading people…" />}
         {people?.length === 0 && (
           <EmptyState title="Nobody has signed in yet">
-            People appear here once they have signed in or sent a message. Make a token for the first one below.
+            People appear here once they have signed in or sent a message. Create a token for the first one below.
           </EmptyState>
         )}
         {people !== undefined && people.length > 0 && (
@@ -65,7 +65,9 @@ export function People() {
                 <span className="text-ink-soft">
                   {person.conversations === 1 ? '1 conversation' : `${person.conversations} conversations`}
                 </span>
-                <RelativeTime at={person.seen_at} className="w-28 text-right text-xs text-ink-soft" />
+                <span className="w-32 text-right text-xs text-ink-soft">
+                  last seen <RelativeTime at={person.seen_at} />
+                </span>
                 {may('users:write') && (
                   <Button small onClick={() => setRevoking(person.id)}>
                     Revoke tokens…
@@ -84,8 +86,8 @@ export function People() {
         )}
       </Section>
       {may('users:write') && (
-        <Section title="Make a token">
-          <MakeToken tenant={me?.tenant ?? 'default'} />
+        <Section title="Create a token">
+          <CreateToken tenant={me?.tenant ?? 'default'} />
         </Section>
       )}
       {revoking !== undefined && (
@@ -118,7 +120,7 @@ function Revoke({ user, self, onClose }: { user: string; self: boolean; onClose:
       act={() => revoke.mutateAsync()}
       onClose={onClose}
     >
-      Every token that {user} has now stops working, in browsers too. A run that has started goes on. New tokens work.
+      All current tokens of {user} stop working, also in browsers. Runs that have started continue. New tokens work.
       {self && ' This signs you out.'}
     </Confirm>
   )
@@ -126,13 +128,14 @@ function Revoke({ user, self, onClose }: { user: string; self: boolean; onClose:
 
 const roles: [string, string][] = [
   ['standard_user', 'standard_user: talks to agents'],
-  ['read_only', 'read_only: looks, and changes nothing'],
+  ['read_only', 'read_only: reads, and changes nothing'],
   ['dept_head', 'dept_head: changes agents, sees people and the audit'],
   ['org_admin', 'org_admin: everything'],
 ]
 
-// MakeToken writes the command that makes a token. The console does not make one: the secret stays with the operator.
-function MakeToken({ tenant }: { tenant: string }) {
+// CreateToken writes the command that creates a token. The console does not create one: the secret stays with the
+// operator.
+function CreateToken({ tenant }: { tenant: string }) {
   const [user, setUser] = useState('')
   const [role, setRole] = useState('standard_user')
   const [ttl, setTtl] = useState('24h')

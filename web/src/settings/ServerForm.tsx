@@ -57,10 +57,10 @@ export function ServerForm({ server, local, done }: ServerFormProps) {
       <Box className="flex flex-col gap-4 p-4">
         {local && (
           <fieldset className="flex flex-wrap gap-4 text-sm">
-            <legend className="mb-1 font-medium">It is</legend>
+            <legend className="mb-1 font-medium">Type</legend>
             {[
-              [true, 'a program on this machine'],
-              [false, 'an address (streamable HTTP)'],
+              [true, 'Program on this machine'],
+              [false, 'Address (streamable HTTP)'],
             ].map(([is, label]) => (
               <label key={String(is)} className="flex items-center gap-2">
                 <input
@@ -76,7 +76,7 @@ export function ServerForm({ server, local, done }: ServerFormProps) {
           </fieldset>
         )}
         <div className="grid gap-4 sm:grid-cols-2">
-          <Field label="Name of the server" hint="a-z, 0-9 and -. Its tools are called name__tool.">
+          <Field label="Name of the server" hint="a-z, 0-9 and -. It begins the names of the tools: notes__search.">
             {(control) => (
               <TextInput
                 {...control}
@@ -120,8 +120,8 @@ export function ServerForm({ server, local, done }: ServerFormProps) {
         <Field
           label={program ? 'Environment' : 'Headers'}
           hint={
-            `One ${program ? 'NAME=value' : 'Name: value'} a line. Values are stored encrypted and not shown again; ` +
-            'an empty one stays as it is.'
+            `One ${program ? 'NAME=value' : 'Name: value'} per line. Values are stored encrypted and not shown. ` +
+            'Leave a value empty to keep it.'
           }
         >
           {(control) => (
@@ -140,7 +140,7 @@ export function ServerForm({ server, local, done }: ServerFormProps) {
           <>
             <Field
               label="Folders it may read"
-              hint="One a line, besides the workspace. A program lies in one, in the workspace, or under /usr or /opt."
+              hint="Besides the workspace, one per line. The program must be in one of these, or under /usr or /opt."
             >
               {(control) => (
                 <TextArea
@@ -154,12 +154,12 @@ export function ServerForm({ server, local, done }: ServerFormProps) {
               )}
             </Field>
             <fieldset className="flex flex-wrap gap-4 text-sm">
-              <legend className="mb-1 font-medium">It may</legend>
+              <legend className="mb-1 font-medium">Permissions</legend>
               {(
                 [
-                  ['writes', 'change the workspace'],
-                  ['network', 'reach the network'],
-                  ['bare', 'run without a sandbox, with every right of the server'],
+                  ['writes', 'Change the workspace'],
+                  ['network', 'Reach the network'],
+                  ['bare', 'Run without a sandbox, with all rights of the server'],
                 ] as const
               ).map(([flag, label]) => (
                 <label key={flag} className="flex items-center gap-2">

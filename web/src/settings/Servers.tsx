@@ -52,8 +52,8 @@ export function Servers() {
       {servers.length === 0 && !adding && (
         <EmptyState title="No tool servers" action={<CopyButton words text={example} />}>
           A tool server offers tools to agents by the Model Context Protocol (MCP).{' '}
-          {mayAdd && 'Add one above, or name it in the file of the operator:'}
-          {!mayAdd && 'The operator names tool servers in a file:'}
+          {mayAdd && 'Add one above, or in the file of --config:'}
+          {!mayAdd && 'The operator adds tool servers in the file of --config:'}
           <Mono block className="mt-3 text-left text-xs">
             {example}
           </Mono>
@@ -94,7 +94,7 @@ function Server({ server, local }: { server: ToolServer; local: boolean }) {
         <span className="text-xs text-ink-soft">
           {server.transport}
           {server.trusted && ', trusted: its tools need no acceptance'}
-          {server.console ? ', added here' : ', from the file of --config, changed there only'}
+          {server.console ? ', added here' : ', from the file of --config: change it there'}
         </span>
         {admin && waiting.length > 1 && (
           <Button small className="ml-auto" busy={accept.isPending} onClick={() => accept.mutate(waiting)}>
@@ -123,7 +123,7 @@ function Server({ server, local }: { server: ToolServer; local: boolean }) {
           }}
           onClose={() => setRemoving(false)}
         >
-          Its connection ends now. A call that runs is lost, and a person decides what becomes of it.
+          Its connection ends now. The outcome of a running call is then unknown, and a person decides about it.
         </Confirm>
       )}
       {server.problem !== undefined && <p className="px-4 pb-3 text-sm text-failed">{server.problem}</p>}

@@ -36,7 +36,7 @@ const parts: Part[] = [
   {
     id: 'models',
     name: 'Models',
-    about: 'Keys of model vendors: enter one, test it, remove it.',
+    about: 'API keys of model vendors: enter a key, test it, remove it.',
     group: 'Agents',
     needs: 'tenant:write',
     local: true,
@@ -45,7 +45,7 @@ const parts: Part[] = [
   {
     id: 'grants',
     name: 'Always rules',
-    about: 'What agents may do without asking again. Revoke a rule, and the agent asks.',
+    about: 'What agents may do without asking again. After you revoke a rule, the agent asks.',
     group: 'Agents',
     show: <Grants />,
   },
@@ -73,14 +73,14 @@ const parts: Part[] = [
   {
     id: 'webhooks',
     name: 'Webhooks',
-    about: 'Addresses of yours that are called when a run ends or a person is needed.',
+    about: 'Addresses that the server calls when a run ends or needs a person.',
     group: 'Server',
     show: <Webhooks />,
   },
   {
     id: 'people',
     name: 'People and tokens',
-    about: 'Who uses this server. Make a token, or revoke those of a user.',
+    about: 'The users of this server. Create a token, or revoke the tokens of a user.',
     group: 'Server',
     needs: 'users:read',
     show: <People />,
@@ -129,7 +129,19 @@ export function SettingsPage() {
   )
   const shown = mine.find(({ id }) => id === part)
   return (
-    <Page wide title="Settings" lead={shown?.about ?? 'How this console, its agents and the server work.'}>
+    <Page
+      wide
+      title={
+        shown === undefined ? (
+          'Settings'
+        ) : (
+          <>
+            <span className="font-normal text-ink-soft">Settings /</span> {shown.name}
+          </>
+        )
+      }
+      lead={shown?.about ?? 'How this console, its agents and the server work.'}
+    >
       <Tabs.Root
         value={shown?.id ?? 'overview'}
         onValueChange={choose}

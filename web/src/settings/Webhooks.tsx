@@ -52,8 +52,8 @@ export function Webhooks() {
         {isPending && may('agents:message') && error === null && <Spinner word="Loading webhooks…" />}
         {listed?.length === 0 && (
           <EmptyState title="No webhooks">
-            A webhook is an address of yours that the server calls when a run ends or a person is needed. Add one to a
-            conversation below; an agent’s file can name one for all of its runs.
+            A webhook is an address that the server calls when a run ends or needs a person. Add one to a conversation
+            below. The file of an agent can name one for all of its runs.
           </EmptyState>
         )}
         {listed !== undefined && listed.length > 0 && (
@@ -202,7 +202,7 @@ function Add({ sessions, added }: { sessions: Session[]; added: (hook: WebhookIn
     <form onSubmit={submit}>
       <Box className="flex flex-col gap-4 p-4">
         <div className="grid gap-4 sm:grid-cols-2">
-          <Field label="Conversation" hint="One of your latest 200. A webhook that it has already is replaced.">
+          <Field label="Conversation" hint="One of your latest 200. The new webhook replaces the one that it has.">
             {(control) => (
               <Select
                 {...control}
@@ -218,7 +218,7 @@ function Add({ sessions, added }: { sessions: Session[]; added: (hook: WebhookIn
               </Select>
             )}
           </Field>
-          <Field label="Address" hint="https, and not inside your network unless the operator allows that.">
+          <Field label="Address" hint="With https. The operator must allow addresses inside the network.">
             {(control) => (
               <TextInput
                 {...control}
@@ -271,8 +271,8 @@ function Remove({ one, onClose }: { one: SessionWebhook; onClose: () => void }) 
       }}
       onClose={onClose}
     >
-      <Mono className="break-all">{one.url}</Mono> is not called any more. Messages that are not delivered yet are
-      cancelled.
+      The server no longer calls <Mono className="break-all">{one.url}</Mono>. It cancels the messages that are not
+      delivered yet.
     </Confirm>
   )
 }

@@ -1,5 +1,6 @@
 import { useId, type ComponentProps, type ReactNode } from 'react'
 import { classes } from './classes'
+import { ChevronDownIcon } from './icons'
 
 const box =
   'rounded-md border border-line-strong bg-paper px-3 py-1.5 text-sm text-ink ' +
@@ -48,6 +49,12 @@ export function TextArea({ className, ...rest }: ComponentProps<'textarea'>) {
   return <textarea className={classes(input, className)} {...rest} />
 }
 
+// Select has its own arrow: those of browsers differ in place and colour. className is for the box around both.
 export function Select({ className, ...rest }: ComponentProps<'select'>) {
-  return <select className={classes(box, 'min-h-9 max-w-full max-md:min-h-11', className)} {...rest} />
+  return (
+    <span className={classes('relative inline-flex max-w-full', className)}>
+      <select className={classes(box, 'min-h-9 min-w-0 grow appearance-none pr-8 max-md:min-h-11')} {...rest} />
+      <ChevronDownIcon className="pointer-events-none absolute top-1/2 right-2.5 -translate-y-1/2 text-ink-soft" />
+    </span>
+  )
 }

@@ -35,7 +35,7 @@ export function Grants() {
         <li key={id} className="flex flex-col gap-1">
           <div className="flex items-center gap-2 text-xs">
             <Mono>{tool}</Mono>
-            <span className="text-ink-soft">{scope === 'similar' ? 'similar calls' : 'exactly this'}</span>
+            <span className="text-ink-soft">{scope === 'similar' ? 'similar calls' : 'exactly this call'}</span>
             <Button
               small
               kind="quiet"

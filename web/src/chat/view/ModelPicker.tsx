@@ -67,7 +67,7 @@ export function ModelPicker({ agent, chosen, onChoose }: ModelPickerProps) {
             <MenuItem onSelect={() => setNaming('')}>Another model…</MenuItem>
             {me?.auth === 'local' && (
               <MenuItem onSelect={() => void navigate({ to: '/settings', hash: 'models' })}>
-                {me.demo ? 'Enter a key for a real model…' : 'Keys of vendors…'}
+                {me.demo ? 'Enter an API key for a real model…' : 'API keys…'}
               </MenuItem>
             )}
           </div>
