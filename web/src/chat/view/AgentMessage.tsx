@@ -83,12 +83,12 @@ function Announcement({ message }: { message: ChatMessage }) {
   )
 }
 
-// Going shows the current activity of the agent while no output is visible.
+// Going shows the current activity of the agent while no output is visible. While the run waits for a person, the card
+// below shows that.
 function Going({ message }: { message: ChatMessage }) {
   const { asked, cards } = useChat()
   const last = message.content?.at(-1)
-  if (cards.length > 0 && (asked.size > 0 || last?.type === 'tool_use'))
-    return <ThinkingIndicator word="Waiting for you" still />
+  if (cards.length > 0 && (asked.size > 0 || last?.type === 'tool_use')) return null
   switch (getMessagePhase(message)) {
     case 'thinking':
       return last?.type === 'thinking' && last.open ? null : (

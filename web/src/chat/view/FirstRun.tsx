@@ -34,12 +34,12 @@ const demoIdeas: Idea[] = [
     message: 'write Hello from Parley! to hello.txt',
   },
   {
-    name: 'A plan with a sub-agent',
+    name: 'See a plan and a sub-agent',
     about: 'The agent plans three steps and gives one to a sub-agent.',
     message: 'plan a tidy workspace and delegate to AGENT',
   },
   {
-    name: 'A follow-up in a minute',
+    name: 'Get a follow-up in a minute',
     about: 'The agent sends you a message later, by itself.',
     message: 'remind me in 1 minute to stretch',
   },
@@ -63,7 +63,7 @@ const ideas: Idea[] = [
     mode: 'plan',
   },
   {
-    name: 'Follow up in a minute',
+    name: 'Get a follow-up in a minute',
     about: 'The agent sends you a message later, if follow-ups are enabled.',
     message: 'Follow up with me in one minute with a summary of what you can do here.',
   },
@@ -148,7 +148,7 @@ export function FirstRun() {
                   >
                     <span className="text-sm font-semibold">{idea.name}</span>
                     <span className="text-sm text-ink-soft">{idea.about}</span>
-                    <span className="mt-auto truncate pt-1 font-mono text-xs text-ink-soft">
+                    <span className="mt-auto pt-1 font-mono text-xs break-words text-ink-soft">
                       {idea.mode === 'plan' ? '/plan ' : ''}
                       {spoken(idea)}
                     </span>
@@ -170,12 +170,12 @@ export function FirstRun() {
               {me.auth === 'local' && (
                 <>
                   <Link to="/settings" hash="models" className="text-accent underline underline-offset-2">
-                    enter the key of a vendor
+                    enter an API key
                   </Link>
                   , or{' '}
                 </>
               )}
-              start the server with an API key:{' '}
+              start the server with {me.auth === 'local' ? 'one' : 'an API key'}:{' '}
               <code className="rounded bg-sunken px-1.5 py-0.5 font-mono text-xs whitespace-nowrap text-ink">
                 ANTHROPIC_API_KEY=… make run
               </code>
