@@ -46,16 +46,7 @@ test('fonts, agent marks, labels and diffs are consistent, and a phone has one h
     }),
   )
   assert(Math.abs(tops[0] - tops[1]) <= 4, `the menu and the title are at ${tops}`)
-  const little = async () => {
-    const found = await small.page.evaluate(() =>
-      [...document.querySelectorAll('button, select, a[class*="flex"]')]
-        .filter((e) => e.checkVisibility({ opacityProperty: true }) && e.getClientRects().length > 0)
-        .map((e) => [e.getAttribute('aria-label') || e.textContent, e.getBoundingClientRect()])
-        .filter(([, box]) => box.width > 1 && box.height < 43.5)
-        .map(([name, box]) => `${name} (${Math.round(box.height)} px)`),
-    )
-    return `${new URL(small.page.url()).pathname}: ${found.join(', ')}`
-  }
+  const little = () => tooSmall(small.page)
   const all = [await little()]
   for (const path of ['/agents', '/approvals', '/runs', '/settings']) {
     await small.page.goto(path)
@@ -77,6 +68,61 @@ test('fonts, agent marks, labels and diffs are consistent, and a phone has one h
   await diff.getByText('line 31').waitFor()
   await until('it is coloured', async () => (await diff.locator('code span.text-accent').count()) > 0)
   assert.equal(await diff.getByRole('img', { name: 'added' }).count(), 2)
+})
+
+// tooSmall lists the controls on a phone that are lower than 44 pixels.
+async function tooSmall(page) {
+  const found = await page.evaluate(() =>
+    [...document.querySelectorAll('button, select, a[class*="flex"], [role="menuitem"], [role="option"]')]
+      .filter((e) => e.tagName !== 'OPTION')
+      .filter((e) => e.checkVisibility({ opacityProperty: true }) && e.getClientRects().length > 0)
+      .map((e) => [e.getAttribute('aria-label') || e.textContent, e.getBoundingClientRect()])
+      .filter(([, box]) => box.width > 1 && box.height < 43.5)
+      .map(([name, box]) => `${name} (${Math.round(box.height)} px)`),
+  )
+  return `${new URL(page.url()).pathname}: ${found.join(', ')}`
+}
+
+test('on a phone, branches, menus, files and results are large enough for a thumb, and no key is named', async (t) => {
+  const model = await Model.start(t)
+  model
+    .script('say one', 'Here is `-race`:\n\n```go\nfunc main() {}\n```')
+    .script('make a file', { toolCalls: [call('shell', { command: ['touch', 'made'] })] }, 'Made.')
+  const server = await Server.start(t, { env: model.env, files: { 'src/main.go': 'package main\n' } })
+  const visitor = await Visitor.come(t, server, { width: 390, height: 844 })
+  const page = await visitor.tab('/')
+  const chat = new Chat(page)
+  const all = []
+  const look = async () => all.push(await tooSmall(page))
+  await chat.say('Please say one')
+  await chat.ended('Here is')
+  await chat.answers.getByRole('button', { name: 'Answer again, in a branch' }).click()
+  await page.getByRole('navigation', { name: 'Branch 2 of 2' }).waitFor()
+  await chat.ended('Here is')
+  await look()
+  await page.getByRole('button', { name: 'Conversation actions' }).click()
+  await page.getByRole('menuitem', { name: 'Copy the link' }).waitFor()
+  await look()
+  await page.keyboard.press('Escape')
+  await chat.say('Please make a file')
+  const allow = chat.card.getByRole('button', { name: 'Allow once' })
+  await allow.waitFor()
+  assert.doesNotMatch(await chat.card.innerText(), /[↵⌫]/, 'a key is named where there is no keyboard')
+  await look()
+  await page.goto('/files')
+  await page.getByRole('button', { name: 'src' }).click()
+  await page.getByRole('link', { name: 'main.go' }).waitFor()
+  await look()
+  await page.getByRole('button', { name: /^Menu/ }).click()
+  const rail = page.getByRole('dialog', { name: 'Menu' })
+  await rail.getByRole('button', { name: /^Actions for/ }).first().click()
+  await page.getByRole('menuitem', { name: 'Rename' }).waitFor()
+  await look()
+  await page.keyboard.press('Escape')
+  await rail.getByRole('button', { name: 'Open the command palette' }).click()
+  await page.getByRole('option').first().waitFor()
+  await look()
+  assert.deepEqual(all.filter((one) => !one.endsWith(': ')), [])
 })
 
 test('the mark is the icon of the page, and motion respects its setting', async (t) => {

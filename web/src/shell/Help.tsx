@@ -1,4 +1,5 @@
 import { Dialog } from 'radix-ui'
+import { IconButton } from '../ui/Button'
 import { CrossIcon } from '../ui/icons'
 import { Keys } from './Palette'
 import { lettersOn, turnLetters, useAllShortcuts } from './shortcuts'
@@ -21,8 +22,10 @@ export function Help({ close }: { close: () => void }) {
         >
           <div className="mb-3 flex items-center justify-between">
             <Dialog.Title className="font-semibold">Keyboard shortcuts</Dialog.Title>
-            <Dialog.Close aria-label="Close" className="rounded p-1 text-ink-soft hover:text-ink">
-              <CrossIcon className="size-4 shrink-0" />
+            <Dialog.Close asChild>
+              <IconButton small label="Close">
+                <CrossIcon />
+              </IconButton>
             </Dialog.Close>
           </div>
           {groups.map((group) => (

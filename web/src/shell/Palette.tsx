@@ -84,7 +84,7 @@ export function Palette({ me, actions, close }: { me: Me; actions: readonly Acti
                 role="option"
                 aria-selected={i === index}
                 className={classes(
-                  'flex cursor-pointer items-center gap-2 rounded px-2 py-1.5 text-sm',
+                  'flex cursor-pointer items-center gap-2 rounded px-2 py-1.5 text-sm max-md:min-h-11',
                   i === index ? 'bg-accent-soft' : '',
                 )}
                 onMouseMove={() => setAt(i)}
@@ -188,7 +188,7 @@ function useChoices(me: Me, wanted: string, actions: readonly Action[]): Choice[
           id: `agent ${a.id}`,
           group: 'Agent',
           name: a.name,
-          note: a.status,
+          note: a.status === 'running' ? undefined : a.status,
           run: () => void navigate({ to: '/agents/$id', params: { id: a.id } }),
         }))
         .filter((c) => fits(`${c.name} agent`)),

@@ -132,7 +132,7 @@ export function Rail(props: RailProps) {
             <bdi>{me.user}</bdi> · {me.roles.join(', ') || 'no role'}
           </span>
           {signOut && (
-            <button className="shrink-0 rounded underline hover:text-ink" onClick={signOut}>
+            <button className={classes('shrink-0 rounded underline hover:text-ink', thumb)} onClick={signOut}>
               Sign out
             </button>
           )}

@@ -1,7 +1,7 @@
 import { Link, useParams } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { memo, useDeferredValue, useEffect, useRef, useState } from 'react'
-import { SearchIcon } from '../ui/icons'
+import { ArchiveIcon, SearchIcon } from '../ui/icons'
 import { RelativeTime } from '../ui/RelativeTime'
 import { classes } from '../ui/classes'
 import { Problem } from '../wire/api'
@@ -91,7 +91,7 @@ export function SessionList({ editable }: { editable: boolean }) {
       {search === '' && (
         <button
           className={classes(
-            'mx-2 mb-1 rounded px-1.5 py-1 text-left text-xs text-ink-soft',
+            'mx-2 mb-1 flex items-center gap-2 rounded px-1.5 py-1 text-left text-xs text-ink-soft',
             'hover:bg-sunken hover:text-ink max-md:min-h-11',
           )}
           aria-pressed={archive}
@@ -100,7 +100,7 @@ export function SessionList({ editable }: { editable: boolean }) {
             setLimit(page)
           }}
         >
-          {archive ? 'Back to conversations' : 'Archive'}
+          <ArchiveIcon className="size-4 shrink-0" /> {archive ? 'Back to conversations' : 'Archive'}
         </button>
       )}
     </>

@@ -67,7 +67,7 @@ export const SessionRow = memo(function SessionRow({ session, current, editable,
         short
         className={classes(
           'mr-11 shrink-0 pl-1 text-xs whitespace-nowrap text-ink-soft',
-          'md:mr-1.5 md:group-focus-within:opacity-0 md:group-hover:opacity-0',
+          'md:pointer-fine:mr-1.5 md:pointer-fine:group-focus-within:opacity-0 md:pointer-fine:group-hover:opacity-0',
         )}
       />
       <RowMenu session={session} editable={editable} doing={doing} onDo={setDoing} />
@@ -79,7 +79,8 @@ export const SessionRow = memo(function SessionRow({ session, current, editable,
 const dots = classes(
   'absolute right-1 flex items-center justify-center rounded p-1 text-ink-soft hover:text-ink',
   'max-md:right-0 max-md:size-11',
-  'focus-visible:opacity-100 data-[state=open]:opacity-100 md:opacity-0 md:group-hover:opacity-100',
+  'focus-visible:opacity-100 data-[state=open]:opacity-100',
+  'md:pointer-fine:opacity-0 md:pointer-fine:group-hover:opacity-100',
 )
 
 interface RowMenuProps {
@@ -155,7 +156,10 @@ function OpenedMenu({ session, editable, doing, onDo }: RowMenuProps) {
 function Item({ name, run, danger }: { name: string; run: () => void; danger?: boolean }) {
   return (
     <DropdownMenu.Item
-      className={classes('rounded px-2 py-1.5 outline-none data-highlighted:bg-sunken', danger ? 'text-failed' : '')}
+      className={classes(
+        'flex items-center rounded px-2 py-1.5 outline-none data-highlighted:bg-sunken max-md:min-h-11',
+        danger ? 'text-failed' : '',
+      )}
       onSelect={run}
     >
       {name}

@@ -41,7 +41,7 @@ export function MenuItem({ onSelect, danger, disabled, hint, children }: MenuIte
       onSelect={onSelect}
       disabled={disabled}
       className={classes(
-        'flex min-h-8 cursor-pointer items-center gap-2 rounded px-2 text-sm outline-none',
+        'flex min-h-8 cursor-pointer items-center gap-2 rounded px-2 text-sm outline-none max-md:min-h-11',
         'data-[disabled]:cursor-not-allowed data-[highlighted]:bg-sunken data-[disabled]:opacity-50',
         danger && 'text-failed',
       )}

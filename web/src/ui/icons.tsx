@@ -3,7 +3,7 @@ import type { ComponentProps } from 'react'
 // Icons are drawn here, so that no large icon set is loaded for ten icons. They
 // take the size and colour of the text around them, and are never the only sign
 // for a meaning.
-function icon(path: string) {
+function icon(path: string, stroke = '1.5') {
   return function Icon(props: ComponentProps<'svg'>) {
     return (
       <svg
@@ -12,7 +12,7 @@ function icon(path: string) {
         height="1em"
         fill="none"
         stroke="currentColor"
-        strokeWidth="1.5"
+        strokeWidth={stroke}
         strokeLinecap="round"
         strokeLinejoin="round"
         aria-hidden="true"
@@ -32,9 +32,10 @@ export const ChevronDownIcon = icon('M4 6l4 4 4-4')
 export const ChevronRightIcon = icon('M6 4l4 4-4 4')
 export const PlusIcon = icon('M8 3v10M3 8h10')
 export const SearchIcon = icon('M7 11.5a4.5 4.5 0 100-9 4.5 4.5 0 000 9zM10.5 10.5l3 3')
+export const ArchiveIcon = icon('M2.5 3.5h11v3h-11zM3.5 6.5v6h9v-6M6.5 9h3')
 export const PinIcon = icon('M6 2h4l-.5 4.5L12 9H4l2.5-2.5zM8 9v5')
 export const BellIcon = icon('M4 11V7a4 4 0 018 0v4l1 1.5H3zM6.5 14h3')
-export const DotsIcon = icon('M3.5 8h.01M8 8h.01M12.5 8h.01')
+export const DotsIcon = icon('M3.5 8h.01M8 8h.01M12.5 8h.01', '2.25')
 export const PlayIcon = icon('M5 3.5v9l7-4.5z')
 export const StopIcon = icon('M4.5 4.5h7v7h-7z')
 export const SendIcon = icon('M8 13V3M4 7l4-4 4 4')

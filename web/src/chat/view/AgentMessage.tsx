@@ -151,8 +151,9 @@ function Foot({ message }: { message: ChatMessage }) {
   return (
     <footer
       className={classes(
-        '-mt-1 -mb-3 flex h-6 items-center gap-3 text-xs text-ink-soft opacity-0 transition-opacity',
-        'group-focus-within/message:opacity-100 group-hover/message:opacity-100 max-sm:opacity-100',
+        '-mt-1 -mb-3 flex h-6 items-center gap-x-3 text-xs text-ink-soft opacity-0 transition-opacity',
+        'group-focus-within/message:opacity-100 group-hover/message:opacity-100',
+        'max-md:h-auto max-md:flex-wrap max-md:opacity-100 pointer-coarse:opacity-100',
       )}
     >
       <span className="-ml-1.5 flex items-center">

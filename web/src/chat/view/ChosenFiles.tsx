@@ -1,4 +1,5 @@
 import { IconButton } from '../../ui/Button'
+import { classes } from '../../ui/classes'
 import { CrossIcon } from '../../ui/icons'
 import { Exact } from '../../ui/Mono'
 import type { Attachments } from '../model/files'
@@ -24,12 +25,18 @@ export function ChosenFiles({ attachments, onChange }: ChosenFilesProps) {
             <img src={url} alt={name} className="h-16 w-16 rounded-md border border-line object-cover" />
             <IconButton
               small
-              kind="plain"
               label={`Remove ${name}`}
-              className="absolute -top-2 -right-2 size-6 rounded-full"
+              className="absolute -top-2 -right-2 size-6 !items-start !justify-end"
               onClick={withoutPicture(at)}
             >
-              <CrossIcon />
+              <span
+                className={classes(
+                  'flex size-6 items-center justify-center rounded-full',
+                  'border border-line-strong bg-paper text-ink',
+                )}
+              >
+                <CrossIcon />
+              </span>
             </IconButton>
           </li>
         ) : (
@@ -45,7 +52,7 @@ export function ChosenFiles({ attachments, onChange }: ChosenFilesProps) {
 
 function Named({ name, onRemove }: { name: string; onRemove: () => void }) {
   return (
-    <li className="flex h-8 max-w-60 items-center gap-1 rounded-md border border-line bg-sunken pl-2 text-sm">
+    <li className="flex min-h-8 max-w-60 items-center gap-1 rounded-md border border-line bg-sunken pl-2 text-sm">
       <span className="min-w-0 truncate font-mono">
         <Exact>{name}</Exact>
       </span>

@@ -27,7 +27,7 @@ export function CodeBlock({ code, language, live }: CodeBlockProps) {
 
   return (
     <div className="group/code my-3 overflow-hidden rounded-lg border border-line bg-raised">
-      <div className="flex h-8 items-center border-b border-line pr-1 pl-3 font-mono text-xs text-ink-soft">
+      <div className="flex min-h-8 items-center border-b border-line pr-1 pl-3 font-mono text-xs text-ink-soft">
         <span className="grow">{language ?? 'text'}</span>
         <CopyButton text={code} label="Copy code" />
       </div>

@@ -299,7 +299,7 @@ export function Composer({
                   pick(suggestion)
                 }}
                 className={classes(
-                  'flex cursor-pointer items-baseline gap-3 rounded-md px-3 py-1.5 text-sm',
+                  'flex cursor-pointer items-baseline gap-3 rounded-md px-3 py-1.5 text-sm max-md:py-3',
                   at === chosen && 'bg-sunken',
                 )}
               >

@@ -159,6 +159,8 @@ function isBlock(node: unknown): boolean {
   )
 }
 
+const shortCode = 24 // characters
+
 function Code({ className, text, block, live }: { className?: string; text: string; block: boolean; live?: boolean }) {
   const language = /language-([\w+#-]+)/.exec(className ?? '')?.[1]
   const formula = formulaOf(text)
@@ -167,7 +169,13 @@ function Code({ className, text, block, live }: { className?: string; text: stri
   if (block || language !== undefined)
     return <CodeBlock code={text.replace(/\n$/, '')} language={language} live={live} />
   return (
-    <code className="rounded bg-sunken px-1 py-0.5 font-mono text-[0.88em] [overflow-wrap:anywhere]">
+    <code
+      className={classes(
+        'rounded bg-sunken px-1 py-0.5 font-mono text-[0.88em]',
+        // A short one is not broken: the hyphen of -race would end a line.
+        text.length <= shortCode ? 'whitespace-nowrap' : '[overflow-wrap:anywhere]',
+      )}
+    >
       <Prose>{text}</Prose>
     </code>
   )

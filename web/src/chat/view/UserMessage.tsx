@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import { memo, useMemo, useState } from 'react'
-import { Button, IconButton } from '../../ui/Button'
+import { Button, IconButton, thumb } from '../../ui/Button'
 import { classes } from '../../ui/classes'
 import { CopyButton } from '../../ui/CopyButton'
 import { TextArea } from '../../ui/Field'
@@ -72,12 +72,12 @@ export const UserMessage = memo(function UserMessage({ message }: { message: Cha
           </Fold>
         ))}
       {!editing && (
-        <footer className="-mt-0.5 -mb-4 flex h-6 items-center gap-1 text-xs text-ink-soft">
+        <footer className="-mt-0.5 -mb-4 flex h-6 items-center gap-1 text-xs text-ink-soft max-md:h-auto">
           {own && (
             <span
               className={classes(
                 'flex items-center opacity-0 transition-opacity group-focus-within/message:opacity-100',
-                'group-hover/message:opacity-100 max-sm:opacity-100',
+                'group-hover/message:opacity-100 max-md:opacity-100 pointer-coarse:opacity-100',
               )}
             >
               <CopyButton text={message.text} label="Copy message" />
@@ -154,7 +154,7 @@ function BranchSwitch({ branches: { sessions, current } }: { branches: Branches 
 }
 
 function Step({ to, label, children }: { to?: string; label: string; children: React.ReactNode }) {
-  const look = 'flex size-6 items-center justify-center rounded'
+  const look = classes('flex size-6 items-center justify-center rounded', thumb)
   if (to === undefined)
     return (
       <span aria-hidden="true" className={classes(look, 'opacity-40')}>
