@@ -4,6 +4,13 @@ import { createRequire } from 'node:module'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
+// looks are the browsers in which pages are examined.
+export const looks = {
+  light: {},
+  dark: { dark: true },
+  'on a phone': { width: 390, height: 844 },
+}
+
 // violations returns the serious violations of WCAG 2.2 A and AA.
 export async function violations(page) {
   await page.evaluate(axe)

@@ -120,7 +120,7 @@ function OpenedMenu({ session, editable, doing, onDo }: RowMenuProps) {
       },
     )
   return (
-    <DropdownMenu.Root defaultOpen>
+    <DropdownMenu.Root defaultOpen modal={false}>
       <DropdownMenu.Trigger aria-label={`Actions for ${titleOf(session)}`} className={dots}>
         <DotsIcon className="size-4 shrink-0" />
       </DropdownMenu.Trigger>

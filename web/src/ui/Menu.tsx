@@ -10,8 +10,9 @@ interface MenuProps {
 }
 
 export function Menu({ children, items, align = 'end', onOpenChange }: MenuProps) {
+  // A modal menu would hide the page from screen readers, with its links and buttons still in the tab order.
   return (
-    <Radix.Root onOpenChange={onOpenChange}>
+    <Radix.Root modal={false} onOpenChange={onOpenChange}>
       <Radix.Trigger asChild>{children}</Radix.Trigger>
       <Radix.Portal>
         <Radix.Content
