@@ -97,6 +97,7 @@ test('everything is reached with the keyboard', async (t) => {
 
   await page.keyboard.press('?')
   await rail.help.getByText('Open the command palette').waitFor()
+  await until('the list has the focus, not its cross', () => rail.help.evaluate((e) => e === document.activeElement))
   await rail.help.getByRole('checkbox', { name: 'Turn on single-key shortcuts' }).uncheck()
   await page.keyboard.press('Escape')
   await rail.help.waitFor({ state: 'detached' })

@@ -95,7 +95,7 @@ test('while the server is away, one banner says so and clocks stand still', asyn
   })
   await page.clock.fastForward('10:00')
   await until('nothing has moved', async () => (await seconds()) === stands)
-  const banners = page.getByText(/connection is lost|cannot be reached|no connection/i)
+  const banners = page.getByText(/connection is lost|cannot be reached|no connection|not connected/i)
   assert.deepEqual(await banners.allTextContents(), [await banner.textContent()])
 
   hold.release()

@@ -5,6 +5,12 @@ import { Keys } from './Palette'
 import { lettersOn, turnLetters, useAllShortcuts } from './shortcuts'
 import { classes } from '../ui/classes'
 
+// focusContent focuses the dialog, which scrolls with the keyboard, rather than the cross that closes it.
+function focusContent(event: Event): void {
+  event.preventDefault()
+  ;(event.currentTarget as HTMLElement).focus()
+}
+
 // Help lists the keyboard shortcuts of this page and of all pages.
 export function Help({ close }: { close: () => void }) {
   const all = useAllShortcuts()
@@ -15,9 +21,10 @@ export function Help({ close }: { close: () => void }) {
         <Dialog.Overlay className="fixed inset-0 z-40 bg-black/40" />
         <Dialog.Content
           aria-describedby={undefined}
+          onOpenAutoFocus={focusContent}
           className={classes(
             'fixed top-[10vh] left-1/2 z-50 max-h-[80vh] w-[min(36rem,calc(100vw-2rem))]',
-            '-translate-x-1/2 overflow-y-auto rounded-lg border border-line bg-paper p-5 shadow-2xl',
+            '-translate-x-1/2 overflow-y-auto rounded-lg border border-line bg-paper p-5 shadow-2xl outline-none',
           )}
         >
           <div className="mb-3 flex items-center justify-between">

@@ -241,7 +241,6 @@ export function ChatPanel({ session }: { session: string }) {
               agent={agent}
               running={running}
               said={said}
-              offline={connection.status === 'reconnecting'}
               focus={state.loaded}
               question={openQuestion(state.cards)}
               meter={

@@ -36,7 +36,6 @@ interface ComposerProps {
   agent?: string // the agent that answers by default
   running?: boolean
   said?: string[] // earlier messages, the latest last
-  offline?: boolean
   meter?: ReactNode
   focus?: boolean
   question?: Card // an open question: the typed text is its answer
@@ -53,7 +52,6 @@ export function Composer({
   agent,
   running = false,
   said = [],
-  offline,
   meter,
   focus,
   question,
@@ -366,12 +364,13 @@ export function Composer({
             chosen={draft.model}
             onChoose={(model) => setDraft({ ...draft, model })}
           />
-          <span className="hidden text-xs whitespace-nowrap text-ink-soft @2xl:inline">
-            <kbd className="font-mono">/</kbd> commands · <kbd className="font-mono">@</kbd> agents, files
-          </span>
+          {session === undefined && (
+            <span className="hidden text-xs whitespace-nowrap text-ink-soft @2xl:inline">
+              <kbd className="font-mono">/</kbd> commands · <kbd className="font-mono">@</kbd> agents, files
+            </span>
+          )}
           <span className="ml-auto flex shrink-0 items-center gap-2">
             {meter}
-            {offline && <span className="text-xs text-waiting">not connected</span>}
             {running && onStop !== undefined && <StopButton onStop={onStop} />}
             {(!running || !empty) && (
               <Button
