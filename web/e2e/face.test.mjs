@@ -119,10 +119,17 @@ test('on a phone, branches, menus, files and results are large enough for a thum
   await page.getByRole('menuitem', { name: 'Rename' }).waitFor()
   await look()
   await page.keyboard.press('Escape')
+  assert.doesNotMatch(await rail.innerText(), /Ctrl/, 'a key is named where there is no keyboard')
   await rail.getByRole('button', { name: 'Open the command palette' }).click()
   await page.getByRole('option').first().waitFor()
   await look()
   assert.deepEqual(all.filter((one) => !one.endsWith(': ')), [])
+  await page.goto('/settings#audit')
+  const tab = page.getByRole('tab', { name: 'Audit' })
+  await until('the chosen tab is in view', async () => {
+    const { x, width } = await tab.boundingBox()
+    return x >= 0 && x + width <= 390
+  })
 })
 
 test('the mark is the icon of the page, and motion respects its setting', async (t) => {

@@ -96,7 +96,7 @@ export function AgentChat({ agentId, project = '' }: { agentId: string; project?
           aria-label={`Message ${agentId}`}
           placeholder={connected ? `Message ${agentId}…` : words[status]}
           rows={1}
-          className={classes(input, 'field-sizing-content max-h-40 min-h-9 resize-none')}
+          className={classes(input, 'field-sizing-content max-h-40 min-h-9 resize-none max-md:min-h-11')}
           value={draft}
           onChange={(event) => setDraft(event.target.value)}
           onKeyDown={onKeyDown}

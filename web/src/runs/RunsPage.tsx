@@ -195,15 +195,25 @@ function FilterBar({ filters, change }: { filters: Filters; change: (some: Parti
         placeholder="Search runs"
         value={filters.search}
         onChange={(event) => change({ search: event.target.value })}
-        className="!w-52"
+        className="!w-52 max-sm:!w-full"
       />
-      <Select aria-label="Agent" value={filters.agent} onChange={(event) => change({ agent: event.target.value })}>
+      <Select
+        aria-label="Agent"
+        className="max-sm:grow"
+        value={filters.agent}
+        onChange={(event) => change({ agent: event.target.value })}
+      >
         <option value="">All agents</option>
         {names.map((name) => (
           <option key={name}>{name}</option>
         ))}
       </Select>
-      <Select aria-label="Status" value={filters.status} onChange={(event) => change({ status: event.target.value })}>
+      <Select
+        aria-label="Status"
+        className="max-sm:grow"
+        value={filters.status}
+        onChange={(event) => change({ status: event.target.value })}
+      >
         <option value="">Any status</option>
         {statuses.map((status) => (
           <option key={status}>{status}</option>
@@ -211,6 +221,7 @@ function FilterBar({ filters, change }: { filters: Filters; change: (some: Parti
       </Select>
       <Select
         aria-label="Time"
+        className="max-sm:grow"
         value={filters.span}
         onChange={(event) => change({ span: event.target.value as SpanName })}
       >
@@ -223,6 +234,7 @@ function FilterBar({ filters, change }: { filters: Filters; change: (some: Parti
       {projects.length > 1 && (
         <Select
           aria-label="Project"
+          className="max-sm:grow"
           value={filters.project}
           onChange={(event) => change({ project: event.target.value })}
         >

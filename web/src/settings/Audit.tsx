@@ -139,7 +139,12 @@ function Record({ event }: { event: AuditEvent }) {
             'hover:bg-sunken focus-visible:-outline-offset-2',
           )}
         >
-          <span className={classes('min-w-0 grow basis-56 break-words', refused && 'font-medium text-failed')}>
+          <span
+            className={classes(
+              'min-w-0 grow basis-full break-words sm:basis-56',
+              refused && 'font-medium text-failed',
+            )}
+          >
             {wordsOf(event.action)}
             {about !== '' && (
               <span className="ml-2 font-normal text-ink-soft">
@@ -147,7 +152,7 @@ function Record({ event }: { event: AuditEvent }) {
               </span>
             )}
             {event.resource_id !== undefined && (
-              <span className="ml-2 hidden font-mono text-xs font-normal text-ink-soft sm:inline">
+              <span className="ml-2 font-mono text-xs font-normal text-ink-soft">
                 <Exact>{short(event.resource_id)}</Exact>
               </span>
             )}
@@ -155,7 +160,7 @@ function Record({ event }: { event: AuditEvent }) {
           <span className="min-w-0 truncate text-ink-soft sm:w-32">
             <Exact>{event.user_id || 'the server'}</Exact>
           </span>
-          <RelativeTime at={event.created_at} className="w-28 text-right text-xs text-ink-soft" />
+          <RelativeTime at={event.created_at} className="ml-auto text-right text-xs text-ink-soft sm:w-28" />
         </summary>
         <Mono block className="mx-4 mb-3 max-h-80 text-xs">
           {JSON.stringify(event, null, 2)}

@@ -1,6 +1,6 @@
 import { useLocation } from '@tanstack/react-router'
 import { Tabs } from 'radix-ui'
-import { useEffect, useState, type ReactNode } from 'react'
+import { useEffect, useRef, useState, type ReactNode } from 'react'
 import { classes } from '../ui/classes'
 import { Page } from '../ui/Page'
 import { useMe } from '../wire/me'
@@ -128,6 +128,13 @@ export function SettingsPage() {
     ({ needs, local }) => (needs === undefined || may(needs)) && (!local || me?.auth === 'local'),
   )
   const shown = mine.find(({ id }) => id === part)
+  const tabs = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    // On a phone the tabs are one row, which is wider than the page.
+    const row = tabs.current
+    const tab = row?.querySelector<HTMLElement>('[data-state="active"]')
+    if (row && tab) row.scrollLeft = tab.offsetLeft - (row.clientWidth - tab.offsetWidth) / 2
+  }, [shown?.id])
   return (
     <Page
       wide
@@ -149,9 +156,10 @@ export function SettingsPage() {
         className="flex flex-col gap-6 md:flex-row md:gap-8"
       >
         <Tabs.List
+          ref={tabs}
           aria-label="Settings"
           className={classes(
-            'flex shrink-0 gap-1 overflow-x-auto border-b border-line pb-2',
+            'relative flex shrink-0 gap-1 overflow-x-auto border-b border-line pb-2',
             'md:w-44 md:flex-col md:border-b-0 md:pb-0',
           )}
         >

@@ -57,14 +57,15 @@ export function Rail(props: RailProps) {
           className={classes(
             'flex items-center gap-1.5 rounded border',
             'border-line px-1.5 py-0.5 text-xs text-ink-soft hover:text-ink',
-            'max-md:min-h-11',
+            'justify-center',
+            thumb,
           )}
           aria-keyshortcuts="Control+K Meta+K"
           onClick={openPalette}
         >
           <SearchIcon className="size-4 shrink-0" />
           <span className="sr-only">Open the command palette</span>
-          <kbd aria-hidden="true" className="font-sans">
+          <kbd aria-hidden="true" className="font-sans max-md:hidden pointer-coarse:hidden">
             {written('mod+k').join(' ')}
           </kbd>
         </button>

@@ -124,7 +124,7 @@ function File({ file, unified, named }: { file: FileDiff; unified: boolean; name
           </table>
         </div>
       )}
-      {file.notes.map((note, at) => (
+      {file.notes.filter((note) => !ordinary.test(note)).map((note, at) => (
         <p key={at} className="px-3 py-1 text-ink-soft">
           <Mono bare>{note}</Mono>
         </p>
@@ -132,6 +132,9 @@ function File({ file, unified, named }: { file: FileDiff; unified: boolean; name
     </div>
   )
 }
+
+// The mode of an ordinary file is no news: the title says that the file is new or deleted.
+const ordinary = /^(new|deleted) file mode 100644$/
 
 // A file that only gains or only loses lines is shown in one column.
 function oneSided(file: FileDiff): boolean {
