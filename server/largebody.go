@@ -16,7 +16,7 @@ import (
 const (
 	largeBody    = 64 << 10 // smaller bodies do not count
 	unknownBody  = 1 << 20  // bytes that a body without a length counts for
-	largeBodies  = 16 << 20 // bytes of large bodies at once
+	largeBodies  = 8 << 20  // bytes of large bodies at once
 	largeWaiting = 30 * time.Second
 )
 
