@@ -206,21 +206,27 @@ func TestAgentLoopQuotesTheVendor(t *testing.T) {
 	}
 }
 
-// A vendor's text has at most 2 KB, and no secrets.
+// A vendor's text has at most 2 KB, and no secrets, also where Parley's own sentence quotes it.
 func TestAgentLoopCutsTheVendorsText(t *testing.T) {
 	t.Parallel()
-	const begins = "It does not fit, "
+	const begins, foreign = "It does not fit, ", "ghp_" + "aB3dE6gH9jaB3dE6gH9jaB3dE6gH9jaB3dE6"
 	model := startModel(t, []fixture{{Match: match{User: "does it fit"}, Response: response{Status: 400,
-		Error: map[string]any{"message": begins + providertest.Key + strings.Repeat(" as I said", 1000),
+		Error: map[string]any{"message": begins + providertest.Key + " " + foreign + strings.Repeat(" as I said", 1000),
 			"type": "invalid_request_error"}}}})
 	s, n := startServer(t, withModel(model, options{})), startNode(t)
 	c := n.loop(s, "/")
 	c.input("does it fit")
 	list := c.items("loading", "error", "loaded")
 	d := list[1].Payload.Details
-	if d == nil || d.Code != 400 || !strings.HasPrefix(d.Error, begins+"(key) as I said as I said") ||
-		len(d.Error) > 2<<10 || len(d.Error) < 1<<10 || strings.Contains(list[1].raw, providertest.Key) {
+	if d == nil || d.Code != 400 || !strings.HasPrefix(d.Error, begins+"(key) [redacted:") ||
+		len(d.Error) > 2<<10 || len(d.Error) < 1<<10 || !strings.Contains(list[1].raw, `"hint":"`) {
 		t.Errorf("%s", list[1].raw)
+	}
+	_, log := s.get("/api/v1/sessions/"+c.session()+"/log", nil)
+	for _, secret := range []string{providertest.Key, foreign} {
+		if strings.Contains(list[1].raw, secret) || strings.Contains(log, secret) {
+			t.Errorf("%s is shown: %s", secret, list[1].raw)
+		}
 	}
 }
 

@@ -84,7 +84,7 @@ func (a *actor) compact(ctx context.Context, step parley.Compact, b *stepInput) 
 	ended, err := a.summarise(inTime, step, b)
 	if err != nil {
 		a.log.Warn("the conversation could not be made shorter", "error", err)
-		ended = parley.CompactionEnded{Since: step.Since, Code: parley.CodeOf(err), Message: parley.MessageOf(err),
+		ended = parley.CompactionEnded{Since: step.Since, Code: parley.CodeOf(err), Message: a.quotedError(err),
 			Vendor: a.vendorError(err)}
 		if errors.Is(err, errLeaked) || ended.Code == parley.CodeInternal {
 			ended.Code, ended.Message = parley.CodeModel, "The model could not make the conversation shorter."

@@ -49,14 +49,14 @@ func (a *actor) explain(ctx context.Context, step parley.Explain, b *stepInput) 
 		return parley.CanaryLeaked{}
 	case err != nil:
 		a.log.Warn("an approval could not be explained", "card", step.Card, "error", err)
-		text = notExplained(inTime, err)
+		text = a.notExplained(inTime, err)
 	}
 	return parley.ExplanationEnded{Text: text, Usage: usage}
 }
 
 // notExplained returns the text that is shown in place of an explanation.
-func notExplained(inTime context.Context, err error) string {
-	reason := parley.MessageOf(err)
+func (a *actor) notExplained(inTime context.Context, err error) string {
+	reason := a.quotedError(err)
 	switch {
 	case inTime.Err() != nil:
 		reason = fmt.Sprintf("The model took longer than %v.", explainWithin)

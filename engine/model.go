@@ -127,7 +127,7 @@ func (a *actor) stream(ctx context.Context, request port.ModelRequest, agent par
 		}
 		switch {
 		case s.FellBack != nil:
-			tell(*s.FellBack)
+			tell(a.fallingBack(*s.FellBack))
 		case s.Retry != nil:
 			tell(a.retrying(*s.Retry))
 		case s.Text != "":
@@ -236,7 +236,7 @@ func (a *actor) modelFailed(ctx context.Context, run parley.RunID, err error) pa
 	if parley.CodeOf(err) == parley.CodeInternal {
 		return parley.ModelFailed{Code: parley.CodeModel, Message: "The model could not answer."}
 	}
-	return parley.ModelFailed{Code: parley.CodeOf(err), Message: parley.MessageOf(err), Vendor: a.vendorError(err)}
+	return parley.ModelFailed{Code: parley.CodeOf(err), Message: a.quotedError(err), Vendor: a.vendorError(err)}
 }
 
 // vendorError returns the vendor's error, without secrets and cut to a limit.
@@ -254,6 +254,15 @@ func (a *actor) retrying(r parley.Retrying) parley.Retrying {
 	return r
 }
 
+// fallingBack returns a fallback whose reason has no secrets and is cut to a limit.
+func (a *actor) fallingBack(f parley.FellBack) parley.FellBack {
+	f.Reason = a.quoted(f.Reason)
+	return f
+}
+
 // quoted returns text from outside without the server's secrets, cut to
 // MaxVendorError.
 func (a *actor) quoted(text string) string { return shorten(a.redacted(text), parley.MaxVendorError) }
+
+// quotedError returns the message of an error, which may quote a vendor.
+func (a *actor) quotedError(err error) string { return a.quoted(parley.MessageOf(err)) }

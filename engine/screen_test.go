@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -187,7 +188,8 @@ func TestHeldBackTextKeepsItsPlace(t *testing.T) {
 
 // TestVendorsAreQuotedWithoutSecrets checks that vendors' messages are shown without secrets, and cut to a limit.
 func TestVendorsAreQuotedWithoutSecrets(t *testing.T) {
-	a := &actor{engine: &Engine{Config: Config{Screen: screen.New(testKey, "block", ownToken)}}}
+	a := &actor{log: slog.New(slog.DiscardHandler),
+		engine: &Engine{Config: Config{Screen: screen.New(testKey, "block", ownToken)}}}
 	said := "no: " + ownToken + strings.Repeat(" and", parley.MaxVendorError)
 	got := a.vendorError(fmt.Errorf("wrapped: %w", &parley.Error{Code: parley.CodeModel,
 		Vendor: &parley.VendorError{Status: 400, Message: said}}))
@@ -198,10 +200,12 @@ func TestVendorsAreQuotedWithoutSecrets(t *testing.T) {
 	if got := a.vendorError(errors.New("lost")); got != nil {
 		t.Errorf("%+v", got)
 	}
-	problem := a.retrying(parley.Retrying{Problem: said}).Problem
-	if strings.Contains(problem, ownToken) || !strings.HasPrefix(problem, "no: ") ||
-		len(problem) > parley.MaxVendorError {
-		t.Errorf("%.80s… of %d bytes", problem, len(problem))
+	failed := a.modelFailed(t.Context(), 1, parley.Errorf(parley.CodeModel, "%s", said)).(parley.ModelFailed)
+	for _, text := range []string{a.retrying(parley.Retrying{Problem: said}).Problem, failed.Message,
+		a.fallingBack(parley.FellBack{Reason: said}).Reason} {
+		if strings.Contains(text, ownToken) || !strings.HasPrefix(text, "no: ") || len(text) > parley.MaxVendorError {
+			t.Errorf("%.80s… of %d bytes", text, len(text))
+		}
 	}
 }
 

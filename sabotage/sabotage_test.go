@@ -868,7 +868,7 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 	{"a model call is retried after its first chunk", "provider/patient.go",
 		"end.err == nil || end.said || end.left", "end.err == nil || end.left", "./provider", "TestPatience"},
 	{"a fallback to another model is not recorded", "engine/model.go",
-		"tell(*s.FellBack)", "", "./engine", "TestFallbacksAreInTheLog"},
+		"tell(a.fallingBack(*s.FellBack))", "", "./engine", "TestFallbacksAreInTheLog"},
 	{"a retry of a model call is not recorded", "engine/model.go",
 		"tell(a.retrying(*s.Retry))", "", "./engine", "TestRetriesAreInTheLog"},
 	{"a retry is announced again after a crash", "problem.go",
