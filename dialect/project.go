@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"path/filepath"
 
 	"parley"
 	"parley/port"
@@ -41,7 +42,15 @@ func inProject(door port.Door, tenant parley.TenantID, name string) (port.Door, 
 // it; other routes accept it, too.
 func ProjectName(r *http.Request) string {
 	q := r.URL.Query()
-	return cmp.Or(q.Get("project"), q.Get("project_root"))
+	return cleanProject(cmp.Or(q.Get("project"), q.Get("project_root")))
+}
+
+// cleanProject returns a name without a slash at its end, which a root may have.
+func cleanProject(name string) string {
+	if name == "" {
+		return ""
+	}
+	return filepath.Clean(name)
 }
 
 // ProjectIn returns the project that an address or a body names.
@@ -52,6 +61,7 @@ func ProjectIn(r *http.Request, body Object) (name string, err error) {
 			continue
 		}
 		other, err := body.String(key)
+		other = cleanProject(other)
 		switch {
 		case err != nil:
 			return "", Invalid("%s", err)

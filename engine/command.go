@@ -116,6 +116,9 @@ func (a *actor) prepare(r *request) (c parley.Command, agent *parley.Agent, err 
 	c = r.command
 	switch do := c.Do.(type) {
 	case parley.OpenSession:
+		if a.s.state.Owner != "" && do.Project == "" {
+			break // it is open already; if its project is gone, it can still be read
+		}
 		var p *Project
 		if p, err = a.projectFor(do.Project); err == nil {
 			do.Project = a.engine.projects.nameToRecord(a.tenant, p)

@@ -49,7 +49,11 @@ func (a everyAgent) projectOf(tenant parley.TenantID) *Project {
 	return a.engine.projects.at(tenant, a.project)
 }
 
+// Agent implements port.Agents. The error for a project that this server does not have says how to bring it back.
 func (a everyAgent) Agent(tenant parley.TenantID, name string) (parley.Agent, error) {
+	if _, ok := a.engine.projects.find(tenant, a.project); !ok {
+		return parley.Agent{}, notServed(a.project)
+	}
 	agent, err := a.projectOf(tenant).Agents.Agent(tenant, name)
 	if err == nil {
 		s, err := a.engine.settings(a.engine.ctx, tenant)

@@ -149,9 +149,10 @@ func (a *actor) projectFor(named string) (*Project, error) {
 		"Leave the project out, or begin another session.", mine.Root, named)
 }
 
-// notServed returns the error for a session whose project this server does not have.
+// notServed returns the error for a session whose project this server does not have. Its code is not CodeClosed, which
+// dialects take for an answered card or a halted session.
 func notServed(root string) error {
-	return parley.Errorf(parley.CodeClosed, "This session belongs to the project %s, which this server does not "+
+	return parley.Errorf(parley.CodeInvalid, "This session belongs to the project %s, which this server does not "+
 		"have. It can still be read, cancelled and deleted. To go on with it, start the server with --project %s.",
 		root, root)
 }

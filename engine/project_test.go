@@ -137,16 +137,20 @@ func TestARunWhoseProjectIsGone(t *testing.T) {
 	more := r.config.More
 	r.config.More = nil
 	r.restart(true)
-	closed := func(do parley.CommandBody) {
+	waits := func(do parley.CommandBody) {
 		t.Helper()
 		var refused *parley.Error
-		if _, err := r.try(id, do); !errors.As(err, &refused) || refused.Code != parley.CodeClosed ||
+		if _, err := r.try(id, do); !errors.As(err, &refused) || refused.Code != parley.CodeInvalid ||
 			!strings.Contains(refused.Message, "start the server with --project /q") {
 			t.Errorf("%T: %v", do, err)
 		}
 	}
-	closed(parley.AnswerQuestion{Card: question, Answers: [][]string{{"x"}}})
-	closed(parley.SubmitInput{Content: "say x"})
+	r.do(id, parley.OpenSession{}) // clients that only read do this, too
+	if _, err := r.Agents.Of("/q").Agent(acme, "puppet"); err == nil || !strings.Contains(err.Error(), "--project /q") {
+		t.Errorf("the agent of a project that is gone: %v", err)
+	}
+	waits(parley.AnswerQuestion{Card: question, Answers: [][]string{{"x"}}})
+	waits(parley.SubmitInput{Content: "say x"})
 	r.do(id, parley.CancelRun{})
 	r.finished(id, 1)
 	r.config.More = more

@@ -33,7 +33,7 @@ func TestProjectsLiveOnNodes(t *testing.T) {
 	c.cutOff(b)
 	await(t, "the node is known to be dead", func() bool { return len(a.Nodes.Others()) == 0 })
 	_, err := a.try(id, parley.SubmitInput{Content: "say two", Request: "r"})
-	if parley.CodeOf(err) != parley.CodeClosed || !strings.Contains(err.Error(), "/two") {
+	if parley.CodeOf(err) != parley.CodeInvalid || !strings.Contains(err.Error(), "/two") {
 		t.Errorf("nobody has the project, and a client is told %v", err)
 	}
 	if n := a.puppet.called(); n != 0 {

@@ -1,6 +1,7 @@
 package debugconsole
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -113,17 +114,10 @@ func (h *Handler) ask(w http.ResponseWriter, r *http.Request) (x *exchange, ctx 
 
 func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Request, who port.Principal,
 	agent string) (*exchange, error) {
-	project, err := h.admit(r.WithContext(ctx), who)
-	if err != nil {
+	in, unread := readAsked(w, r)
+	project, err := h.admit(r.WithContext(ctx), who, h.projectOf(ctx, who, r, in.session))
+	if err = cmp.Or(err, unread); err != nil {
 		return nil, err
-	}
-	data, err := dialect.ReadBody(w, r, maxBody)
-	if err != nil {
-		return nil, err
-	}
-	in, err := decodeBody(data)
-	if err != nil {
-		return nil, parley.Errorf(parley.CodeInvalid, "%s", err)
 	}
 	to := Place{Session: in.session, Project: project, Agent: agent, Request: uuid.NewString()}
 	key := r.Header.Get("Idempotency-Key")
@@ -149,6 +143,32 @@ func (h *Handler) submit(ctx context.Context, w http.ResponseWriter, r *http.Req
 		err = parley.Errorf(parley.CodeNotFound, "session not found")
 	}
 	return &exchange{h, who, to, receipt.First}, err
+}
+
+// readAsked reads the body of a message.
+func readAsked(w http.ResponseWriter, r *http.Request) (asked, error) {
+	data, err := dialect.ReadBody(w, r, maxBody)
+	if err != nil {
+		return asked{}, err
+	}
+	in, err := decodeBody(data)
+	if err != nil {
+		err = parley.Errorf(parley.CodeInvalid, "%s", err)
+	}
+	return in, err
+}
+
+// projectOf returns the project of the session that a message continues. It is empty if the address names a project:
+// then Submit refuses a session of another one.
+func (h *Handler) projectOf(ctx context.Context, who port.Principal, r *http.Request, id parley.SessionID) string {
+	if id == "" || dialect.ProjectName(r) != "" {
+		return ""
+	}
+	m, err := h.Door.Session(ctx, who, id)
+	if err != nil {
+		return "" // Submit says why
+	}
+	return m.Project
 }
 
 // follow follows the session from the message. frames returns the frames of an

@@ -50,7 +50,7 @@ func (h *Handler) socket(w http.ResponseWriter, r *http.Request) {
 		dialect.Refuse(w, err)
 		return
 	}
-	project, err := h.admit(r, visit.Who)
+	project, err := h.admit(r, visit.Who, "")
 	if err != nil {
 		visit.Leave()
 		h.refuse(w, err)
@@ -64,18 +64,22 @@ func (h *Handler) socket(w http.ResponseWriter, r *http.Request) {
 }
 
 // admit checks the permission before it looks up the agent, so that a principal without the permission does not learn
-// which agents exist. It returns the project that the address names, or the first.
-func (h *Handler) admit(r *http.Request, who port.Principal) (project string, err error) {
+// which agents exist. project is that of the session to continue; if it is empty, it is the one that the address names,
+// or the first. admit returns it.
+func (h *Handler) admit(r *http.Request, who port.Principal, project string) (string, error) {
 	ctx, agent := r.Context(), r.PathValue("id")
 	ask := port.Resource{Kind: port.OneAgent, Tenant: who.Tenant, Agent: agent}
 	if err := h.Door.May(ctx, who, parley.ActMessage, ask); err != nil {
 		return "", err
 	}
-	in, err := h.Door.Project(who.Tenant, dialect.ProjectName(r))
-	if err != nil {
-		return "", err
+	if project == "" {
+		in, err := h.Door.Project(who.Tenant, dialect.ProjectName(r))
+		if err != nil {
+			return "", err
+		}
+		project = in.Root
 	}
-	definition, err := h.Agents.Of(in.Root).Agent(who.Tenant, agent)
+	definition, err := h.Agents.Of(project).Agent(who.Tenant, agent)
 	if err != nil {
 		return "", notFound(err)
 	}
@@ -83,13 +87,13 @@ func (h *Handler) admit(r *http.Request, who port.Principal) (project string, er
 	if err := h.Door.May(ctx, who, parley.ActMessage, ask); err != nil {
 		return "", err
 	}
-	if err := h.running(ctx, who, in.Root, agent); err != nil || h.Remotes == nil {
-		return in.Root, err
+	if err := h.running(ctx, who, project, agent); err != nil || h.Remotes == nil {
+		return project, err
 	}
 	if err := h.Remotes.Unreachable(who.Tenant, definition); err != nil {
 		return "", parley.Errorf(parley.CodeStopped, "agent is not running")
 	}
-	return in.Root, nil
+	return project, nil
 }
 
 // notFound replaces a "not found" error by the document's words.

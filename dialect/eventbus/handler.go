@@ -1,6 +1,7 @@
 package eventbus
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -143,6 +144,7 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request, who port.Principa
 	}
 	root, err := q.field("project_root")
 	if err == nil {
+		root = cmp.Or(root, r.URL.Query().Get("project_root")) // a POST may name the project in its address, too
 		q.project, q.only, err = h.project(q.who.Tenant, root)
 	}
 	return q, err

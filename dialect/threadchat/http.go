@@ -123,8 +123,12 @@ func (p *post) submit(ctx context.Context) error {
 		if m, err := p.door.Session(ctx, p.who, p.command.Session); err == nil && root == "" {
 			root = m.Project
 		}
-		if _, err := p.h.Agents.Of(root).Agent(p.who.Tenant, name); err != nil {
-			return parley.Errorf(parley.CodeInvalid, "agentId names no agent: %s", parley.MessageOf(err))
+		_, err := p.h.Agents.Of(root).Agent(p.who.Tenant, name)
+		if parley.CodeOf(err) == parley.CodeNotFound && err != nil {
+			err = parley.Errorf(parley.CodeInvalid, "agentId names no agent: %s", parley.MessageOf(err))
+		}
+		if err != nil {
+			return err
 		}
 	}
 	receipt, err := p.door.Submit(ctx, p.who, p.command)

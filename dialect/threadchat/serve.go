@@ -76,7 +76,11 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, door port
 		bye := dialect.CannotBegin(err)
 		if bye.Code == transport.Internal {
 			h.Log.Error("thread cannot be entered", "session", thread, "error", err)
-			_ = socket.Write(ctx, dialect.Encode(View{}.failure(freshID(), err))) // the close frame has the reason, too
+		}
+		// The close frame has the reason, too, but only its first 123 bytes. The reason why a thread cannot go on in
+		// another project is longer.
+		if bye.Code == transport.Internal || parley.CodeOf(err) == parley.CodeInvalid {
+			_ = socket.Write(ctx, dialect.Encode(View{}.failure(freshID(), err)))
 		}
 		socket.Close(bye.Code, bye.Reason)
 		return
