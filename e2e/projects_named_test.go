@@ -183,6 +183,36 @@ func TestOverridesAndChangesOfProjects(t *testing.T) {
 	}
 }
 
+// TestContextOfProjects: the text that a user gives an agent reaches the agent of that project, and not the one of the
+// same name in the other. An agent that only the second project has gets a text, too.
+func TestContextOfProjects(t *testing.T) {
+	t.Parallel()
+	folders := twoProjects(t)
+	put(t, folders[1], "agents/miller.md", "---\nname: miller\n---\nYou mill.\n")
+	mock := startModel(t, []fixture{{Match: match{User: "hello"}, Response: says("hello yourself")}})
+	s := startServer(t, withModel(mock, options{workspace: folders[0]}, "PARLEY_PROJECTS="+folders[1]))
+	n := startNode(t)
+	second := "?project=" + url.QueryEscape(folders[1])
+	for address, text := range map[string]string{"painter/context": "I like scarlet.",
+		"painter/context" + second: "I like indigo.", "miller/context" + second: "I like flour."} {
+		status, answer := n.fetch(s, "POST", "/api/v1/agents/"+address, `{"context":"`+text+`"}`)
+		if status != 200 {
+			t.Errorf("%s: %d %s", address, status, answer)
+		}
+	}
+	status, answer := n.fetch(s, "POST", "/api/v1/agents/painter/context?project=/nowhere", `{"context":"x"}`)
+	refusal(t, "context", folders, status, answer)
+	for address, want := range map[string]string{"painter/message": "I like scarlet.",
+		"painter/message" + second: "I like indigo.", "miller/message" + second: "I like flour."} {
+		words := "hello " + address[:3] + want[7:]
+		status, answer := n.fetch(s, "POST", "/api/v1/agents/"+address, `{"content":"`+words+`"}`)
+		if told := toldModel(mock, words); status != 200 || len(told) != 1 ||
+			strings.Count(told[0], "I like ") != 1 || !strings.Contains(told[0], want) {
+			t.Errorf("%s: %d %s; the model was told %q", address, status, answer, told)
+		}
+	}
+}
+
 // TestProjectsOfTenants: a project in the file of --config belongs to its tenant. Users of another tenant do not see
 // it, and cannot name it.
 func TestProjectsOfTenants(t *testing.T) {

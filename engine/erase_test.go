@@ -55,7 +55,7 @@ func TestErasedTextIsInNoFile(t *testing.T) {
 	say(bob, foreign, "say "+others+" "+shared, 1)
 	say(carol, own, "say artifact://"+strings.Repeat("A", 26)+".txt "+shared, 2)
 	say(carol, foreign, "think about it; "+words, 2)
-	if err := r.SetContext(ctx, carol, "helper", "I live in "+words, parley.ViaHTTP); err != nil {
+	if err := r.SetContext(ctx, carol, "", "helper", "I live in "+words, parley.ViaHTTP); err != nil {
 		t.Fatal(err)
 	}
 	if found := filesWith(t, r.dir, words); len(found) == 0 {

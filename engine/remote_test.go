@@ -141,7 +141,7 @@ func used(name, result string) port.RemoteSaid {
 func TestARemoteTurn(t *testing.T) {
 	r, f := farRig(t)
 	id := r.open()
-	if err := r.SetContext(context.Background(), ann, "far", "I live in Oslo.", parley.ViaHTTP); err != nil {
+	if err := r.SetContext(context.Background(), ann, "", "far", "I live in Oslo.", parley.ViaHTTP); err != nil {
 		t.Fatal(err)
 	}
 	r.say(id, "hello")

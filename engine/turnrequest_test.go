@@ -53,7 +53,7 @@ func TestARequestIsBuiltAgain(t *testing.T) {
 	if shown := show(bob, run, 1); shown.Instructions != "" || !shown.Hidden || len(shown.Messages) != 1 {
 		t.Errorf("to a user who may not change agents: %+v", shown)
 	}
-	if err := r.SetContext(ctx, bob, "puppet", "Bob plays the oboe.", parley.ViaHTTP); err != nil {
+	if err := r.SetContext(ctx, bob, "", "puppet", "Bob plays the oboe.", parley.ViaHTTP); err != nil {
 		t.Fatal(err)
 	}
 	if shown := show(ann, run, 2); shown.Then.Instructions == shown.Now.Instructions ||

@@ -8,12 +8,16 @@ import (
 )
 
 // SetContext stores what a user wants an agent to know. See port.Door.
-func (e *Engine) SetContext(ctx context.Context, who port.Principal, agent, text, via string) error {
+func (e *Engine) SetContext(ctx context.Context, who port.Principal, project, agent, text, via string) error {
 	ask := port.Resource{Kind: port.OneAgent, Tenant: who.Tenant, Agent: agent}
 	if err := e.permit(ctx, who, via, parley.ActMessage, ask); err != nil {
 		return err
 	}
-	definition, err := e.Agents.Agent(who.Tenant, agent)
+	p, ok := e.projects.find(who.Tenant, project)
+	if !ok {
+		return e.projects.unknown(who.Tenant, project)
+	}
+	definition, err := p.agents(e).Agent(who.Tenant, agent)
 	if err == nil {
 		ask.Allow = definition.Allow
 		err = e.permit(ctx, who, via, parley.ActMessage, ask)
@@ -37,7 +41,8 @@ func (e *Engine) SetContext(ctx context.Context, who port.Principal, agent, text
 	}
 	record.Action, record.Metadata = port.AuditContext, parley.Metadata(map[string]any{"bytes": len(text)})
 	_, err = e.Store.Append(ctx, port.Batch{Tenant: who.Tenant, Audit: []parley.Audit{record},
-		Context: &port.UserContext{Agent: definition.Name, User: who.ID, Text: text, At: record.At}})
+		Context: &port.UserContext{Agent: p.contextName(who.Tenant, definition.Name), User: who.ID, Text: text,
+			At: record.At}})
 	return err
 }
 
@@ -52,7 +57,8 @@ func (a *actor) withUserContext(ctx context.Context, instructions, agent string)
 
 // userContext returns what the session's owner wants the agent to know.
 func (a *actor) userContext(ctx context.Context, agent string) string {
-	known, ok, err := a.engine.Store.Tenant(a.tenant).Context(ctx, agent, a.owner)
+	name := a.currentProject().contextName(a.tenant, agent)
+	known, ok, err := a.engine.Store.Tenant(a.tenant).Context(ctx, name, a.owner)
 	switch {
 	case err != nil && ctx.Err() == nil:
 		a.log.Warn("the context of a user cannot be read; the model is not told it", "agent", agent, "error", err)
@@ -60,4 +66,13 @@ func (a *actor) userContext(ctx context.Context, agent string) string {
 		return known.Text
 	}
 	return ""
+}
+
+// contextName returns the name under which texts for an agent are stored. Agents of the same name in the files of two
+// projects are two agents. A custom agent is the same one in every project.
+func (p *Project) contextName(tenant parley.TenantID, agent string) string {
+	if _, err := p.Agents.Agent(tenant, agent); err != nil || p.First || p.isNone {
+		return agent
+	}
+	return agent + "@" + p.ID // no agent has such a name
 }

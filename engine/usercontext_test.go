@@ -41,7 +41,7 @@ func TestModelGetsTheUsersContext(t *testing.T) {
 		bob, eve := member("bob", parley.RoleStandardUser), member("eve", parley.RoleStandardUser)
 		set := func(who port.Principal, agent, text string) {
 			t.Helper()
-			if err := r.SetContext(ctx, who, agent, text, parley.ViaHTTP); err != nil {
+			if err := r.SetContext(ctx, who, "", agent, text, parley.ViaHTTP); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -102,7 +102,7 @@ func TestContextsThatAreRefused(t *testing.T) {
 		{member("rita", parley.RoleReadOnly), "puppet", "x", parley.CodeForbidden, "agents:message"},
 		{bob, "puppet", strings.Repeat("x", parley.MaxContext), "", ""},
 	} {
-		err := r.SetContext(ctx, c.who, c.agent, c.text, parley.ViaHTTP)
+		err := r.SetContext(ctx, c.who, "", c.agent, c.text, parley.ViaHTTP)
 		if codeOf(err) != c.want || err != nil && !strings.Contains(parley.MessageOf(err), c.says) {
 			t.Errorf("%.20q of %s: %v, want %s", c.text, c.who.ID, err, c.want)
 		}

@@ -106,9 +106,9 @@ type Door interface {
 	// an empty project is the first. Requests to a stopped agent are refused
 	// with CodeStopped. To learn of changes, follow the TenantSession.
 	Stopped(ctx context.Context, who Principal, project string) ([]string, error)
-	// SetContext replaces the text that an agent gets in every session of the
-	// principal. via is the way in which the request arrived.
-	SetContext(ctx context.Context, who Principal, agent, text, via string) error
+	// SetContext replaces the text that an agent of a project (empty: the
+	// first) gets in every session of the principal there. via is the way in which the request arrived.
+	SetContext(ctx context.Context, who Principal, project, agent, text, via string) error
 }
 
 // A Receipt is the answer to an accepted command: the position of its events in

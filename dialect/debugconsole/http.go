@@ -73,7 +73,8 @@ func (h *Handler) context(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err == nil {
-		err = notFound(h.Door.SetContext(r.Context(), who, r.PathValue("id"), text, parley.ViaHTTP))
+		err = notFound(h.Door.SetContext(r.Context(), who, dialect.ProjectName(r), r.PathValue("id"), text,
+			parley.ViaHTTP))
 	}
 	switch {
 	case err == nil:

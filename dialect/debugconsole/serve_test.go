@@ -68,7 +68,7 @@ func (d *door) Stopped(context.Context, port.Principal, string) ([]string, error
 
 func (d *door) Project(parley.TenantID, string) (port.Project, error) { return port.Project{}, nil }
 
-func (d *door) SetContext(_ context.Context, who port.Principal, agent, text, via string) error {
+func (d *door) SetContext(_ context.Context, who port.Principal, _, agent, text, via string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.contexts = append(d.contexts, strings.Join([]string{string(who.ID), agent, text, via}, "/"))

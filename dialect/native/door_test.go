@@ -179,7 +179,7 @@ func (d *door) Stopped(context.Context, port.Principal, string) ([]string, error
 	return d.stopped, d.refusal
 }
 
-func (d *door) SetContext(context.Context, port.Principal, string, string, string) error {
+func (d *door) SetContext(context.Context, port.Principal, string, string, string, string) error {
 	return d.refusal
 }
 
