@@ -349,6 +349,34 @@ func TestAgentsOfAnotherProjectAreHidden(t *testing.T) {
 	}
 }
 
+// TestBadProjectsAreRefusedAtStart: the server does not start, and names the folders as they were given.
+func TestBadProjectsAreRefusedAtStart(t *testing.T) {
+	t.Parallel()
+	folders := twoProjects(t)
+	inner, file := filepath.Join(folders[1], "skills"), filepath.Join(folders[1], "color.txt")
+	for _, bad := range []struct {
+		projects []string
+		want     []string
+	}{
+		{[]string{folders[1], inner}, []string{"--project " + folders[1] + " and --project " + inner + " overlap"}},
+		{[]string{filepath.Dir(folders[0])}, []string{"--workspace " + folders[0], filepath.Dir(folders[0]), "overlap"}},
+		{[]string{folders[1], folders[1]}, []string{"are the same folder", folders[1]}},
+		{[]string{folders[1] + "-away"}, []string{folders[1] + "-away cannot be used", "no such file"}},
+		{[]string{file}, []string{file + " cannot be used"}},
+	} {
+		args := []string{"serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--workspace", folders[0]}
+		for _, folder := range bad.projects {
+			args = append(args, "--project", folder)
+		}
+		_, said, code := run(t, args...)
+		for _, want := range bad.want {
+			if code != 1 || !strings.Contains(said, want) {
+				t.Errorf("%v: exit %d, no %q in %s", bad.projects, code, want, said)
+			}
+		}
+	}
+}
+
 // TestProjectsInAnotherOrder: the data that the server keeps for a project is tied to its folder.
 func TestProjectsInAnotherOrder(t *testing.T) {
 	t.Parallel()
