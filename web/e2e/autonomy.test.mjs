@@ -64,3 +64,15 @@ test('a mission is set, prompts an idle agent, and is ended', async (t) => {
   await page.getByText('Keep it tidy.', { exact: true }).waitFor() // the title of the session has these words, too
   await page.getByLabel('Goal of the agents').waitFor()
 })
+
+test('without AUTONOMY_ENABLED the page says that no agent is prompted, and names the switch', async (t) => {
+  const server = await Server.start(t)
+  const visitor = await Visitor.come(t, server)
+  const page = await visitor.tab('/settings#autonomy')
+  const note = page.getByRole('note').filter({ hasText: 'No agent is prompted' })
+  await note.getByText(/AUTONOMY_ENABLED=true/).waitFor()
+  await page.getByLabel('Goal of the agents').fill('Keep it tidy.')
+  await page.getByRole('button', { name: 'Set the mission' }).click()
+  await page.getByRole('button', { name: 'End the mission' }).waitFor()
+  await note.getByText(/AUTONOMY_ENABLED=true/).waitFor()
+})
