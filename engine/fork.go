@@ -48,6 +48,9 @@ func (a *actor) prepareFork(who port.Principal, do parley.ForkSession) (parley.F
 		}
 	}
 	project, err := a.projectFor(state.Project)
+	if parley.CodeOf(err) == parley.CodeInvalid {
+		err = notServed(state.Project)
+	}
 	if err != nil {
 		return do, err
 	}

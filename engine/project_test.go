@@ -151,6 +151,11 @@ func TestARunWhoseProjectIsGone(t *testing.T) {
 	}
 	waits(parley.AnswerQuestion{Card: question, Answers: [][]string{{"x"}}})
 	waits(parley.SubmitInput{Content: "say x"})
+	fork := parley.ForkSession{Source: id}
+	if _, err := r.try("44444444-4444-4444-8444-000000000009", fork); err == nil ||
+		!strings.Contains(err.Error(), "start the server with --project /q") {
+		t.Errorf("a fork of it: %v", err)
+	}
 	r.do(id, parley.CancelRun{})
 	r.finished(id, 1)
 	r.config.More = more
