@@ -335,6 +335,7 @@ func (a *actor) setAside() {
 const (
 	setAsideFor = 10 * time.Minute
 	idleEmpty   = 100 * time.Millisecond // when an actor unloads whose session does not exist
+	idleUnused  = time.Second            // when an actor unloads whose session was only opened: many sockets send nothing
 )
 
 // publicError returns an error as callers outside the engine may see it.

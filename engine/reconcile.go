@@ -53,8 +53,11 @@ func (a *actor) reconcile() (wake time.Duration, err error) {
 		e.sweepSoon()
 	}
 	wake = e.Idle
-	if a.s.state.Head == 0 {
+	switch a.s.state.Head {
+	case 0:
 		wake = idleEmpty
+	case 1:
+		wake = min(wake, idleUnused)
 	}
 	for _, step := range steps {
 		if w, ok := step.(parley.WakeAt); ok {
