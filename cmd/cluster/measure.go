@@ -193,14 +193,38 @@ func rolling(ctx context.Context, o options, args []string) error {
 		}
 		hush()
 		<-ended
+		settled := v.settle(ctx)
+		silence, cuts := v.silence(), v.cuts()
 		fmt.Printf("%d restarts; a node stopped within p50 %v, max %v; the longest silence of a stream: %v\n",
 			len(stops),
-			quantile(stops, 0.5), quantile(stops, 1), v.silence().Round(time.Millisecond))
+			quantile(stops, 0.5), quantile(stops, 1), silence.Round(time.Millisecond))
 		if n := v.failed.Load(); n > 0 {
 			failed = errors.Join(failed, fmt.Errorf("%d requests were refused", n))
 		}
-		return errors.Join(failed, v.settle(ctx), v.faults.err())
+		if cuts > 0 {
+			failed = errors.Join(failed, fmt.Errorf("%d answers were cut and not handed over", cuts))
+		}
+		if silence > maxSilence {
+			failed = errors.Join(failed, fmt.Errorf("a stream was silent for %v; the limit is %v", silence, maxSilence))
+		}
+		return errors.Join(failed, settled, v.faults.err())
 	})
+}
+
+// maxSilence is how long a stream may be silent because a node stops.
+const maxSilence = 3 * time.Second
+
+// cuts returns how many turns were cut without being handed over.
+func (v *visitors) cuts() (n int) {
+	for _, t := range v.talks {
+		seen, _ := t.followers[0].events()
+		for _, e := range seen {
+			if end, is := e.Body.(parley.TurnFinished); is && end.Stop == parley.StopCut && !end.Handed {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // silence returns the longest time between two events of one answer at a follower.
