@@ -38,19 +38,25 @@ func TestAnUnknownProjectIsRefused(t *testing.T) {
 	for path, body := range map[string]string{"/api/chat": `"message":"say hi"`, "/api/chat/clear": `"session_id":"x"`,
 		"/api/agent-cancel": `"run_id":"x"`, "/api/ask-user-response": `"question_id":"x","answers":[]`,
 		"/api/settings": `"agent":{}`, "/api/config": `"agent":{}`, "/api/mission": `"text":"x"`,
-		"/api/agent-override":             `"agent_id":"painter"`,
-		"/api/plan/approve":               `"session_id":"x"`,
-		"/api/plan/reject":                `"session_id":"x"`,
-		"/api/plan/edit":                  `"session_id":"x","text":"x"`,
-		"/api/v1/sessions":                `"agent":"painter"`,
-		"/api/v1/missions":                `"text":"x"`,
-		"/v1/chat/completions":            `"model":"painter","messages":[{"role":"user","content":"say hi"}]`,
-		"/v1/responses":                   `"model":"painter","input":"say hi"`,
+		"/api/agent-override":  `"agent_id":"painter"`,
+		"/api/plan/approve":    `"session_id":"x"`,
+		"/api/plan/reject":     `"session_id":"x"`,
+		"/api/plan/edit":       `"session_id":"x","text":"x"`,
+		"/api/v1/sessions":     `"agent":"painter"`,
+		"/api/v1/missions":     `"text":"x"`,
+		"/v1/chat/completions": `"model":"painter","messages":[{"role":"user","content":"say hi"}]`,
+		"/v1/responses":        `"model":"painter","input":"say hi"`,
+		"/api/agui/painter":    `"threadId":"t","messages":[{"id":"m","role":"user","content":"say hi"}]`,
+		"/api/aisdk/painter": `"id":"c","messages":[{"id":"u","role":"user","parts":[{"type":"text",
+			"text":"say hi"}]}]`,
+		"/api/v1/agents/painter/stop":     `"x":0`,
 		"/api/v1/agents/painter/override": `"idle_prompt":"x"`,
 		"/api/v1/agents/painter/message":  `"content":"say hi"`,
 		"/api/v1/agents/painter/stream":   `"content":"say hi"`} {
 		named := `{"project_root":"/nowhere",` + body + `}`
-		if !strings.HasPrefix(path, "/api/") || strings.HasPrefix(path, "/api/v1/") {
+		ofBus := strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/api/v1/") &&
+			!strings.HasSuffix(path, "/painter")
+		if !ofBus {
 			named, path = `{`+body+`}`, withQuery(path, "project=/nowhere")
 		}
 		status, answer := n.fetch(s, "POST", path, named)
@@ -68,7 +74,8 @@ func TestAnUnknownProjectIsRefused(t *testing.T) {
 	}
 	for _, path := range []string{"/api/v1/agents", "/api/v1/agents/painter", "/api/v1/skills", "/api/v1/sessions",
 		"/api/v1/search?q=x", "/api/v1/log?after=0", "/api/v1/runs", "/api/v1/approvals", "/api/v1/questions",
-		"/api/v1/plans", "/api/v1/agents/painter/override", "/v1/models"} {
+		"/api/v1/plans", "/api/v1/timers", "/api/v1/calls", "/api/v1/effects", "/api/v1/agents/painter/override",
+		"/v1/models", "/.well-known/agent-card.json", "/a2a/painter/.well-known/agent-card.json"} {
 		status, body := n.fetch(s, "GET", withQuery(path, "project=/nowhere"), "")
 		refusal(t, "GET "+path, folders, status, body)
 	}
