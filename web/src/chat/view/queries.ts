@@ -2,16 +2,23 @@
 
 import { queryOptions, useQuery } from '@tanstack/react-query'
 import { agentsIn } from '../../agents/queries'
-import { ofProject } from '../../files/queries'
+import { ofProject, projectsQuery } from '../../files/queries'
 import { ask } from '../../wire/api'
 import type { Model, Run, Session, Settings, Skill } from '../../wire/native.generated'
 
 export const runsKey = (session: string) => ['runs', 'of', session]
 export const sessionKey = (session: string) => ['session', session]
 
+// useKnown returns the project of a conversation if this server has it, else '', the first project. Projects can be
+// removed, and servers that share a database can have different ones.
+function useKnown(project: string): string {
+  const { data = [] } = useQuery({ ...projectsQuery, enabled: project !== '' })
+  return data.some(({ root }) => root === project) ? project : ''
+}
+
 // Each project has its own agents and skills; no project: the first.
 export function useAgents(project = '') {
-  return useQuery({ ...agentsIn(project), staleTime: 30_000, select: (answer) => answer.agents })
+  return useQuery({ ...agentsIn(useKnown(project)), staleTime: 30_000, select: (answer) => answer.agents })
 }
 
 export const skillsIn = (project: string) =>
@@ -24,7 +31,7 @@ export const skillsIn = (project: string) =>
 // useSkills lists the skills that people can use.
 export function useSkills(project = '') {
   return useQuery({
-    ...skillsIn(project),
+    ...skillsIn(useKnown(project)),
     staleTime: 60_000,
     select: (answer) => answer.skills.filter((skill) => skill.user_invocable),
   })
