@@ -382,9 +382,32 @@ func (h *Handler) follow(ctx context.Context, who port.Principal, id parley.Sess
 			err = errGone(last)
 		}
 	}
+	if err == nil && c.position != 0 {
+		err = h.has(ctx, who, id, after, c.position, last)
+	}
 	if err != nil {
 		return nil, c, err
 	}
 	f, err = h.Door.Follow(ctx, who, port.Scope{Session: id, Below: true}, port.Cursor{After: after})
 	return f, c, err
+}
+
+// has fails if the event of a cursor is not in a thread: it is another thread's, or a chunk that was deleted. After a
+// deleted chunk, the client would get its text again with the whole output.
+func (h *Handler) has(ctx context.Context, who port.Principal, id parley.SessionID, after int64, at parley.Position,
+	given string) error {
+	f, err := h.Door.Follow(ctx, who, port.Scope{Session: id, Below: true}, port.Cursor{After: after})
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	passed := false
+	err = dialect.CatchUp(ctx, f, func(i *port.Item) bool {
+		passed = i.Position > at
+		return i.Position < at
+	})
+	if err == nil && passed {
+		err = errGone(given)
+	}
+	return err
 }

@@ -111,6 +111,39 @@ func TestCursorsThatAreGone(t *testing.T) {
 	}
 }
 
+// TestCursorsOfDeletedChunks: after a chunk that was deleted, no part of its text comes again: the cursor is gone.
+func TestCursorsOfDeletedChunks(t *testing.T) {
+	gone := 0
+	for _, log := range logs(t) {
+		finished := map[parley.OutputID]bool{} // outputs of the thread's own session
+		for _, e := range log {
+			if b, ok := e.Body.(parley.OutputFinished); ok && e.Session == log[0].Session {
+				finished[b.Output] = true
+			}
+		}
+		deleted := func(e parley.Event) bool {
+			b, ok := e.Body.(parley.OutputAppended)
+			return ok && e.Session == log[0].Session && finished[b.Output]
+		}
+		kept := slices.DeleteFunc(slices.Clone(log), deleted)
+		for _, e := range log {
+			if !deleted(e) {
+				continue
+			}
+			id := fmt.Sprintf("epoch-%d.%d.0", e.Run, e.Position)
+			status, _, events, _ := request(&dialecttest.LogDoor{Log: kept, Happened: len(kept)}, "GET",
+				"/api/agui/threads/"+string(log[0].Session)+"/stream?last_event_id="+id, "")
+			if status != http.StatusGone || len(events) != 1 || !strings.Contains(events[0], `"code":"resync"`) {
+				t.Errorf("%s: %d %q", id, status, events)
+			}
+			gone++
+		}
+	}
+	if gone < 10 {
+		t.Errorf("only %d chunks were deleted", gone)
+	}
+}
+
 // input returns a RunAgentInput for the thread of a log.
 func input(log []parley.Event, more string) string {
 	return fmt.Sprintf(`{"threadId":%q,"runId":"r1",%s}`, log[0].Session, more)
