@@ -157,9 +157,32 @@ func (x *Exchange) Again(ctx context.Context, run parley.RunID, card string) err
 	return x.begin(ctx, run)
 }
 
+// check reports why a part of a request is invalid. A request must not be refused after a part of it was submitted.
+func check(answers []CardAnswer, messages []ClientMessage) error {
+	for _, a := range answers {
+		if err := a.Do.Rules().Check(); err != nil {
+			return err
+		}
+		if do, ok := a.Do.(parley.AnswerQuestion); ok && len(do.Answers) != len(a.Card.Questions) {
+			return Invalid("%d answers are needed, one for each question", len(a.Card.Questions))
+		}
+	}
+	if len(messages) == 0 {
+		return nil
+	}
+	last := messages[len(messages)-1].Do
+	if parley.IsBlank(parley.CleanText(last.Content)) {
+		return parley.Errorf(parley.CodeEmpty, "The message is empty.")
+	}
+	return last.Rules().Check()
+}
+
 // Submit submits answers, and then messages. Stream then shows the run of the last message or, without messages, the
 // run that was answered.
 func (x *Exchange) Submit(ctx context.Context, answers []CardAnswer, messages []ClientMessage) error {
+	if err := check(answers, messages); err != nil {
+		return err
+	}
 	if len(answers) > 0 {
 		if err := x.begin(ctx, x.run); err != nil {
 			return err

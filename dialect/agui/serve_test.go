@@ -192,6 +192,38 @@ func TestAnswersContinueTheStream(t *testing.T) {
 	}
 }
 
+// TestRefusedInputsSubmitNothing: if one part of an input is invalid, none of its answers is submitted.
+func TestRefusedInputsSubmitNothing(t *testing.T) {
+	refused := 0
+	for n, log := range logs(t) {
+		for head := 1; head < len(log); head++ {
+			before := shownOf(log[:head], string(log[0].Session))
+			if len(before) == 0 || !strings.Contains(before[len(before)-1], `"outcome":{"type":"interrupt"`) ||
+				len(shownOf(log[:head-1], string(log[0].Session))) == len(before) ||
+				strings.Contains(strings.Join(before, ""), "paint") {
+				continue // it does not wait, already waited before this event, or a client's tool call is open, too
+			}
+			resume := answersAll(t, before[len(before)-1])
+			bodies := []string{`"messages":[{"id":"m","role":"user","content":" \u0000"}],"resume":` + resume,
+				`"messages":[{"id":"m","role":"user","content":"Hello?"}],"tools":[{"name":""}],"resume":` + resume}
+			if strings.Contains(resume, `[["this"]]`) {
+				bodies = append(bodies, `"messages":[],"resume":`+strings.Replace(resume, `[["this"]]`, `[]`, 1))
+			}
+			for _, body := range bodies {
+				d := &dialecttest.LogDoor{Log: log, Happened: head}
+				status, _, events, _ := request(d, "POST", "/api/agui/scout", input(log, body))
+				if status != http.StatusBadRequest || len(d.Commands) > 0 {
+					t.Errorf("log %d, %d events: %s is answered %d %q, %+v", n, head, body, status, events, d.Commands)
+				}
+				refused++
+			}
+		}
+	}
+	if refused < 10 {
+		t.Errorf("only %d inputs were refused", refused)
+	}
+}
+
 func closesCard(e parley.Event) bool {
 	_, ok := dialect.Closes(e)
 	return ok

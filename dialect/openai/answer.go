@@ -70,6 +70,11 @@ func (h *Handler) answer(ctx context.Context, q request, now View, entries []ent
 		said.Busy, said.Earlier, said.Agent.Name = parley.Steer, nil, now.run.agent
 		commands = append([]parley.Command{{Session: now.Session, Do: said}}, commands...)
 	}
+	for _, c := range commands { // a request must not be refused after a part of it was submitted
+		if err := c.Do.Rules().Check(); err != nil {
+			return id, ofParam(entries[0].at, err)
+		}
+	}
 	for i, c := range commands {
 		c.Via = parley.ViaHTTP
 		_, err := q.door.Submit(ctx, q.who, c)

@@ -171,6 +171,8 @@ func TestAnswersAreWhole(t *testing.T) {
 			"input[0].output", 0},
 		{strings.Replace(output("9"), `,"output":"sunny"`, "", 1) + "," + output("10"), 400, "input[0].output", 0},
 		{strings.Replace(output("9"), "sunny", "", 1) + "," + output("10"), 200, nil, 2}, // a result may be empty
+		{output("9") + "," + strings.Replace(output("10"), "sunny", strings.Repeat("x", parley.MaxResult+1), 1), 400,
+			"input[0]", 0},
 	} {
 		d := &door{log: log}
 		body := `{"model":"coder","background":true,"metadata":{"session_id":"550e8400-e29b-41d4-a716-446655440000"},` +
