@@ -65,6 +65,14 @@ func Images(given []string) (list []parley.Image, err error) {
 	return list, nil
 }
 
+// MessageText returns the text of a message. A message with images or documents alone gets a text: every input has one.
+func MessageText(text string, images []string) string {
+	if parley.IsBlank(text) && len(images) > 0 {
+		return "(an image)"
+	}
+	return text
+}
+
 // IsPDF reports whether a media type is PDF.
 func IsPDF(media string) bool {
 	kind, _, _ := strings.Cut(media, ";")

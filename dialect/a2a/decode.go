@@ -228,8 +228,8 @@ func (m said) input(who port.Principal, agent string, fresh parley.SessionID) (c
 	if m.data != nil {
 		return c, refusal(codeContentType, "A new task takes text, images and PDFs. Data answers a task that waits.")
 	}
-	do := parley.SubmitInput{Content: m.text, Request: m.id, Agent: parley.AgentRef{Name: agent}, Busy: parley.Queue,
-		Open: true}
+	do := parley.SubmitInput{Content: dialect.MessageText(m.text, m.images), Request: m.id,
+		Agent: parley.AgentRef{Name: agent}, Busy: parley.Queue, Open: true}
 	if do.Images, err = dialect.Images(m.images); err != nil {
 		return c, err
 	}

@@ -118,7 +118,7 @@ func readMessage(m dialect.Object) (s dialect.ClientMessage, err error) {
 	if err != nil {
 		return s, err
 	}
-	s.Do = parley.SubmitInput{Content: content, Busy: parley.Queue, Open: true}
+	s.Do = parley.SubmitInput{Content: dialect.MessageText(content, images), Busy: parley.Queue, Open: true}
 	if s.Do.Images, err = dialect.Images(images); err != nil {
 		return s, err
 	}

@@ -143,7 +143,8 @@ func readInput(m dialect.Object) (in dialect.ClientMessage, err error) {
 			return in, dialect.Invalid("a file of type %.80q cannot be sent: only images and PDFs can", media)
 		}
 	}
-	in.Do = parley.SubmitInput{Content: strings.Join(texts, "\n\n"), Busy: parley.Queue, Open: true}
+	in.Do = parley.SubmitInput{Content: dialect.MessageText(strings.Join(texts, "\n\n"), images), Busy: parley.Queue,
+		Open: true}
 	if in.Do.Images, err = dialect.Images(images); err != nil {
 		return in, err
 	}

@@ -436,10 +436,7 @@ func input(earlier, entries []entry) (in parley.SubmitInput, err error) {
 		}
 		texts, images, at = append(texts, e.text), append(images, e.images...), e.at
 	}
-	in.Content = strings.TrimSpace(strings.Join(texts, "\n\n"))
-	if in.Content == "" && len(images) > 0 {
-		in.Content = "(an image)"
-	}
+	in.Content = dialect.MessageText(strings.TrimSpace(strings.Join(texts, "\n\n")), images)
 	in.Earlier = earlierOf(earlier)
 	in.Images, err = dialect.Images(images)
 	return in, ofParam(at, err)
