@@ -13,6 +13,7 @@ import (
 	"os"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"parley"
 	"parley/port"
@@ -53,8 +54,14 @@ func ReadAll(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error)
 	if err != nil {
 		return nil, Invalid("The body could not be read")
 	}
+	if !utf8.Valid(data) {
+		return nil, ErrNotUTF8
+	}
 	return data, nil
 }
+
+// ErrNotUTF8 refuses a body in another encoding. Decoded as JSON, it would lose characters.
+var ErrNotUTF8 = Invalid("The body is not in UTF-8")
 
 // ReadObject reads a body that is a JSON object; an empty body is an empty object.
 func ReadObject(w http.ResponseWriter, r *http.Request, most int64) (Object, error) {

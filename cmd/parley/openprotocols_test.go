@@ -223,7 +223,7 @@ func TestMCPSessionsBelongToOnePrincipal(t *testing.T) {
 		for _, method := range []string{"POST", "GET", "DELETE"} {
 			status, body, _ := thief.post(method, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id",
 				anns)
-			if status != http.StatusNotFound {
+			if status != http.StatusNotFound || !isRPC(body, -32600) {
 				t.Errorf("%s %s with an MCP session of ann: %d %s", thief.role, method, status, body)
 			}
 		}
@@ -279,6 +279,7 @@ func TestMCPRefusesInJSON(t *testing.T) {
 		{`{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`, -32600},
 		{`{"jsonrpc":"2.0","id":1,"method":"ping"`, -32700},
 		{"", -32600},
+		{"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"na\xefve\"}", -32600},
 		{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_agents","name":"get_session"}}`, -32600},
 		{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_session","arguments":` +
 			`{"session":"a","session":"b"}}}`, -32602},

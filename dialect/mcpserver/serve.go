@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -122,7 +123,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		dialect.LogFailure(h.Log, err)
-		dialect.Refuse(w, err)
+		dialect.WriteJSON(w, dialect.Status(err, w.Header()), json.RawMessage(refusal(dialect.Words(err))))
 		return
 	}
 	ctx, leave := dialect.Attend(r.Context(), visit)
@@ -149,6 +150,9 @@ func readBody(w http.ResponseWriter, r *http.Request) error {
 	data, err := dialect.ReadAll(w, r, maxBody)
 	if err != nil {
 		return err
+	}
+	if !utf8.Valid(data) {
+		return dialect.ErrNotUTF8
 	}
 	const levels = 2 // the message and its parameters
 	if json.Valid(data) {
@@ -301,7 +305,7 @@ func (w *patientWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// refusal converts a text of the SDK to a JSON-RPC error. The id of the request is unknown.
+// refusal converts a text, which may be of the SDK, to a JSON-RPC error. The id of the request is unknown.
 func refusal(text string) []byte {
 	text = strings.TrimSpace(text)
 	code := -32600
