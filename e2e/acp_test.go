@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -372,6 +373,79 @@ func wantReplay(t *testing.T, s *server, id string) {
 	all = e.must("session/prompt", prompting(id, "one more"), &result)
 	if chunks(all, "agent_message_chunk") == "" || chunks(all, "user_message_chunk") != "" {
 		t.Errorf("%+v", result)
+	}
+}
+
+// TestEditorSessions: an editor lists the sessions of all projects and of one, resumes one without its messages, plans,
+// closes it, and deletes another.
+func TestEditorSessions(t *testing.T) {
+	t.Parallel()
+	folders := [2]string{t.TempDir(), t.TempDir()}
+	s := startProjects(t, folders)
+	e := startEditor(t, nil, "--server", "http://"+s.address)
+	e.initialize()
+	var ids [2]string
+	for i, folder := range folders {
+		ids[i] = e.newSession(folder)
+		e.must("session/prompt", prompting(ids[i], "say one"), &promptResult{})
+	}
+	list := func(params map[string]any) (found string) {
+		t.Helper()
+		var answer struct {
+			Sessions []struct{ SessionID, Cwd, Title string }
+		}
+		e.must("session/list", params, &answer)
+		for _, one := range answer.Sessions {
+			i := slices.Index(ids[:], one.SessionID)
+			if i < 0 || one.Cwd != folders[i] || one.Title == "" {
+				t.Errorf("listed is %+v", one)
+			}
+			found += strconv.Itoa(i)
+		}
+		return found
+	}
+	for _, one := range []struct{ folder, want string }{{"", "10"}, {folders[0], "0"}, {folders[1], "1"},
+		{filepath.Join(folders[1], "src"), "1"}} {
+		params := map[string]any{}
+		if one.folder != "" {
+			params["cwd"] = one.folder
+		}
+		if found := list(params); found != one.want {
+			t.Errorf("of the folder %q are listed %s", one.folder, found)
+		}
+	}
+
+	e = startEditor(t, nil, "--server", "http://"+s.address)
+	e.initialize()
+	of := func(i int) map[string]any {
+		return map[string]any{"sessionId": ids[i], "cwd": folders[i], "mcpServers": []any{}}
+	}
+	if all := e.must("session/resume", of(0), &struct{}{}); len(all) != 0 {
+		t.Errorf("resumed, it is shown %s", all[0].raw)
+	}
+	e.must("session/set_mode", map[string]any{"sessionId": ids[0], "modeId": "plan"}, &struct{}{})
+	var result promptResult
+	e.must("session/prompt", prompting(ids[0], "say two"), &result)
+	var modes []parley.RunMode
+	for _, line := range s.exported(ids[0]) {
+		if b, ok := line.Body.(parley.InputReceived); ok {
+			modes = append(modes, b.Mode)
+		}
+	}
+	if want := []parley.RunMode{"", parley.ModePlan}; !slices.Equal(modes, want) || result.StopReason != "end_turn" {
+		t.Errorf("%q, %+v", modes, result)
+	}
+	as := e.begin("session/prompt", prompting(ids[0], "count slowly to 100"))
+	for e.next().Update.Kind != "agent_message_chunk" {
+	}
+	closing := e.begin("session/close", map[string]any{"sessionId": ids[0]})
+	e.until(as)
+	e.until(closing)
+	s.awaitEvent(ids[0], func(e event) bool { return e.Type == "RunFinished" && e.Body.Outcome == "cancelled" })
+	e.must("session/delete", map[string]any{"sessionId": ids[1]}, &struct{}{})
+	await(t, patience, "the end of the session", func() bool { return list(map[string]any{}) == "0" })
+	if _, answer := e.until(e.begin("session/load", of(1))); answer.Error == nil || answer.Error.Code != -32002 {
+		t.Errorf("%s", answer.raw)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"parley"
 	"parley/client"
 	"parley/dialect/acp"
+	"parley/port"
 	"parley/transport/jsonrpc"
 )
 
@@ -288,8 +289,23 @@ func sessionIn(raw json.RawMessage) (parley.SessionID, *acp.Error) {
 	return p.Session, nil
 }
 
-func (e *editor) listSessions(json.RawMessage) (any, *acp.Error) {
-	list, err := e.server.Sessions(e.ctx, client.SessionQuery{})
+// listSessions lists the most recent sessions: of the project that contains a folder, or of all projects.
+func (e *editor) listSessions(raw json.RawMessage) (any, *acp.Error) {
+	var p struct {
+		Folder string `json:"cwd"`
+	}
+	if err := json.Unmarshal(raw, &p); err != nil && len(raw) > 0 {
+		return nil, invalid("The parameters cannot be read: %v.", err)
+	}
+	projects, err := e.server.Projects(e.ctx)
+	var q client.SessionQuery
+	if err == nil && p.Folder != "" {
+		q.Project, err = e.project(p.Folder)
+	}
+	var list []port.Summary
+	if err == nil {
+		list, err = e.server.Sessions(e.ctx, q)
+	}
 	if err != nil {
 		return nil, toEditor(err)
 	}
@@ -299,15 +315,11 @@ func (e *editor) listSessions(json.RawMessage) (any, *acp.Error) {
 		Title   string           `json:"title,omitempty"`
 		Updated time.Time        `json:"updatedAt"`
 	}
-	first, err := e.project("/")
-	if err != nil {
-		return nil, toEditor(err)
-	}
 	sessions := []info{}
 	for _, s := range list {
 		folder := s.Project
-		if folder == "" {
-			folder = first
+		if folder == "" && len(projects) > 0 {
+			folder = projects[0].Root
 		}
 		sessions = append(sessions, info{s.ID, folder, s.Title, s.UpdatedAt})
 	}
