@@ -162,6 +162,10 @@ func TestA2A(t *testing.T) {
 			t.Parallel()
 			s, n := startServer(t, options{}), startNode(t)
 			c := a2aClient{n: n, s: s, version: version}
+			if hello := c.stream("stream", map[string]any{"text": "say hello",
+				"base": "http://" + s.address + "/"}); hello.state != a2aCompleted || hello.text != "hello" {
+				t.Errorf("by the card of the server: %+v", hello)
+			}
 			talk := c.stream("stream", map[string]any{"text": "lorem 20", "context": "tea"})
 			first := talk.events[0]
 			if first.Kind != "task" || talk.context != "tea" || talk.state != a2aCompleted || talk.tokens == 0 ||
