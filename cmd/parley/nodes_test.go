@@ -109,6 +109,7 @@ func TestARevocationReachesOtherServers(t *testing.T) {
 		}
 		r.Header.Set("Authorization", "Bearer "+token)
 		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "text/event-stream") // the log is followed
 		answer, err := http.DefaultClient.Do(r)
 		if err != nil {
 			t.Fatal(err)

@@ -228,8 +228,8 @@ func TestABeatThatIsCommittedLate(t *testing.T) {
 	const lease, left = time.Hour, 3 * time.Second // too long for a beat in between
 	a, b := open(t, url, WithLease(lease), WithTimeout(time.Minute)), open(t, url, WithLease(lease))
 	conn, watch := connect(t, url), connect(t, url)
-	exec(t, conn, `UPDATE nodes SET seen_at = clock_timestamp() - $2::interval WHERE id = $1`, a.node, lease-left)
 	a.beats.term.Store(&term{number: 1, beaten: sinceBoot() - (lease - left)})
+	exec(t, conn, `UPDATE nodes SET seen_at = clock_timestamp() - $2::interval WHERE id = $1`, a.node, lease-left)
 	exec(t, conn, `BEGIN`)
 	exec(t, conn, `SELECT FROM nodes WHERE id = $1 FOR UPDATE`, a.node)
 	done := make(chan error, 1)
