@@ -140,14 +140,14 @@ func (b ToolCallResolved) fold(s State, e Event) State {
 }
 
 // rowOf opens a card row: a call of unknown outcome waits for a person as a card does.
-func (b ToolCallFinished) rowOf(e Event) Row {
+func (b ToolCallFinished) rowOf(e Event) rowChange {
 	if b.Outcome == CallUnknown {
 		return CardOpened{CardCall, Seq(b.Call), e.Run, b.Call}
 	}
 	return nil
 }
 
-func (b ToolCallResolved) rowOf(Event) Row { return CardClosed{Seq(b.Call)} }
+func (b ToolCallResolved) rowOf(Event) rowChange { return CardClosed{Seq(b.Call)} }
 
 // LateResultNoted records the result of a worker whose run had already ended.
 // It belongs to no run and is shown only in the log.

@@ -63,7 +63,9 @@ func (b ApprovalRequested) fold(s State, e Event) State {
 	})
 }
 
-func (b ApprovalRequested) rowOf(e Event) Row { return CardOpened{CardApproval, e.Seq, e.Run, b.Call} }
+func (b ApprovalRequested) rowOf(e Event) rowChange {
+	return CardOpened{CardApproval, e.Seq, e.Run, b.Call}
+}
 
 type ApprovalDecided struct {
 	Card     CardID     `json:"card"`
@@ -82,7 +84,7 @@ func (b ApprovalDecided) fold(s State, e Event) State {
 	})
 }
 
-func (b ApprovalDecided) rowOf(Event) Row { return CardClosed{Seq(b.Card)} }
+func (b ApprovalDecided) rowOf(Event) rowChange { return CardClosed{Seq(b.Card)} }
 
 type QuestionAsked struct {
 	Call      CallID     `json:"call"`
@@ -96,7 +98,9 @@ func (b QuestionAsked) fold(s State, e Event) State {
 	})
 }
 
-func (b QuestionAsked) rowOf(e Event) Row { return CardOpened{CardQuestion, e.Seq, e.Run, b.Call} }
+func (b QuestionAsked) rowOf(e Event) rowChange {
+	return CardOpened{CardQuestion, e.Seq, e.Run, b.Call}
+}
 
 type QuestionAnswered struct {
 	Card    CardID     `json:"card"`
@@ -109,7 +113,7 @@ func (b QuestionAnswered) fold(s State, e Event) State {
 	return s.inCall(e, b.Call, func(c *Call) { c.Status, c.Card, c.Answer = callAnswered, 0, answerText(b) })
 }
 
-func (b QuestionAnswered) rowOf(Event) Row { return CardClosed{Seq(b.Card)} }
+func (b QuestionAnswered) rowOf(Event) rowChange { return CardClosed{Seq(b.Card)} }
 
 func (r *openRun) card(id CardID) *Call {
 	for i := range r.Calls {

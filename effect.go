@@ -43,7 +43,7 @@ func (b EffectCancelled) fold(s State, _ Event) State {
 	return s
 }
 
-func (b EffectCancelled) rowOf(Event) Row { return EffectClosed{b.Effect, b.Why} }
+func (b EffectCancelled) rowOf(Event) rowChange { return EffectClosed{b.Effect, b.Why} }
 
 // A Bookmark is an undelivered send_message effect: clients of its session must
 // see a run, because they may not have seen its end.

@@ -66,7 +66,7 @@ func (b PlanChanged) fold(s State, e Event) State {
 	return s
 }
 
-func (b PlanChanged) rowOf(e Event) Row { return PlanNoted{e.Seq, b.Status == PlanProposed} }
+func (b PlanChanged) rowOf(e Event) rowChange { return PlanNoted{e.Seq, b.Status == PlanProposed} }
 
 // PlanNoted replaces the row of the session's waiting plan, or removes it if the
 // plan does not wait for a person.

@@ -8,6 +8,8 @@ type ProblemReported struct {
 	Message string `json:"message"` // safe to show
 	// Retry: the model did not answer, and the server tries again or gives up.
 	Retry *Retry `json:"retry,omitempty"`
+	// Project: the run waits until a server has this project.
+	Project string `json:"project,omitempty"`
 }
 
 // A Retry describes an attempt to get an answer from a model that did not
@@ -22,16 +24,27 @@ type Retry struct {
 
 // fold remembers the announced attempt until the model answers or the server
 // falls back to another model. A turn after a crash makes the same attempts
-// again, and each is announced only once.
+// again, and each is announced only once. So is a missing project, until the next turn.
 func (b ProblemReported) fold(s State, e Event) State {
-	if b.Retry == nil {
-		return s
-	}
 	return s.inRun(e, func(r *openRun) {
-		if r.Announced = b.Retry.Attempt; b.Retry.GaveUp {
+		r.Stranded = r.Stranded || b.Project != ""
+		switch {
+		case b.Retry == nil:
+		case b.Retry.GaveUp:
 			r.Announced = gaveUp
+		default:
+			r.Announced = b.Retry.Attempt
 		}
 	})
+}
+
+// ProjectMissing reports that the run cannot go on, because no server has the project of its session.
+type ProjectMissing struct{ Message string }
+
+func (b ProjectMissing) decide(d *decision, rep Report) {
+	if r := d.s.Run; r != nil && r.ID == rep.Run && !r.Stranded {
+		d.emit(rep.Run, ProblemReported{Code: CodeUnavailable, Message: b.Message, Project: d.s.Project})
+	}
 }
 
 // gaveUp is larger than any attempt number.

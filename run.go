@@ -65,7 +65,7 @@ func (b RunStarted) fold(s State, e Event) State {
 	return s
 }
 
-func (b RunStarted) rowOf(e Event) Row { return RunOpened{RunID(e.Seq), b.Agent.Name, b.Request} }
+func (b RunStarted) rowOf(e Event) rowChange { return RunOpened{RunID(e.Seq), b.Agent.Name, b.Request} }
 
 type RunFinished struct {
 	Outcome Outcome `json:"outcome"`
@@ -90,7 +90,7 @@ func (b RunFinished) fold(s State, _ Event) State {
 	return s
 }
 
-func (b RunFinished) rowOf(e Event) Row { return RunClosed{e.Run, b} }
+func (b RunFinished) rowOf(e Event) rowChange { return RunClosed{e.Run, b} }
 
 // An openRun is a run that has not finished.
 type openRun struct {
@@ -122,6 +122,8 @@ type openRun struct {
 	// Announced is the last announced attempt at a model call since the last
 	// output of the model.
 	Announced int `json:",omitempty"`
+	// Stranded: clients were told that no server has the project, and no turn has started since.
+	Stranded bool `json:",omitempty"`
 }
 
 // status reports whether the run waits for a person, a client or sub-agents.

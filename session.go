@@ -61,7 +61,7 @@ func (SessionDeleted) fold(s State, _ Event) State {
 	return s
 }
 
-func (SessionDeleted) rowOf(Event) Row { return RowsGone{} }
+func (SessionDeleted) rowOf(Event) rowChange { return RowsGone{} }
 
 var errNoSession = Errorf(CodeNotFound, "There is no such session.")
 

@@ -101,10 +101,10 @@ func (s State) withoutTimer(id TimerID) State {
 	return s
 }
 
-func (b TimerSet) rowOf(e Event) Row     { return TimerOpened{TimerID(e.Seq), e.Run, b} }
-func (b TimerPostponed) rowOf(Event) Row { return TimerMoved{b.Timer, b.At, b.Why} }
-func (b TimerFired) rowOf(Event) Row     { return TimerClosed{b.Timer, TimerDone, ""} }
-func (b TimerCancelled) rowOf(Event) Row { return TimerClosed{b.Timer, TimerGone, b.Why} }
+func (b TimerSet) rowOf(e Event) rowChange     { return TimerOpened{TimerID(e.Seq), e.Run, b} }
+func (b TimerPostponed) rowOf(Event) rowChange { return TimerMoved{b.Timer, b.At, b.Why} }
+func (b TimerFired) rowOf(Event) rowChange     { return TimerClosed{b.Timer, TimerDone, ""} }
+func (b TimerCancelled) rowOf(Event) rowChange { return TimerClosed{b.Timer, TimerGone, b.Why} }
 
 // CancelTimer cancels a pending follow-up.
 type CancelTimer struct{ Timer TimerID }

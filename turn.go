@@ -37,6 +37,7 @@ func (TurnStarted) fold(s State, e Event) State {
 	return s.inRun(e, func(r *openRun) {
 		r.Turns++
 		r.Turn, r.Calls, r.Stop, r.Reported = &openTurn{ID: TurnID(e.Seq)}, nil, "", false
+		r.Stranded = false
 	})
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"parley"
@@ -38,6 +39,14 @@ func (a *actor) reconcile() (wake time.Duration, err error) {
 	}
 	if t, due := dueTimer(steps); due && a.mayContinue(steps) {
 		if err := a.fire(t, now); err != nil {
+			return 0, err
+		}
+		return a.reconcile()
+	}
+	if run := a.s.state.Run; run != nil && !run.Stranded && a.onlyWanted(steps) &&
+		slices.ContainsFunc(steps, a.waitsForProject) {
+		if _, err := a.apply(entry{in: parley.Report{At: e.Now(), Run: run.ID, Body: parley.ProjectMissing{
+			Message: parley.MessageOf(a.currentProject().missing)}}}); err != nil {
 			return 0, err
 		}
 		return a.reconcile()
@@ -80,7 +89,7 @@ func (a *actor) reconcile() (wake time.Duration, err error) {
 // waitsForProject reports whether a step has to wait until the project of its session is back.
 func (a *actor) waitsForProject(step parley.Step) bool {
 	_, stops := step.(parley.StopChild)
-	return a.currentProject().missing != nil && !stops
+	return a.currentProject().missing != nil && (needsWorker(step) || step == parley.LogOn{}) && !stops
 }
 
 // tooEarly reports whether a step has to wait for work of an ended run: a

@@ -39,6 +39,10 @@ func TestProjectsLiveOnNodes(t *testing.T) {
 	if n := a.puppet.called(); n != 0 {
 		t.Errorf("the model was called %d times on a node without the project", n)
 	}
+	a.until(id, "clients are told why it waits", func(log []parley.Event) bool {
+		told := all[parley.ProblemReported](log)
+		return len(told) == 1 && told[0].Project == "/two" && strings.Contains(told[0].Message, "--project /two")
+	})
 	again := c.node(in("/two"))
 	again.puppet.noHang = true
 	log := again.finished(id, 1) // it has waited

@@ -327,6 +327,7 @@ export interface ProblemReported {
   code: string
   message: string
   retry?: { turn: number; problem: string; attempt: number; of: number; gave_up?: boolean }
+  project?: string
 }
 
 export interface PromptSettled {
