@@ -3,8 +3,11 @@
 VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint race race-sample race-all bench e2e browser screenshots captures cluster cluster-kill \
-	cluster-check cluster-takeover cluster-rolling release deploy-check image-check sabotage sabotage-sample clean
+# npm installs while others build, and the console's tests run beside those in Go.
+MAKEFLAGS += --jobs=4
+.PHONY: help run build test test-go test-web lint race race-sample race-all bench e2e browser screenshots captures \
+	cluster cluster-kill cluster-check cluster-takeover cluster-rolling release deploy-check image-check sabotage \
+	sabotage-sample clean
 
 help: ## print this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,9 +86,13 @@ JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # that tests build: they are half of the time of linking, and stack traces do not need them.
 GOTEST := GOFLAGS="$$GOFLAGS -ldflags=-s" go test -vet=off -p $(JOBS)
 
-test: $(NODE_MODULES) web/dist/index.html ## run all tests
-	cd web && npm test --silent
+test: test-go test-web ## run all tests
+
+test-go: $(NODE_MODULES) web/dist/index.html
 	$(GOTEST) -timeout 20m $(SLOW) ./...
+
+test-web: web/node_modules/.installed
+	cd web && npm test --silent
 
 e2e: $(NODE_MODULES) browser ## run the end-to-end tests alone, those in a browser too
 	go test -count=1 ./e2e/...
