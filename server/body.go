@@ -4,8 +4,6 @@ import (
 	"io"
 	"net/http"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 )
 
 // Limits for the body of a request. A route that needs a credential asks for it
@@ -20,7 +18,7 @@ const (
 // route answers without having read the whole body, the connection is closed:
 // net/http would otherwise wait for the rest.
 func timed(next http.Handler) http.Handler {
-	large := semaphore.NewWeighted(largeBodies)
+	limits := newLargeLimits()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
 			// A chunked body always closes the connection. The request may also
@@ -37,10 +35,9 @@ func timed(next http.Handler) http.Handler {
 				size = unknownBody
 			}
 			if size > largeBody {
-				l := &largeRequest{ResponseWriter: w, all: large, bytes: min(size, largeBodies)}
-				defer l.leave()
-				b.enter = func() error { return l.enter(r.Context()) }
-				w = l
+				b.large = &largeRequest{ResponseWriter: w, ctx: r.Context(), limits: limits, bytes: size}
+				defer b.large.leave()
+				w = b.large
 			}
 		}
 		next.ServeHTTP(w, r)
@@ -51,10 +48,11 @@ type timedBody struct {
 	io.ReadCloser
 	header  http.Header
 	control *http.ResponseController
-	keep    bool         // keep the connection open after the answer
-	enter   func() error // waits until a large body may be read; nil: at once
+	keep    bool          // keep the connection open after the answer
+	large   *largeRequest // nil: the body is small
 	began   time.Time
 	got     int64
+	ended   bool // the end was read
 }
 
 // Read extends the deadline according to the bytes that have arrived. At the
@@ -62,8 +60,8 @@ type timedBody struct {
 // answer.
 func (b *timedBody) Read(p []byte) (n int, err error) {
 	if b.began.IsZero() {
-		if b.enter != nil {
-			if err := b.enter(); err != nil {
+		if b.large != nil {
+			if err := b.large.take(b.large.limits.received); err != nil {
 				return 0, err
 			}
 		}
@@ -73,6 +71,12 @@ func (b *timedBody) Read(p []byte) (n int, err error) {
 	n, err = b.ReadCloser.Read(p)
 	b.got += int64(n)
 	if err == io.EOF {
+		if b.large != nil && !b.ended {
+			if err := b.large.take(b.large.limits.used); err != nil {
+				return 0, err
+			}
+		}
+		b.ended = true
 		// From now on, the client has answerWithin to read the answer.
 		_ = b.control.SetWriteDeadline(time.Now().Add(answerWithin))
 		if b.keep {

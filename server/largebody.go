@@ -11,42 +11,60 @@ import (
 	"parley"
 )
 
-// While a large body is read and parsed, memory holds several copies of it. So all requests share a limit for the
-// bytes of large bodies, and the others wait before their body is read. A waiting request costs its header only.
+// While a large body is parsed and stored, memory holds several copies of it. So all requests share a limit for the
+// bytes of large bodies that are received, and a smaller one for those that are used. Requests beyond the limits wait.
 const (
-	largeBody    = 64 << 10 // smaller bodies do not count
-	unknownBody  = 1 << 20  // bytes that a body without a length counts for
-	largeBodies  = 8 << 20  // bytes of large bodies at once
-	largeWaiting = 30 * time.Second
+	largeBody     = 64 << 10 // smaller bodies do not count
+	unknownBody   = 1 << 20  // bytes that a body without a length counts for
+	largeReceived = 64 << 20 // bytes of large bodies at once; slow clients need many
+	largeUsed     = 16 << 20 // bytes of large bodies that routes have read to the end
+	largeWaiting  = 30 * time.Second
 )
 
 var errTooManyLarge = parley.Errorf(parley.CodeOverloaded, "The server has too many large requests to read; try "+
 	"again in a moment.")
 
+// A bytesLimit is shared by requests.
+type bytesLimit struct {
+	*semaphore.Weighted
+	most int64
+}
+
+func newBytesLimit(most int64) bytesLimit { return bytesLimit{semaphore.NewWeighted(most), most} }
+
+type largeLimits struct{ received, used bytesLimit }
+
+func newLargeLimits() *largeLimits {
+	return &largeLimits{newBytesLimit(largeReceived), newBytesLimit(largeUsed)}
+}
+
 // A largeRequest is a request with a large body. It gives its bytes back when its answer begins, because the body is
 // used up by then, and a stream can last for hours.
 type largeRequest struct {
 	http.ResponseWriter
-	all   *semaphore.Weighted
-	bytes int64
-	mu    sync.Mutex // guards held and over; leaf
-	held  bool
-	over  bool // the answer has begun
+	ctx    context.Context // of the request
+	limits *largeLimits
+	bytes  int64
+
+	mu   sync.Mutex // guards held and over; leaf
+	held []func()   // each gives bytes back
+	over bool       // the answer has begun
 }
 
-// enter waits until the body may be read.
-func (l *largeRequest) enter(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, largeWaiting)
+// take waits until the bytes of the request fit a limit.
+func (l *largeRequest) take(from bytesLimit) error {
+	ctx, cancel := context.WithTimeout(l.ctx, largeWaiting)
 	defer cancel()
-	if err := l.all.Acquire(ctx, l.bytes); err != nil {
+	bytes := min(l.bytes, from.most)
+	if err := from.Acquire(ctx, bytes); err != nil {
 		return errTooManyLarge
 	}
 	l.mu.Lock()
-	l.held = true
-	over := l.over
-	l.mu.Unlock()
-	if over { // the route answers before it has read the body
-		l.leave()
+	defer l.mu.Unlock()
+	if l.over {
+		from.Release(bytes)
+	} else {
+		l.held = append(l.held, func() { from.Release(bytes) })
 	}
 	return nil
 }
@@ -55,10 +73,10 @@ func (l *largeRequest) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.over = true
-	if l.held {
-		l.held = false
-		l.all.Release(l.bytes)
+	for _, release := range l.held {
+		release()
 	}
+	l.held = nil
 }
 
 func (l *largeRequest) Unwrap() http.ResponseWriter { return l.ResponseWriter }

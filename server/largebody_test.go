@@ -12,11 +12,11 @@ import (
 	"parley"
 )
 
-// TestLargeBodiesShareALimit sends more large bodies than may be read at once. The others are read when answers have
+// TestLargeBodiesShareALimit sends more large bodies than may be used at once. The others are used when answers have
 // begun, and are refused if none begins.
 func TestLargeBodiesShareALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const size, places = 1 << 20, largeBodies >> 20
+		const size, places = 1 << 20, largeUsed >> 20
 		read, finish, begun := make(chan error), make(chan bool), make(chan bool)
 		h := timed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, err := io.ReadAll(r.Body)
@@ -40,7 +40,7 @@ func TestLargeBodiesShareALimit(t *testing.T) {
 		}
 		select {
 		case <-read:
-			t.Fatal("more bodies were read than fit the limit")
+			t.Fatal("more bodies were used than fit the limit")
 		case <-time.After(largeWaiting / 2):
 		}
 		small := httptest.NewRequest("POST", "/", bytes.NewReader(make([]byte, 100)))
@@ -58,5 +58,35 @@ func TestLargeBodiesShareALimit(t *testing.T) {
 		close(finish)
 		close(begun)
 		synctest.Wait()
+	})
+}
+
+// TestASlowLargeBodyDelaysNobody checks that other large bodies are used while one is still being received.
+func TestASlowLargeBodyDelaysNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		read := make(chan int)
+		h := timed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			read <- len(body)
+		}))
+		body, client := io.Pipe()
+		slow := httptest.NewRequest("POST", "/", body)
+		slow.ContentLength = largeUsed
+		go h.ServeHTTP(httptest.NewRecorder(), slow)
+		synctest.Wait()
+		go h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/", bytes.NewReader(make([]byte, 1<<20))))
+		if n := <-read; n != 1<<20 {
+			t.Errorf("%d bytes were read", n)
+		}
+		if _, err := client.Write(make([]byte, largeUsed)); err != nil {
+			t.Error(err)
+		}
+		_ = client.Close() // a pipe's writer closes without an error
+		if n := <-read; n != largeUsed {
+			t.Errorf("%d bytes of the slow body were read", n)
+		}
 	})
 }
