@@ -210,14 +210,14 @@ func TestANodeIsKilledInMidAnswer(t *testing.T) {
 // does the same for longer.
 func TestAClusterUnderANemesis(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes half a minute")
+		t.Skip("it takes two minutes")
 	}
 	t.Parallel()
 	program, nats := clusterPrograms(t)
 	logs := filepath.Join(t.TempDir(), "logs")
 	cmd := exec.CommandContext(t.Context(), program, "-parley", mortalServer(t), "-nats", nats, "-folder", logs,
 		"check",
-		"-seed", "1", "-seeds", "2", "-seconds", "6", "-sessions", "3")
+		"-seed", "1", "-seeds", "5", "-seconds", "6", "-sessions", "3")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
 	out, err := cmd.CombinedOutput()
