@@ -81,7 +81,7 @@ func leaveRecord(folder string, r commandRecord) error {
 	if err != nil {
 		return &parley.Error{Code: parley.CodeUnavailable, Err: err,
 			Message: "The command cannot be recorded in the audit log, so it was not carried out.",
-			Hint:    "run it as the user that runs the server, who can write to its data folder"}
+			Hint:    "run it as the user of the server, which can write to the data folder"}
 	}
 	return nil
 }
