@@ -16,8 +16,8 @@ import (
 const (
 	largeBody     = 64 << 10 // smaller bodies do not count
 	unknownBody   = 1 << 20  // bytes that a body without a length counts for
-	largeReceived = 64 << 20 // bytes of large bodies at once; slow clients need many
-	largeUsed     = 16 << 20 // bytes of large bodies that routes have read to the end
+	largeReceived = 32 << 20 // bytes of large bodies at once; slow clients need many
+	largeUsed     = 8 << 20  // bytes of large bodies that routes have read to the end
 	largeWaiting  = 30 * time.Second
 )
 
