@@ -86,7 +86,7 @@ func TestTwoServersOneDatabase(t *testing.T) {
 	there.until("RunFinished", 3)
 }
 
-// TestARevocationReachesOtherServers checks that a user who is revoked on one server loses the connections to another
+// TestARevocationReachesOtherServers checks that a user revoked on one server loses the connections to another
 // one, and is refused there.
 func TestARevocationReachesOtherServers(t *testing.T) {
 	t.Parallel()
