@@ -892,7 +892,7 @@ var bugs = slices.Concat(sandboxBugs, clientBugs, clusterBugs, nodeBugs, tuiBugs
 	{"signatures of thinking are sent to another model", "provider/upstream/talk.go",
 		"|| m.Memo.Model != model ||", "||", "./provider/openai", "TestReasoningIsGivenBackEncrypted"},
 	{"an answer that stopped in the middle counts as complete", "provider/openai/chat.go",
-		"if t.finish == \"\" {", "if t.finish == \"\" && stream.Err() != nil {", "./provider/openai", "TestChat"},
+		"if t.finish == \"\" {", "if t.finish == \"\" && events.Err() != nil {", "./provider/openai", "TestChat"},
 	// Which commands run without asking, and where.
 	{"an unknown option counts as read-only", "policy/options.go",
 		"case !strings.ContainsRune(r.flags, letter):", "case false:", "./policy", "TestUnsafeCommandsAsk"},

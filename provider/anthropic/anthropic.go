@@ -3,13 +3,10 @@ package anthropic
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
-	"net/http"
 	"regexp"
 	"strconv"
-
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"parley/port"
 	"parley/provider/upstream"
@@ -19,6 +16,9 @@ import (
 const Name = "anthropic"
 
 const officialURL = "https://api.anthropic.com"
+
+// apiVersion is the version of the Messages API that the vendor requires in each request.
+const apiVersion = "2023-06-01"
 
 // Options are the options of a Model.
 type Options struct {
@@ -30,11 +30,9 @@ type Options struct {
 
 // A Model calls Anthropic. It may be used concurrently.
 type Model struct {
-	client   *upstream.Client
-	messages anthropic.MessageService
-	models   anthropic.ModelService
-	limit    func(string) int
-	tools    upstream.Tools
+	client *upstream.Client
+	limit  func(string) int
+	tools  upstream.Tools
 }
 
 var _ port.Model = (*Model)(nil)
@@ -43,49 +41,34 @@ func New(o Options) *Model {
 	if o.Limit == nil {
 		o.Limit = func(string) int { return 0 }
 	}
-	client, baseURL := o.Client(upstream.Server{Vendor: "Anthropic", Variable: "ANTHROPIC_API_KEY",
+	client := o.Client(upstream.Server{Vendor: "Anthropic", Variable: "ANTHROPIC_API_KEY",
+		Header:    map[string]string{"Accept": "application/json", "Anthropic-Version": apiVersion, "X-Api-Key": o.Key},
 		AddressIn: "ANTHROPIC_BASE_URL"}, officialURL)
-	// The services are created without the client of the SDK, which would read
-	// environment variables that Parley does not document.
-	with := []option.RequestOption{
-		option.WithHTTPClient(client.HTTP()), option.WithMaxRetries(0), option.WithAPIKey(o.Key),
-		option.WithBaseURL(baseURL),
-	}
-	return &Model{client, anthropic.NewMessageService(with...), anthropic.NewModelService(with...), o.Limit,
-		upstream.Tools{Encode: tool}}
+	return &Model{client, o.Limit, upstream.Tools{Encode: tool}}
 }
 
 func (m *Model) Close() { m.client.Close() }
 
 // List lists the models that the key may use.
 func (m *Model) List(ctx context.Context) ([]string, error) {
-	return upstream.List(ctx, m.client, func(ctx context.Context) ([]anthropic.ModelInfo, error) {
-		page, err := m.models.List(ctx, anthropic.ModelListParams{Limit: anthropic.Int(1000)})
-		if err != nil {
-			return nil, err
-		}
-		return page.Data, nil
-	}, func(model anthropic.ModelInfo) string { return model.ID })
+	return upstream.List(ctx, m.client, "v1/models?limit=1000", upstream.IDs)
 }
 
 func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.ModelChunk, error] {
 	return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(port.ModelChunk) error) error {
-		params := m.params(req)
-		body, err := params.MarshalJSON()
+		body, err := json.Marshal(m.request(req))
 		if err == nil {
 			body, err = m.tools.Append(body, req.Tools)
 		}
 		if err != nil {
 			return err
 		}
-		var response *http.Response
-		stream := m.messages.NewStreaming(ctx, anthropic.MessageNewParams{Model: params.Model},
-			option.WithRequestBody("application/json", body), option.WithResponseInto(&response))
-		defer stream.Close()
-		if err := stream.Err(); err != nil {
+		answer, err := m.client.Post(ctx, "v1/messages", body)
+		if err != nil {
 			return err
 		}
-		return m.listen(&hearing{model: req.Model, say: say}, response.Body)
+		defer answer.Close()
+		return m.listen(&hearing{model: req.Model, say: say}, answer)
 	})
 }
 

@@ -6,8 +6,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/anthropics/anthropic-sdk-go"
-
 	"parley"
 	"parley/port"
 	"parley/provider/upstream"
@@ -51,7 +49,7 @@ func (h *hearing) hear(e *event) error {
 			return h.say(port.ModelChunk{Call: c})
 		}
 	case "message_delta":
-		h.stop = stops[anthropic.StopReason(e.Delta.StopReason)]
+		h.stop = stops[string(e.Delta.StopReason)]
 		h.count(e.Usage) // totals so far
 	case "message_stop":
 		h.done = true
@@ -61,14 +59,14 @@ func (h *hearing) hear(e *event) error {
 	return nil
 }
 
-var stops = map[anthropic.StopReason]parley.Stop{
-	anthropic.StopReasonEndTurn:                    parley.StopEnd,
-	anthropic.StopReasonStopSequence:               parley.StopEnd,
-	anthropic.StopReasonPauseTurn:                  parley.StopEnd,
-	anthropic.StopReasonToolUse:                    parley.StopTools,
-	anthropic.StopReasonMaxTokens:                  parley.StopLength,
-	anthropic.StopReasonModelContextWindowExceeded: parley.StopLength,
-	anthropic.StopReasonRefusal:                    parley.StopRefusal,
+var stops = map[string]parley.Stop{
+	"end_turn":                      parley.StopEnd,
+	"stop_sequence":                 parley.StopEnd,
+	"pause_turn":                    parley.StopEnd,
+	"tool_use":                      parley.StopTools,
+	"max_tokens":                    parley.StopLength,
+	"model_context_window_exceeded": parley.StopLength,
+	"refusal":                       parley.StopRefusal,
 }
 
 // count records the token counts. The vendor counts cached tokens separately.

@@ -3,8 +3,7 @@ package anthropic
 import (
 	"cmp"
 	"encoding/base64"
-
-	"github.com/anthropics/anthropic-sdk-go"
+	"slices"
 
 	"parley"
 	"parley/port"
@@ -19,7 +18,7 @@ const (
 	budget   = 4_096 // thinking budget, in tokens
 )
 
-func (m *Model) params(req port.ModelRequest) anthropic.MessageNewParams {
+func (m *Model) request(req port.ModelRequest) upstream.Object {
 	most := m.limit(req.Model)
 	if most == 0 {
 		most = leastOut
@@ -27,52 +26,52 @@ func (m *Model) params(req port.ModelRequest) anthropic.MessageNewParams {
 			most = mostSaid
 		}
 	}
+	most = min(most, mostSaid, cmp.Or(req.MaxTokens, mostSaid))
 	talk := upstream.Talk(req.Messages)
-	params := anthropic.MessageNewParams{
-		Model:     anthropic.Model(req.Model),
-		MaxTokens: int64(min(most, mostSaid, cmp.Or(req.MaxTokens, mostSaid))),
-		Messages:  messages(req.Model, talk),
-	}
-	// Set two cache points: the next turn reads everything up to them again, at
-	// a tenth of the price.
+	request := upstream.Object{"model": req.Model, "stream": true, "max_tokens": most,
+		"messages": cached(messages(req.Model, talk))}
 	if req.Instructions != "" {
-		params.System = []anthropic.TextBlockParam{
-			{Text: req.Instructions, CacheControl: anthropic.NewCacheControlEphemeralParam()}}
-	}
-	if n := len(params.Messages); n > 0 {
-		last := params.Messages[n-1].Content
-		if mark := last[len(last)-1].GetCacheControl(); mark != nil {
-			*mark = anthropic.NewCacheControlEphemeralParam()
-		}
+		request["system"] = []upstream.Object{{"type": "text", "text": req.Instructions, "cache_control": ephemeral}}
 	}
 	switch thinks(req.Model) {
 	case asItSeesFit:
-		params.Thinking.OfAdaptive = &anthropic.ThinkingConfigAdaptiveParam{
-			Display: anthropic.ThinkingConfigAdaptiveDisplaySummarized}
+		request["thinking"] = upstream.Object{"type": "adaptive", "display": "summarized"}
 	case withBudget:
-		if params.MaxTokens > budget && unbroken(req.Model, talk) {
-			params.Thinking = anthropic.ThinkingConfigParamOfEnabled(budget)
+		if most > budget && unbroken(req.Model, talk) {
+			request["thinking"] = upstream.Object{"type": "enabled", "budget_tokens": budget}
 		}
 	}
-	return params
+	return request
+}
+
+// ephemeral marks a cache point: the next turn reads everything up to it again, at a tenth of the price. A request has
+// two of them, at the end of the instructions and of the conversation.
+var ephemeral = upstream.Object{"type": "ephemeral"}
+
+// cached marks the last block of a conversation. Thinking cannot be marked.
+func cached(list []upstream.Object) []upstream.Object {
+	if n := len(list); n > 0 {
+		content := list[n-1]["content"].([]upstream.Object)
+		if last := content[len(content)-1]; last["type"] != "thinking" && last["type"] != "redacted_thinking" {
+			last["cache_control"] = ephemeral
+		}
+	}
+	return list
 }
 
 // tool converts a tool for the vendor.
 func tool(t parley.ToolSpec) any {
 	schema := upstream.Schema(t)
-	properties := schema["properties"]
-	delete(schema, "properties")
-	delete(schema, "type") // always "object"
-	required, _ := schema["required"].([]any)
-	delete(schema, "required")
-	input := anthropic.ToolInputSchemaParam{Properties: properties, ExtraFields: schema}
-	for _, name := range required {
-		if name, ok := name.(string); ok {
-			input.Required = append(input.Required, name)
-		}
+	schema["type"] = "object"
+	if list, ok := schema["required"].([]any); ok { // a server of tools may send nonsense
+		schema["required"] = slices.DeleteFunc(list, func(name any) bool {
+			_, ok := name.(string)
+			return !ok
+		})
+	} else {
+		delete(schema, "required")
 	}
-	return anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
-		Name: t.Name, Description: anthropic.String(t.Description), InputSchema: input}}
+	return upstream.Object{"name": t.Name, "description": t.Description, "input_schema": schema}
 }
 
 // unbroken reports whether all turns since the last message of a person can be
@@ -96,54 +95,61 @@ const redacted = "redacted"
 
 // messages converts a conversation for the Messages API. Consecutive results of
 // calls become one user message.
-func messages(model string, talk []parley.Message) (list []anthropic.MessageParam) {
+func messages(model string, talk []parley.Message) (list []upstream.Object) {
 	names := upstream.CallNames(talk)
-	results := false // the last message has call results
+	add := func(role string, content []upstream.Object) {
+		if len(content) > 0 { // the vendor refuses empty messages
+			list = append(list, upstream.Object{"role": role, "content": content})
+		}
+	}
+	var results []upstream.Object // the content of the last message, if it has call results
 	for _, m := range talk {
 		switch m.Role {
 		case parley.RoleUser:
-			list = append(list, anthropic.NewUserMessage(user(m)...))
+			add("user", user(m))
 		case parley.RoleTool:
-			block := anthropic.NewToolResultBlock(names[m.Call], m.Text, false)
-			if results {
-				last := &list[len(list)-1]
-				last.Content = append(last.Content, block)
-			} else {
-				list = append(list, anthropic.NewUserMessage(block))
+			block := upstream.Object{"type": "tool_result", "tool_use_id": names[m.Call], "is_error": false,
+				"content": []upstream.Object{text(m.Text)}}
+			if results = append(results, block); len(results) == 1 {
+				add("user", results)
 			}
+			list[len(list)-1]["content"] = results
+			continue
 		case parley.RoleAssistant:
-			list = append(list, anthropic.NewAssistantMessage(assistant(model, m, names)...))
+			add("assistant", assistant(model, m, names))
 		}
-		results = m.Role == parley.RoleTool
+		results = nil
 	}
 	return list
 }
 
-func user(m parley.Message) (blocks []anthropic.ContentBlockParamUnion) {
+func text(words string) upstream.Object { return upstream.Object{"type": "text", "text": words} }
+
+// file returns the source of an image or a document.
+func file(i parley.Image) upstream.Object {
+	return upstream.Object{"type": "base64", "media_type": i.Type, "data": base64.StdEncoding.EncodeToString(i.Data)}
+}
+
+func user(m parley.Message) (blocks []upstream.Object) {
 	for _, i := range m.Images {
 		switch {
 		case upstream.Pages(i):
-			pages := anthropic.NewDocumentBlock(anthropic.Base64PDFSourceParam{
-				Data: base64.StdEncoding.EncodeToString(i.Data)})
-			pages.OfDocument.Title = anthropic.String(i.Name)
-			blocks = append(blocks, pages)
-			continue
+			blocks = append(blocks, upstream.Object{"type": "document", "title": i.Name, "source": file(i)})
 		case i.Type == parley.TypePDF:
-			blocks = append(blocks, anthropic.NewTextBlock(i.AsText()))
-			continue
+			blocks = append(blocks, text(i.AsText()))
+		default:
+			blocks = append(blocks, upstream.Object{"type": "image", "source": file(i)})
 		}
-		blocks = append(blocks, anthropic.NewImageBlockBase64(i.Type, base64.StdEncoding.EncodeToString(i.Data)))
 	}
 	if m.Text != "" {
-		blocks = append(blocks, anthropic.NewTextBlock(m.Text))
+		blocks = append(blocks, text(m.Text))
 	}
 	return blocks
 }
 
 // assistant converts a turn, with its thinking if that is known, in the
 // original order.
-func assistant(model string, m parley.Message, names map[parley.CallID]string) (
-	blocks []anthropic.ContentBlockParamUnion) {
+func assistant(model string, m parley.Message, names map[parley.CallID]string) (blocks []upstream.Object) {
 	pieces, ok := upstream.Pieces(Name, model, m)
 	if !ok {
 		pieces = upstream.Plain(m)
@@ -151,14 +157,14 @@ func assistant(model string, m parley.Message, names map[parley.CallID]string) (
 	for _, p := range pieces {
 		switch {
 		case p.Kind == upstream.Thinking && p.Sign != "":
-			blocks = append(blocks, anthropic.NewThinkingBlock(p.Sign, p.Words))
+			blocks = append(blocks, upstream.Object{"type": "thinking", "signature": p.Sign, "thinking": p.Words})
 		case p.Kind == redacted:
-			blocks = append(blocks, anthropic.NewRedactedThinkingBlock(p.Data))
+			blocks = append(blocks, upstream.Object{"type": "redacted_thinking", "data": p.Data})
 		case p.Kind == upstream.Text && !parley.IsBlank(p.Words): // the vendor refuses blank texts
-			blocks = append(blocks, anthropic.NewTextBlock(p.Words))
+			blocks = append(blocks, text(p.Words))
 		case p.Kind == upstream.Call:
-			blocks = append(blocks, anthropic.NewToolUseBlock(names[p.Call.ID], upstream.Arguments(p.Call),
-				p.Call.Name))
+			blocks = append(blocks, upstream.Object{"type": "tool_use", "id": names[p.Call.ID], "name": p.Call.Name,
+				"input": upstream.Arguments(p.Call)})
 		}
 	}
 	return blocks

@@ -3,11 +3,10 @@ package google
 
 import (
 	"context"
-	"fmt"
+	"encoding/json"
 	"iter"
+	"net/url"
 	"strings"
-
-	"google.golang.org/genai"
 
 	"parley/port"
 	"parley/provider/upstream"
@@ -18,62 +17,69 @@ const Name = "google"
 
 const officialURL = "https://generativelanguage.googleapis.com/"
 
+// models is the path of all models.
+const models = "v1beta/models"
+
 // A Model calls Google. It may be used concurrently.
 type Model struct {
 	client *upstream.Client
-	models *genai.Models
-	err    error // why there is no client
 }
 
 var _ port.Model = (*Model)(nil)
 
 func New(a upstream.Account) *Model {
-	if a.Key == "" {
-		a.Key = "none" // otherwise the SDK would look for a key in the environment
-	}
-	client, baseURL := a.Client(upstream.Server{Vendor: "Google", Variable: "GEMINI_API_KEY",
-		AddressIn: "GOOGLE_GEMINI_BASE_URL"}, officialURL)
-	once := int32(1)
-	sdk, err := genai.NewClient(context.Background(), &genai.ClientConfig{
-		APIKey: a.Key, Backend: genai.BackendGeminiAPI, HTTPClient: client.HTTP(),
-		HTTPOptions: genai.HTTPOptions{BaseURL: baseURL, RetryOptions: &genai.HTTPRetryOptions{Attempts: &once}},
-	})
-	if err != nil {
-		return &Model{client: client, err: fmt.Errorf("google's SDK: %w", err)}
-	}
-	return &Model{client: client, models: sdk.Models}
+	return &Model{client: a.Client(upstream.Server{Vendor: "Google", Variable: "GEMINI_API_KEY",
+		Header: map[string]string{"X-Goog-Api-Key": a.Key}, AddressIn: "GOOGLE_GEMINI_BASE_URL"}, officialURL)}
 }
 
 func (m *Model) Close() { m.client.Close() }
 
 // List lists the models that the key may use.
 func (m *Model) List(ctx context.Context) ([]string, error) {
-	if m.err != nil {
-		return nil, m.err
+	type list struct {
+		Models []struct {
+			Name string `json:"name"`
+		} `json:"models"`
 	}
-	return upstream.List(ctx, m.client, func(ctx context.Context) ([]*genai.Model, error) {
-		page, err := m.models.List(ctx, &genai.ListModelsConfig{PageSize: 1000})
-		if err != nil {
-			return nil, err
+	return upstream.List(ctx, m.client, models+"?pageSize=1000", func(l list) (names []string) {
+		for _, model := range l.Models {
+			names = append(names, strings.TrimPrefix(model.Name, "models/"))
 		}
-		return page.Items, nil
-	}, func(model *genai.Model) string { return strings.TrimPrefix(model.Name, "models/") })
+		return names
+	})
 }
 
 func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.ModelChunk, error] {
 	return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(port.ModelChunk) error) error {
-		if m.err != nil {
-			return m.err
+		body, err := json.Marshal(request(req))
+		if err != nil {
+			return err
 		}
-		h := hearing{say: say}
-		for response, err := range m.models.GenerateContentStream(ctx, req.Model, contents(req), config(req)) {
-			if err == nil {
-				err = h.hear(response)
-			}
-			if err != nil {
-				return m.broken(req.Model, err)
-			}
+		answer, err := m.client.Post(ctx, models+"/"+url.PathEscape(req.Model)+":streamGenerateContent?alt=sse", body)
+		if err != nil {
+			return err
 		}
-		return h.end(req.Model)
+		defer answer.Close()
+		return m.listen(&hearing{say: say}, req.Model, upstream.NewEvents(answer))
 	})
+}
+
+// listen reads an answer to its end.
+func (m *Model) listen(h *hearing, model string, events *upstream.Events) error {
+	for events.Next() {
+		var c chunk
+		if err := events.Decode(&c); err != nil {
+			return err
+		}
+		if upstream.Present(c.Error) {
+			return m.client.Refused(model, events.Data)
+		}
+		if err := h.hear(&c); err != nil {
+			return err
+		}
+	}
+	if err := events.Err(); err != nil {
+		return err
+	}
+	return h.end(model)
 }

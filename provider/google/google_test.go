@@ -15,7 +15,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestGemini(t *testing.T) {
 	providertest.Run(t, providertest.Provider{Model: "gemini-2.5-flash", Variable: "GEMINI_API_KEY",
 		Pages: `"mimeType":"application/pdf"`,
-		New: func(url string, silence time.Duration) providertest.Model {
-			return New(upstream.Account{Key: providertest.Key, BaseURL: url, Idle: silence})
-		}})
+		New:   at})
+}
+
+// TestRequests covers models that think and that do not.
+func TestRequests(t *testing.T) {
+	providertest.Requests(t, "generate", providertest.Provider{New: at}, Name, `[{"kind":"thinking","size":9},
+		{"kind":"text","size":11,"sign":"ZW5k"},{"kind":"call","sign":"AbCd+/8="},{"kind":"call"}]`,
+		"gemini-3-pro", "gemini-2.0-flash")
+}
+
+func at(url string, silence time.Duration) providertest.Model {
+	return New(upstream.Account{Key: providertest.Key, BaseURL: url, Idle: silence})
 }

@@ -1,102 +1,112 @@
 package google
 
 import (
-	"encoding/base64"
+	"cmp"
 	"encoding/json"
-	"errors"
-	"fmt"
-
-	"google.golang.org/genai"
 
 	"parley"
 	"parley/port"
 	"parley/provider/upstream"
 )
 
+// A chunk has the fields of a stream event that Parley uses.
+type chunk struct {
+	Error    json.RawMessage `json:"error"`
+	Feedback struct {
+		BlockReason upstream.Loose `json:"blockReason"`
+	} `json:"promptFeedback"`
+	Candidates []struct {
+		Content struct {
+			Parts []part `json:"parts"`
+		} `json:"content"`
+		Finish upstream.Loose `json:"finishReason"`
+	} `json:"candidates"`
+	Usage *struct {
+		Prompt     upstream.Count `json:"promptTokenCount"`
+		ToolUse    upstream.Count `json:"toolUsePromptTokenCount"`
+		Candidates upstream.Count `json:"candidatesTokenCount"`
+		Thoughts   upstream.Count `json:"thoughtsTokenCount"`
+		Cached     upstream.Count `json:"cachedContentTokenCount"`
+	} `json:"usageMetadata"`
+}
+
+type part struct {
+	Text      upstream.Loose `json:"text"`
+	Thought   bool           `json:"thought"`
+	Signature upstream.Loose `json:"thoughtSignature"`
+	Call      *struct {
+		ID   upstream.Loose  `json:"id"`
+		Name upstream.Loose  `json:"name"`
+		Args json.RawMessage `json:"args"`
+	} `json:"functionCall"`
+}
+
 // hearing is the state of one answer. Calls are not streamed.
 type hearing struct {
 	say    func(port.ModelChunk) error
 	parts  upstream.Recorder
 	calls  int
-	finish genai.FinishReason
+	finish string
 	usage  parley.Usage
 }
 
-func (h *hearing) hear(r *genai.GenerateContentResponse) error {
-	if u := r.UsageMetadata; u != nil { // totals so far
-		h.usage = parley.Usage{
-			Input:  int64(u.PromptTokenCount) + int64(u.ToolUsePromptTokenCount),
-			Output: int64(u.CandidatesTokenCount) + int64(u.ThoughtsTokenCount),
-			Cached: int64(u.CachedContentTokenCount),
-		}
+func (h *hearing) hear(c *chunk) error {
+	if u := c.Usage; u != nil { // totals so far
+		h.usage = parley.Usage{Input: int64(u.Prompt + u.ToolUse), Output: int64(u.Candidates + u.Thoughts),
+			Cached: int64(u.Cached)}
 	}
-	if f := r.PromptFeedback; f != nil && f.BlockReason != "" {
-		h.finish = genai.FinishReasonSafety
+	if c.Feedback.BlockReason != "" {
+		h.finish = "SAFETY"
 	}
-	for _, c := range r.Candidates {
-		if c.Content != nil {
-			for _, p := range c.Content.Parts {
-				if err := h.part(p); err != nil {
-					return err
-				}
+	for _, candidate := range c.Candidates {
+		for i := range candidate.Content.Parts {
+			if err := h.part(&candidate.Content.Parts[i]); err != nil {
+				return err
 			}
 		}
-		if c.FinishReason != "" {
-			h.finish = c.FinishReason
-		}
+		h.finish = cmp.Or(string(candidate.Finish), h.finish)
 	}
 	return nil
 }
 
-func (h *hearing) part(p *genai.Part) (err error) {
+func (h *hearing) part(p *part) (err error) {
+	words := string(p.Text)
 	switch {
-	case p.FunctionCall != nil:
-		args, err := json.Marshal(p.FunctionCall.Args)
-		if err != nil {
-			return err
-		}
-		if p.FunctionCall.Args == nil {
-			args = []byte("{}")
+	case p.Call != nil:
+		arguments := "{}"
+		if upstream.Present(p.Call.Args) {
+			arguments = string(p.Call.Args)
 		}
 		h.calls++
 		h.parts.Begin(upstream.Part{Kind: upstream.Call})
-		err = h.say(port.ModelChunk{Call: &parley.MessageCall{Provider: p.FunctionCall.ID, Name: p.FunctionCall.Name,
-			Arguments: string(args)}})
-		h.sign(p)
-		return err
-	case p.Thought && p.Text != "":
-		h.parts.Add(upstream.Thinking, p.Text)
-		err = h.say(port.ModelChunk{Thinking: p.Text})
-	case p.Text != "":
-		h.parts.Add(upstream.Text, p.Text)
-		err = h.say(port.ModelChunk{Text: p.Text})
-	case len(p.ThoughtSignature) > 0: // a part that has only a signature, at the end
+		err = h.say(port.ModelChunk{Call: &parley.MessageCall{Provider: string(p.Call.ID), Name: string(p.Call.Name),
+			Arguments: arguments}})
+	case p.Thought && words != "":
+		h.parts.Add(upstream.Thinking, words)
+		err = h.say(port.ModelChunk{Thinking: words})
+	case words != "":
+		h.parts.Add(upstream.Text, words)
+		err = h.say(port.ModelChunk{Text: words})
+	case p.Signature != "": // a part that has only a signature, at the end
 		h.parts.Begin(upstream.Part{Kind: upstream.Text})
 	}
-	h.sign(p)
-	return err
-}
-
-func (h *hearing) sign(p *genai.Part) {
-	if len(p.ThoughtSignature) > 0 {
-		h.parts.Sign(base64.StdEncoding.EncodeToString(p.ThoughtSignature), "")
+	if p.Signature != "" {
+		h.parts.Sign(string(p.Signature), "")
 	}
+	return err
 }
 
 // end reports the end of the turn, if the model has sent a reason for it.
 func (h *hearing) end(model string) error {
 	stop := parley.StopEnd
 	switch h.finish {
-	case "", genai.FinishReasonUnspecified:
+	case "", "FINISH_REASON_UNSPECIFIED":
 		return nil
-	case genai.FinishReasonMaxTokens:
+	case "MAX_TOKENS":
 		stop = parley.StopLength
-	case genai.FinishReasonSafety, genai.FinishReasonRecitation, genai.FinishReasonBlocklist,
-		genai.FinishReasonProhibitedContent,
-		genai.FinishReasonSPII, genai.FinishReasonLanguage, genai.FinishReasonImageSafety:
+	case "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "IMAGE_SAFETY":
 		stop = parley.StopRefusal
-	case genai.FinishReasonMalformedFunctionCall, genai.FinishReasonUnexpectedToolCall,
-		genai.FinishReasonTooManyToolCalls:
+	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS":
 		if h.calls == 0 {
 			return parley.Errorf(parley.CodeUnavailable, "Google's model sent a tool call that cannot be parsed.")
 		}
@@ -105,17 +115,4 @@ func (h *hearing) end(model string) error {
 		stop = parley.StopTools
 	}
 	return h.say(port.ModelChunk{Done: &port.ModelDone{Stop: stop, Usage: h.usage, Memo: h.parts.Memo(Name, model)}})
-}
-
-// broken returns the error for a failure in the middle of a stream.
-func (m *Model) broken(model string, err error) error {
-	if e, ok := errors.AsType[genai.APIError](err); ok {
-		raw, bad := json.Marshal(
-			map[string]any{"error": map[string]any{"code": e.Code, "message": e.Message, "status": e.Status}})
-		if bad != nil {
-			return fmt.Errorf("%w (%w)", err, bad)
-		}
-		return m.client.Refused(model, raw)
-	}
-	return err
 }

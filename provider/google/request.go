@@ -4,8 +4,6 @@ import (
 	"encoding/base64"
 	"regexp"
 
-	"google.golang.org/genai"
-
 	"parley"
 	"parley/port"
 	"parley/provider/upstream"
@@ -15,23 +13,34 @@ import (
 // the option.
 var thinks = regexp.MustCompile(`^gemini-(2\.5|[3-9])`)
 
-func config(req port.ModelRequest) *genai.GenerateContentConfig {
-	c := &genai.GenerateContentConfig{MaxOutputTokens: int32(req.MaxTokens)}
-	if req.Instructions != "" {
-		c.SystemInstruction = genai.NewContentFromText(req.Instructions, genai.RoleUser)
+func request(req port.ModelRequest) upstream.Object {
+	generation := upstream.Object{}
+	if req.MaxTokens > 0 {
+		generation["maxOutputTokens"] = req.MaxTokens
 	}
 	if thinks.MatchString(req.Model) {
-		c.ThinkingConfig = &genai.ThinkingConfig{IncludeThoughts: true}
+		generation["thinkingConfig"] = upstream.Object{"includeThoughts": true}
 	}
-	var functions []*genai.FunctionDeclaration
+	request := upstream.Object{"contents": contents(req), "generationConfig": generation}
+	if req.Instructions != "" {
+		request["systemInstruction"] = content("user", upstream.Object{"text": req.Instructions})
+	}
+	var functions []upstream.Object
 	for _, t := range req.Tools {
-		functions = append(functions, &genai.FunctionDeclaration{Name: t.Name, Description: t.Description,
-			ParametersJsonSchema: upstream.Schema(t)})
+		function := upstream.Object{"name": t.Name, "parametersJsonSchema": upstream.Schema(t)}
+		if t.Description != "" {
+			function["description"] = t.Description
+		}
+		functions = append(functions, function)
 	}
 	if len(functions) > 0 {
-		c.Tools = []*genai.Tool{{FunctionDeclarations: functions}}
+		request["tools"] = []upstream.Object{{"functionDeclarations": functions}}
 	}
-	return c
+	return request
+}
+
+func content(role string, parts ...upstream.Object) upstream.Object {
+	return upstream.Object{"role": role, "parts": parts}
 }
 
 // unsigned is the dummy signature that the vendor documents for calls that
@@ -43,70 +52,82 @@ var (
 
 // contents converts a conversation for the Gemini API. Consecutive results of
 // calls become one user message.
-func contents(req port.ModelRequest) (list []*genai.Content) {
-	talk := upstream.Talk(req.Messages)
+func contents(req port.ModelRequest) (list []upstream.Object) {
 	asked := map[parley.CallID]parley.MessageCall{}
-	for i, m := range talk {
+	var results []upstream.Object // the parts of the last message, if it has call results
+	for _, m := range upstream.Talk(req.Messages) {
 		switch m.Role {
 		case parley.RoleUser:
-			list = append(list, genai.NewContentFromParts(user(m), genai.RoleUser))
+			list = append(list, content("user", user(m)...))
 		case parley.RoleAssistant:
 			for _, c := range m.Calls {
 				asked[c.ID] = c
 			}
-			list = append(list, genai.NewContentFromParts(turn(req.Model, m), genai.RoleModel))
+			list = append(list, content("model", turn(req.Model, m)...))
 		case parley.RoleTool:
-			part := genai.NewPartFromFunctionResponse(asked[m.Call].Name, map[string]any{"output": m.Text})
-			part.FunctionResponse.ID = asked[m.Call].Provider
-			if i > 0 && talk[i-1].Role == parley.RoleTool {
-				last := list[len(list)-1]
-				last.Parts = append(last.Parts, part)
-			} else {
-				list = append(list, genai.NewContentFromParts([]*genai.Part{part}, genai.RoleUser))
+			response := named(asked[m.Call])
+			response["response"] = upstream.Object{"output": m.Text}
+			if results = append(results, upstream.Object{"functionResponse": response}); len(results) == 1 {
+				list = append(list, nil)
 			}
+			list[len(list)-1] = content("user", results...)
+			continue
 		}
+		results = nil
 	}
 	return list
 }
 
-func user(m parley.Message) (parts []*genai.Part) {
+// named returns the name of a call, and its id if the vendor gave it one.
+func named(c parley.MessageCall) upstream.Object {
+	o := upstream.Object{"name": c.Name}
+	if c.Provider != "" {
+		o["id"] = c.Provider
+	}
+	return o
+}
+
+func user(m parley.Message) (parts []upstream.Object) {
 	if m.Text != "" {
-		parts = append(parts, genai.NewPartFromText(m.Text))
+		parts = append(parts, upstream.Object{"text": m.Text})
 	}
 	for _, i := range m.Images {
 		if i.Type == parley.TypePDF && !upstream.Pages(i) {
-			parts = append(parts, genai.NewPartFromText(i.AsText()))
+			parts = append(parts, upstream.Object{"text": i.AsText()})
 			continue
 		}
-		parts = append(parts, genai.NewPartFromBytes(i.Data, i.Type))
+		parts = append(parts, upstream.Object{"inlineData": upstream.Object{"mimeType": i.Type, "data": i.Data}})
 	}
 	return parts
 }
 
 // turn converts a turn of the model, with the signatures of its parts.
-func turn(model string, m parley.Message) (parts []*genai.Part) {
+func turn(model string, m parley.Message) (parts []upstream.Object) {
 	pieces, ok := upstream.Pieces(Name, model, m)
 	if !ok {
 		pieces = upstream.Plain(m)
 	}
 	first := true // no call so far; the vendor signs only the first
 	for _, p := range pieces {
-		var part *genai.Part
+		var part upstream.Object
 		switch {
 		case p.Kind == upstream.Text && (p.Words != "" || p.Sign != ""):
-			part = genai.NewPartFromText(p.Words)
+			part = upstream.Object{"text": p.Words}
 		case p.Kind == upstream.Call:
-			part = genai.NewPartFromFunctionCall(p.Call.Name, upstream.Arguments(p.Call))
-			part.FunctionCall.ID = p.Call.Provider
+			call := named(p.Call)
+			if arguments := upstream.Arguments(p.Call); len(arguments) > 0 {
+				call["args"] = arguments
+			}
+			part = upstream.Object{"functionCall": call}
 			if first && !ok && strict.MatchString(model) {
-				part.ThoughtSignature = unsigned
+				part["thoughtSignature"] = unsigned
 			}
 			first = false
 		default:
 			continue // summaries of thinking are for users, not for the model
 		}
-		if sign, err := base64.StdEncoding.DecodeString(p.Sign); err == nil && p.Sign != "" {
-			part.ThoughtSignature = sign
+		if _, err := base64.StdEncoding.DecodeString(p.Sign); err == nil && p.Sign != "" {
+			part["thoughtSignature"] = p.Sign
 		}
 		parts = append(parts, part)
 	}

@@ -6,12 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
-
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/shared"
 
 	"parley"
 	"parley/port"
@@ -69,15 +64,13 @@ func (m *Model) speakChat(ctx context.Context, req port.ModelRequest, say func(p
 	if err != nil {
 		return err
 	}
-	var response *http.Response
-	stream := m.chat.NewStreaming(ctx, openai.ChatCompletionNewParams{},
-		option.WithRequestBody("application/json", body), option.WithResponseInto(&response))
-	defer stream.Close()
-	if err := stream.Err(); err != nil {
+	answer, err := m.client.Post(ctx, "chat/completions", body)
+	if err != nil {
 		return err
 	}
+	defer answer.Close()
 	var t turn
-	events := upstream.NewEvents(response.Body)
+	events := upstream.NewEvents(answer)
 	var broken error
 	for broken == nil && events.Next() && !bytes.HasPrefix(events.Data, done) {
 		var chunk chatChunk
@@ -194,12 +187,12 @@ func (t *turn) stop() parley.Stop {
 
 // chatTool converts a tool for the Chat Completions API.
 func chatTool(t parley.ToolSpec) any {
-	return openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
-		Name: t.Name, Description: openai.String(t.Description), Parameters: upstream.Schema(t)})
+	return upstream.Object{"type": "function", "function": upstream.Object{"name": t.Name, "description": t.Description,
+		"parameters": upstream.Schema(t)}}
 }
 
-// chatRequest builds a request of the Chat Completions API. Most messages are plain text. They are encoded without the
-// SDK, which would take ten times as long, and not as parts, which some servers do not accept.
+// chatRequest builds a request of the Chat Completions API. Most messages are plain text. They are not encoded as
+// parts, which some servers do not accept.
 func (m *Model) chatRequest(req port.ModelRequest) ([]byte, error) {
 	talk := upstream.Talk(req.Messages)
 	names := upstream.CallNames(talk)
@@ -228,64 +221,59 @@ func (m *Model) chatRequest(req port.ModelRequest) ([]byte, error) {
 		plain("system", req.Instructions)
 	}
 	for _, m := range talk {
-		var param openai.ChatCompletionMessageParamUnion
+		var message upstream.Object
 		switch {
 		case m.Role == parley.RoleUser && len(m.Images) == 0,
 			m.Role == parley.RoleAssistant && len(m.Calls) == 0: // Talk has removed empty messages
 			plain(string(m.Role), m.Text)
 			continue
 		case m.Role == parley.RoleUser:
-			param = user(m)
+			message = user(m)
 		case m.Role == parley.RoleTool:
-			param = openai.ToolMessage(m.Text, names[m.Call])
+			message = upstream.Object{"role": "tool", "tool_call_id": names[m.Call], "content": m.Text}
 		case m.Role == parley.RoleAssistant:
-			param = assistant(req.Model, m, names)
+			message = assistant(req.Model, m, names)
 		}
-		raw, err := param.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
-		b.Write(raw)
+		_ = encoder.Encode(message)
 		b.WriteByte(',')
 	}
 	return m.chatTools.Append(append(bytes.TrimSuffix(b.Bytes(), []byte(",")), "]}"...), req.Tools)
 }
 
-func user(m parley.Message) openai.ChatCompletionMessageParamUnion {
-	var parts []openai.ChatCompletionContentPartUnionParam
+func user(m parley.Message) upstream.Object {
+	var parts []upstream.Object
+	text := func(words string) { parts = append(parts, upstream.Object{"type": "text", "text": words}) }
 	if m.Text != "" {
-		parts = append(parts, openai.TextContentPart(m.Text))
+		text(m.Text)
 	}
 	for _, i := range m.Images {
 		if i.Type == parley.TypePDF { // servers with this API do not read PDF pages
-			parts = append(parts, openai.TextContentPart(i.AsText()))
+			text(i.AsText())
 			continue
 		}
-		parts = append(parts,
-			openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: upstream.DataURL(i)}))
+		parts = append(parts, upstream.Object{"type": "image_url", "image_url": upstream.Object{"url": upstream.DataURL(i)}})
 	}
-	return openai.UserMessage(parts)
+	return upstream.Object{"role": "user", "content": parts}
 }
 
-func assistant(model string, m parley.Message, names map[parley.CallID]string) openai.ChatCompletionMessageParamUnion {
-	param := &openai.ChatCompletionAssistantMessageParam{}
+func assistant(model string, m parley.Message, names map[parley.CallID]string) upstream.Object {
+	message := upstream.Object{"role": "assistant"}
 	if m.Text != "" {
-		param.Content.OfString = openai.String(m.Text)
+		message["content"] = m.Text
 	}
+	var calls []upstream.Object
 	for _, c := range m.Calls {
-		param.ToolCalls = append(param.ToolCalls,
-			openai.ChatCompletionMessageToolCallUnionParam{
-				OfFunction: &openai.ChatCompletionMessageFunctionToolCallParam{
-					ID: names[c.ID], Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{Name: c.Name,
-						Arguments: c.Arguments}}})
+		calls = append(calls, upstream.Object{"type": "function", "id": names[c.ID],
+			"function": upstream.Object{"name": c.Name, "arguments": c.Arguments}})
 	}
+	message["tool_calls"] = calls
 	// Some models need their thinking back with calls, and some refuse it without calls.
-	if pieces, ok := upstream.Pieces(Name, model, m); ok && len(m.Calls) > 0 {
+	if pieces, ok := upstream.Pieces(Name, model, m); ok {
 		for _, p := range pieces {
-			if p.Kind == upstream.Thinking && p.Data != "" {
-				param.SetExtraFields(map[string]any{p.Data: m.Thinking})
+			if p.Kind == upstream.Thinking && (p.Data == reasoningContent || p.Data == reasoning) {
+				message[p.Data] = m.Thinking
 			}
 		}
 	}
-	return openai.ChatCompletionMessageParamUnion{OfAssistant: param}
+	return message
 }

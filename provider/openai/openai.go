@@ -11,10 +11,6 @@ import (
 	"regexp"
 	"sync/atomic"
 
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/responses"
-
 	"parley"
 	"parley/port"
 	"parley/provider/upstream"
@@ -39,11 +35,8 @@ type Options struct {
 
 // A Model calls one server. It may be used concurrently.
 type Model struct {
-	client    *upstream.Client
-	api       string
-	responses responses.ResponseService
-	chat      openai.ChatCompletionService
-	models    openai.ModelService
+	client *upstream.Client
+	api    string
 
 	chatTools, responsesTools upstream.Tools
 
@@ -73,19 +66,13 @@ func New(o Options) *Model {
 	if o.API == Chat {
 		vendor = "the model's server"
 	}
-	client, baseURL := o.Client(upstream.Server{Vendor: vendor, Variable: "OPENAI_API_KEY",
-		AddressIn: "OPENAI_BASE_URL"}, officialURL)
-	// The services are created without the client of the SDK, which would read
-	// environment variables that Parley does not document.
-	with := []option.RequestOption{
-		option.WithHTTPClient(client.HTTP()), option.WithMaxRetries(0),
-		option.WithBaseURL(baseURL),
-	}
+	header := map[string]string{"Accept": "application/json"}
 	if o.Key != "" {
-		with = append(with, option.WithAPIKey(o.Key))
+		header["Authorization"] = "Bearer " + o.Key
 	}
-	return &Model{client: client, api: o.API, responses: responses.NewResponseService(with...),
-		chat: openai.NewChatCompletionService(with...), models: openai.NewModelService(with...),
+	client := o.Client(upstream.Server{Vendor: vendor, Variable: "OPENAI_API_KEY", Header: header,
+		AddressIn: "OPENAI_BASE_URL"}, officialURL)
+	return &Model{client: client, api: o.API,
 		chatTools: upstream.Tools{Encode: chatTool}, responsesTools: upstream.Tools{Encode: responsesTool}}
 }
 
@@ -127,13 +114,7 @@ var summaries = regexp.MustCompile(`(?i)reasoning[ ._]summar`)
 
 // List lists the models of the server.
 func (m *Model) List(ctx context.Context) ([]string, error) {
-	return upstream.List(ctx, m.client, func(ctx context.Context) ([]openai.Model, error) {
-		page, err := m.models.List(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return page.Data, nil
-	}, func(model openai.Model) string { return model.ID })
+	return upstream.List(ctx, m.client, "models", upstream.IDs)
 }
 
 // ended returns the stop reason of a turn that was not cut short.

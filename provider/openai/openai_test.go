@@ -22,6 +22,15 @@ func TestChat(t *testing.T) {
 		Signs: true})
 }
 
+// TestRequests covers requests with and without thinking, and with a server of another vendor.
+func TestRequests(t *testing.T) {
+	providertest.Requests(t, "responses", providertest.Provider{New: at(Responses)}, Name, `[{"kind":"thinking","size":4,
+		"sign":"secret","data":"rs_1"},{"kind":"thinking","size":5},{"kind":"text","size":11,"data":"commentary"},
+		{"kind":"call"},{"kind":"call"}]`, "gpt-5", "gpt-4.1")
+	providertest.Requests(t, "chat", providertest.Provider{New: at(Chat)}, Name, `[{"kind":"thinking","size":9,
+		"data":"reasoning_content"},{"kind":"text","size":11},{"kind":"call"},{"kind":"call"}]`, "llama3.2")
+}
+
 func at(api string) func(string, time.Duration) providertest.Model {
 	return func(url string, silence time.Duration) providertest.Model {
 		return New(Options{Account: upstream.Account{Key: providertest.Key, BaseURL: url + "/v1", Idle: silence}, API: api})

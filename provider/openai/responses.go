@@ -5,14 +5,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"net/http"
 	"regexp"
 	"strings"
-
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/responses"
-	"github.com/openai/openai-go/v3/shared"
 
 	"parley"
 	"parley/port"
@@ -32,39 +26,33 @@ func reasoner(model string) bool {
 // which it came.
 func (m *Model) speakResponses(ctx context.Context, req port.ModelRequest, summed bool,
 	say func(port.ModelChunk) error) error {
-	params := responses.ResponseNewParams{
-		Model: req.Model,
-		Store: openai.Bool(false),
-		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: items(req)},
-	}
+	request := upstream.Object{"model": req.Model, "stream": true, "store": false, "input": items(req)}
 	if req.MaxTokens > 0 {
-		params.MaxOutputTokens = openai.Int(int64(req.MaxTokens))
+		request["max_output_tokens"] = req.MaxTokens
 	}
 	if req.Instructions != "" {
-		params.Instructions = openai.String(req.Instructions)
+		request["instructions"] = req.Instructions
 	}
 	if reasoner(req.Model) {
-		params.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
+		request["include"] = []string{"reasoning.encrypted_content"}
 		if summed {
-			params.Reasoning = shared.ReasoningParam{Summary: shared.ReasoningSummaryAuto}
+			request["reasoning"] = upstream.Object{"summary": "auto"}
 		}
 	}
-	body, err := params.MarshalJSON()
+	body, err := json.Marshal(request)
 	if err == nil {
 		body, err = m.responsesTools.Append(body, req.Tools)
 	}
 	if err != nil {
 		return err
 	}
-	var response *http.Response
-	stream := m.responses.NewStreaming(ctx, responses.ResponseNewParams{},
-		option.WithRequestBody("application/json", body), option.WithResponseInto(&response))
-	defer stream.Close()
-	if err := stream.Err(); err != nil {
+	answer, err := m.client.Post(ctx, "responses", body)
+	if err != nil {
 		return err
 	}
+	defer answer.Close()
 	h := hearing{model: m, name: req.Model, say: say}
-	events := upstream.NewEvents(response.Body)
+	events := upstream.NewEvents(answer)
 	for events.Next() && !bytes.HasPrefix(events.Data, done) {
 		var e responsesEvent
 		if err := events.Decode(&e); err != nil {
@@ -82,9 +70,8 @@ func (m *Model) speakResponses(ctx context.Context, req port.ModelRequest, summe
 
 // responsesTool converts a tool for the Responses API.
 func responsesTool(t parley.ToolSpec) any {
-	return responses.ToolUnionParam{OfFunction: &responses.FunctionToolParam{
-		Name: t.Name, Description: openai.String(t.Description), Parameters: upstream.Schema(t),
-		Strict: openai.Bool(false)}}
+	return upstream.Object{"type": "function", "name": t.Name, "description": t.Description,
+		"parameters": upstream.Schema(t), "strict": false}
 }
 
 // A responsesEvent has the fields of a stream event that Parley uses.
@@ -168,7 +155,7 @@ func (h *hearing) hear(e *responsesEvent) error {
 		switch {
 		case e.Response.Incomplete.Reason == "content_filter":
 			stop = parley.StopRefusal
-		case e.Response.Status == upstream.Loose(responses.ResponseStatusIncomplete):
+		case e.Response.Status == "incomplete":
 			stop = parley.StopLength
 		}
 		u := e.Response.Usage
@@ -230,40 +217,15 @@ func (h *hearing) failed(code, message string) error {
 }
 
 // items converts a conversation for the Responses API.
-func items(req port.ModelRequest) responses.ResponseInputParam {
+func items(req port.ModelRequest) (list []upstream.Object) {
 	talk := upstream.Talk(req.Messages)
 	names := upstream.CallNames(talk)
-	var list responses.ResponseInputParam
 	for _, m := range talk {
 		switch m.Role {
 		case parley.RoleUser:
-			content := responses.ResponseInputMessageContentListParam{}
-			if m.Text != "" {
-				content = append(content, responses.ResponseInputContentParamOfInputText(m.Text))
-			}
-			for _, i := range m.Images {
-				switch {
-				case upstream.Pages(i):
-					file := &responses.ResponseInputFileParam{
-						Filename: openai.String(i.Name), FileData: openai.String(upstream.DataURL(i))}
-					content = append(content, responses.ResponseInputContentUnionParam{OfInputFile: file})
-					continue
-				case i.Type == parley.TypePDF:
-					content = append(content, responses.ResponseInputContentParamOfInputText(i.AsText()))
-					continue
-				}
-				image := responses.ResponseInputContentParamOfInputImage(responses.ResponseInputImageDetailAuto)
-				image.OfInputImage.ImageURL = openai.String(upstream.DataURL(i))
-				content = append(content, image)
-			}
-			list = append(list, responses.ResponseInputItemParamOfMessage(content, responses.EasyInputMessageRoleUser))
+			list = append(list, upstream.Object{"role": "user", "content": content(m)})
 		case parley.RoleTool:
-			list = append(list,
-				responses.ResponseInputItemUnionParam{
-					OfFunctionCallOutput: &responses.ResponseInputItemFunctionCallOutputParam{
-						CallID: openai.String(names[m.Call]),
-						Output: responses.ResponseInputItemFunctionCallOutputOutputUnionParam{
-							OfString: openai.String(m.Text)}}})
+			list = append(list, upstream.Object{"type": "function_call_output", "call_id": names[m.Call], "output": m.Text})
 		case parley.RoleAssistant:
 			pieces, ok := upstream.Pieces(Name, req.Model, m)
 			if !ok {
@@ -277,24 +239,44 @@ func items(req port.ModelRequest) responses.ResponseInputParam {
 	return list
 }
 
-// item converts a piece of a turn. It returns nothing for an empty piece.
-func item(p upstream.Piece, names map[parley.CallID]string) (list responses.ResponseInputParam) {
-	switch {
-	case p.Kind == upstream.Thinking && p.Sign != "":
-		summary := []responses.ResponseReasoningItemSummaryParam{}
-		if p.Words != "" {
-			summary = append(summary, responses.ResponseReasoningItemSummaryParam{Text: p.Words})
+// content converts the message of a user.
+func content(m parley.Message) []upstream.Object {
+	list := []upstream.Object{}
+	text := func(words string) { list = append(list, upstream.Object{"type": "input_text", "text": words}) }
+	if m.Text != "" {
+		text(m.Text)
+	}
+	for _, i := range m.Images {
+		switch {
+		case upstream.Pages(i):
+			list = append(list, upstream.Object{"type": "input_file", "filename": i.Name, "file_data": upstream.DataURL(i)})
+		case i.Type == parley.TypePDF:
+			text(i.AsText())
+		default:
+			list = append(list, upstream.Object{"type": "input_image", "detail": "auto", "image_url": upstream.DataURL(i)})
 		}
-		reasoning := responses.ResponseInputItemParamOfReasoning(p.Data, summary)
-		reasoning.OfReasoning.EncryptedContent = openai.String(p.Sign)
-		list = append(list, reasoning)
-	case p.Kind == upstream.Text && p.Words != "":
-		message := responses.ResponseInputItemParamOfMessage(p.Words, responses.EasyInputMessageRoleAssistant)
-		message.OfMessage.Phase = responses.EasyInputMessagePhase(p.Data)
-		list = append(list, message)
-	case p.Kind == upstream.Call:
-		list = append(list, responses.ResponseInputItemParamOfFunctionCall(p.Call.Arguments, names[p.Call.ID],
-			p.Call.Name))
 	}
 	return list
+}
+
+// item converts a piece of a turn. It returns nothing for an empty piece.
+func item(p upstream.Piece, names map[parley.CallID]string) []upstream.Object {
+	switch {
+	case p.Kind == upstream.Thinking && p.Sign != "":
+		summary := []upstream.Object{}
+		if p.Words != "" {
+			summary = append(summary, upstream.Object{"type": "summary_text", "text": p.Words})
+		}
+		return []upstream.Object{{"type": "reasoning", "id": p.Data, "summary": summary, "encrypted_content": p.Sign}}
+	case p.Kind == upstream.Text && p.Words != "":
+		message := upstream.Object{"role": "assistant", "content": p.Words}
+		if p.Data != "" {
+			message["phase"] = p.Data
+		}
+		return []upstream.Object{message}
+	case p.Kind == upstream.Call:
+		return []upstream.Object{{"type": "function_call", "call_id": names[p.Call.ID], "name": p.Call.Name,
+			"arguments": p.Call.Arguments}}
+	}
+	return nil
 }

@@ -7,19 +7,18 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 )
 
 // A call is one request, up to the last byte of the answer. It records the
-// first error itself, because not every SDK passes errors on.
+// first error of the connection, which tells a broken connection from an answer
+// that cannot be understood.
 type call struct {
 	client *Client
 	model  string
 	cancel context.CancelCauseFunc
 	idle   *time.Timer
 
-	mu      sync.Mutex // an SDK may read on its own goroutine
 	failure error
 }
 
@@ -50,18 +49,11 @@ func (k *call) end() {
 }
 
 // note records the first error.
-func (k *call) note(err error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (k *call) note(err error) error {
 	if k.failure == nil {
 		k.failure = err
 	}
-}
-
-func (k *call) noted() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.failure
+	return err
 }
 
 // RoundTrip implements http.RoundTripper, for requests of Stream and List.
@@ -75,16 +67,14 @@ func (c *Client) RoundTrip(r *http.Request) (*http.Response, error) {
 		if cause := context.Cause(r.Context()); cause != nil {
 			err = cause
 		}
-		k.note(&unreached{err, r.URL.Scheme + "://" + r.URL.Host}) // without user and password
-		return nil, err
+		return nil, k.note(&unreached{err, r.URL.Scheme + "://" + r.URL.Host}) // without user and password
 	}
 	events := strings.Contains(response.Header.Get("Content-Type"), "text/event-stream")
 	response.Body = &body{ReadCloser: response.Body, call: k, ctx: r.Context(), alive: liveness{events: events}}
 	if response.StatusCode >= 300 {
 		raw, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // on a read error, use the part that arrived
 		_ = response.Body.Close()                                       // the rest is not needed
-		k.note(&refusal{response.StatusCode, response.Header, raw})
-		response.Body = io.NopCloser(bytes.NewReader(raw))
+		return nil, k.note(&refusal{response.StatusCode, response.Header, raw})
 	}
 	return response, nil
 }
@@ -106,9 +96,7 @@ type refusal struct {
 
 func (r *refusal) Error() string { return http.StatusText(r.status) }
 
-// A body is an answer that an SDK reads. To the SDK, an error looks like the
-// end; the call records it. Some SDKs print errors, or wrap them so that the
-// cause is lost.
+// A body is an answer that is being read.
 type body struct {
 	io.ReadCloser
 	call  *call
@@ -131,8 +119,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if cause := context.Cause(b.ctx); cause != nil {
 		err = cause
 	}
-	b.call.note(err)
-	return n, io.EOF
+	return n, b.call.note(err)
 }
 
 // liveness separates the bytes of an answer from bytes that only keep the

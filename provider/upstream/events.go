@@ -14,8 +14,8 @@ import (
 // maxEvent is the maximum length of a line in a stream.
 const maxEvent = 32 << 20
 
-// Events reads the server-sent events of an answer. The vendors' SDKs decode
-// every field of each event by reflection, but a provider needs only a few.
+// Events reads the server-sent events of an answer. A provider decodes only the
+// fields that it needs.
 type Events struct {
 	scanner *bufio.Scanner
 	Type    string // type of the event
@@ -61,7 +61,7 @@ func (e *Events) Next() bool {
 func (e *Events) Err() error { return e.err }
 
 // Decode decodes the event into v. It leaves out fields of other types than in
-// v, as an SDK does, because servers differ. An event that is not an object is
+// v, because servers differ. An event that is not an object is
 // an error.
 func (e *Events) Decode(v any) error {
 	err := json.Unmarshal(e.Data, v)

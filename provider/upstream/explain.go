@@ -14,11 +14,10 @@ import (
 	"parley"
 )
 
-// explain returns the error of the call for users. The SDK's error err counts
-// only if the call has recorded none.
+// explain returns the error of the call for users. err counts only if the call has recorded none.
 func (k *call) explain(err error) error {
-	if noted := k.noted(); noted != nil {
-		err = noted
+	if k.failure != nil {
+		err = k.failure
 	}
 	if shown, ok := errors.AsType[*parley.Error](err); ok {
 		return shown
@@ -41,7 +40,7 @@ func (k *call) explain(err error) error {
 	hint := ""
 	if lost, ok := errors.AsType[*unreached](err); ok {
 		message, hint = k.client.unreached(lost.at)
-	} else if k.noted() == nil { // the connection worked, but the answer was invalid
+	} else if k.failure == nil { // the connection worked, but the answer was invalid
 		message, problem = vendor+" sent something that cannot be understood.", ""
 	}
 	return &parley.Error{Code: parley.CodeUnavailable, Message: message, Problem: problem, Hint: hint,

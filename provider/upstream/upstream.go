@@ -4,9 +4,8 @@
 // do.
 //
 // This package knows no vendor. All vendors send errors as a JSON object with a
-// message under "error". This package decodes that object itself instead of
-// using the SDKs' errors. So the errors of all vendors read the same, and have
-// Retry-After but no key.
+// message under "error". This package decodes that object for all of them. So
+// the errors of all vendors read the same, and have Retry-After but no key.
 package upstream
 
 import (
@@ -38,8 +37,9 @@ const (
 
 // A Server describes the server to call.
 type Server struct {
-	Vendor      string // name for users, as in the middle of a sentence
-	Variable    string // variable with the key
+	Vendor      string            // name for users, as in the middle of a sentence
+	Variable    string            // variable with the key
+	Header      map[string]string // of every request
 	Key         string
 	Idle        time.Duration // longest silence; zero: DefaultIdle
 	ShowAddress bool          // users may know its address
@@ -56,47 +56,46 @@ type Account struct {
 	KeyIn       string        // where the key and the address are set; empty: the environment
 }
 
-// Client returns a client of the vendor's server, and the base URL of the server. Variable and AddressIn of the vendor
-// are the variables of the environment; the account sets the other fields.
-func (a Account) Client(vendor Server, officialURL string) (c *Client, baseURL string) {
+// Client returns a client of the vendor's server. Variable and AddressIn of the vendor are the variables of the
+// environment; the account sets the other fields.
+func (a Account) Client(vendor Server, officialURL string) *Client {
 	vendor.Key, vendor.Idle, vendor.ShowAddress = a.Key, a.Idle, a.ShowAddress
 	vendor.Variable, vendor.AddressIn = cmp.Or(a.KeyIn, vendor.Variable), cmp.Or(a.KeyIn, vendor.AddressIn)
 	if a.BaseURL == "" {
 		vendor.AddressIn = ""
 	}
-	return New(vendor), strings.TrimSuffix(cmp.Or(a.BaseURL, officialURL), "/") + "/"
+	return New(vendor, cmp.Or(a.BaseURL, officialURL))
 }
 
 // A Client calls one server. It keeps connections until it is closed.
 type Client struct {
 	Server
+	base      string // begins every address, and ends with a slash
 	transport *http.Transport
+	http      http.Client
 }
 
-func New(s Server) *Client {
+// New returns a client of a server with this base URL. It follows no redirects: they would send keys in the vendor's
+// own headers to another server.
+func New(s Server, baseURL string) *Client {
 	if s.Idle == 0 {
 		s.Idle = DefaultIdle
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConns, transport.MaxIdleConnsPerHost = maxIdle, maxIdle
-	return &Client{s, transport}
+	c := &Client{Server: s, base: strings.TrimSuffix(baseURL, "/") + "/", transport: transport}
+	c.http = http.Client{Transport: c, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
+	return c
 }
 
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// HTTP returns the client for an SDK. It follows no redirects: they would send
-// keys in the vendor's own headers to another server.
-func (c *Client) HTTP() *http.Client {
-	return &http.Client{Transport: c, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse
-	}}
-}
-
 // errLeft: the caller has stopped reading.
 var errLeft = errors.New("the caller has stopped reading")
 
-// Stream makes a call. speak makes it with an SDK under the given context and
-// passes each part of the answer to say. It returns at the end of the answer;
+// Stream makes a call. speak makes it by Post under the given context and passes each part of the answer to say. It returns at the end of the answer;
 // if say returns an error, speak must return it at once. The sequence is that
 // of a port.Model: if speak has not passed Done, the sequence ends with an
 // error. This is the error of the connection, of the server, or of an answer
@@ -124,24 +123,19 @@ func (c *Client) Stream(ctx context.Context, model string,
 	}
 }
 
-// List asks for models and returns their names in order.
-func List[M any](ctx context.Context, c *Client,
-	ask func(context.Context) ([]M, error), name func(M) string) ([]string, error) {
+// List asks a path for models and returns their names in order. An answer is decoded into A.
+func List[A any](ctx context.Context, c *Client, path string, names func(A) []string) ([]string, error) {
 	with, call := c.begin(ctx, "")
 	defer call.end()
-	models, err := ask(with)
+	var answer A
+	err := c.get(with, path, &answer)
 	if err != nil && ctx.Err() == nil {
 		err = call.explain(err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, 0, len(models))
-	for _, model := range models {
-		names = append(names, name(model))
-	}
-	slices.Sort(names)
-	return names, nil
+	return slices.Sorted(slices.Values(names(answer))), nil
 }
 
 // scrub removes the key from a text, in case a server repeats it, and everything that looks like a key or a password of

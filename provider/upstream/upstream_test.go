@@ -23,24 +23,20 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const key = "sk-secret-0123456789"
 
-// fetch reads a complete answer, as an SDK would.
+// fetch reads a complete answer.
 func fetch(t *testing.T, ctx context.Context, idle time.Duration, handler http.HandlerFunc) (read string, err error) {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	defer server.Close()
-	c := New(Server{Vendor: "Acme", Variable: "ACME_KEY", Key: key, Idle: idle})
+	c := New(Server{Vendor: "Acme", Variable: "ACME_KEY", Key: key, Idle: idle}, server.URL)
 	defer c.Close()
 	for _, e := range c.Stream(ctx, "m-1", func(ctx context.Context, say func(port.ModelChunk) error) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+		answer, err := c.Post(ctx, "", nil)
 		if err != nil {
 			return err
 		}
-		res, err := c.HTTP().Do(req)
-		if err != nil {
-			return fmt.Errorf("an SDK hides it: %v", err)
-		}
-		defer res.Body.Close()
-		raw, err := io.ReadAll(res.Body)
+		defer answer.Close()
+		raw, err := io.ReadAll(answer)
 		read = string(raw)
 		return err
 	}) {
@@ -234,20 +230,16 @@ func TestCallerStopsReading(t *testing.T) {
 		close(gone)
 	}))
 	defer server.Close()
-	c := New(Server{Vendor: "Acme"})
+	c := New(Server{Vendor: "Acme"}, server.URL)
 	defer c.Close()
 	for s, err := range c.Stream(t.Context(), "m-1", func(ctx context.Context, say func(port.ModelChunk) error) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+		answer, err := c.Post(ctx, "", nil)
 		if err != nil {
 			return err
 		}
-		res, err := c.HTTP().Do(req)
-		if err != nil {
-			return err
-		}
-		defer res.Body.Close()
+		defer answer.Close()
 		piece := make([]byte, 4)
-		if _, err := io.ReadFull(res.Body, piece); err != nil {
+		if _, err := io.ReadFull(answer, piece); err != nil {
 			return err
 		}
 		return say(port.ModelChunk{Text: string(piece)})
