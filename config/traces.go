@@ -12,13 +12,15 @@ import (
 // Traces contains the settings in the standard variables of OpenTelemetry. They
 // have no flags, because operators set these variables for all their programs.
 type Traces struct {
-	Endpoint   string // URL for posting spans; empty: no traces
-	Headers    map[string]string
-	Timeout    time.Duration // of one request; zero: the default
-	Gzip       bool
-	Attributes map[string]string // attributes of the resource, including service.name
-	Ratio      float64           // fraction of the traces that are exported
-	Content    bool              // export the texts of messages and tool calls, too
+	Endpoint string // URL for posting spans; empty: no traces
+	Headers  map[string]string
+	Timeout  time.Duration // of one request; zero: the default
+	Gzip     bool
+	// Files for TLS; empty: those of the system, and no certificate of this client.
+	Certificate, ClientCertificate, ClientKey string
+	Attributes                                map[string]string // attributes of the resource, including service.name
+	Ratio                                     float64           // fraction of the traces that are exported
+	Content                                   bool              // export the texts of messages and tool calls, too
 }
 
 const (
@@ -70,6 +72,9 @@ func ReadTraces(env Lookup) (t Traces, err error) {
 		}
 		t.Timeout = time.Duration(ms) * time.Millisecond
 	}
+	_, t.Certificate = otlp("CERTIFICATE")
+	_, t.ClientCertificate = otlp("CLIENT_CERTIFICATE")
+	_, t.ClientKey = otlp("CLIENT_KEY")
 	switch name, value := otlp("COMPRESSION"); value {
 	case "gzip", "none", "":
 		t.Gzip = value == "gzip"

@@ -33,6 +33,7 @@ const (
 type Options struct {
 	Store    port.Store
 	Upload   func(context.Context, []*tracepb.ResourceSpans) error // makes one attempt
+	Closed   func()                                                // called when nothing more is uploaded; may be nil
 	Resource *resourcepb.Resource
 	Version  string                    // version of the server
 	Sampled  func(trace [16]byte) bool // whether a trace is exported
@@ -95,6 +96,9 @@ func (x *Exporter) Close(ctx context.Context) error {
 	x.stopping.Do(func() { close(x.stop) })
 	x.wg.Wait()
 	x.cancel()
+	if x.Closed != nil {
+		x.Closed()
+	}
 	if left := x.left.Swap(0) + int64(len(x.runs)); left > 0 {
 		x.Log.Warn("runs were not exported as traces", "runs", left)
 	}

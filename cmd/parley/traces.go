@@ -1,12 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
 	"maps"
 	"net"
 	"slices"
 
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	resourcepb "go.opentelemetry.io/proto/otlp/resource/v1"
 
@@ -23,15 +23,13 @@ func newTraces(env config.Lookup, s store, models *provider.Models, at net.Addr,
 	if err != nil || t.Endpoint == "" {
 		return nil, err
 	}
-	options := []otlptracehttp.Option{otlptracehttp.WithEndpointURL(t.Endpoint), otlptracehttp.WithHeaders(t.Headers),
-		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{})} // no retries: the exporter has its own
-	if t.Timeout > 0 {
-		options = append(options, otlptracehttp.WithTimeout(t.Timeout))
+	collector, err := trace.NewCollector(trace.CollectorOptions{Endpoint: t.Endpoint, Headers: t.Headers,
+		Timeout: t.Timeout, Gzip: t.Gzip, Certificate: t.Certificate, ClientCertificate: t.ClientCertificate,
+		ClientKey: t.ClientKey})
+	if err != nil {
+		return nil, fmt.Errorf("the files for TLS to the collector of traces: %w", err)
 	}
-	if t.Gzip {
-		options = append(options, otlptracehttp.WithCompression(otlptracehttp.GzipCompression))
-	}
-	x := trace.New(trace.Options{Store: s, Upload: otlptracehttp.NewClient(options...).UploadTraces,
+	x := trace.New(trace.Options{Store: s, Upload: collector.Upload, Closed: collector.Close,
 		Resource: resource(t.Attributes, at), Version: version, Sampled: trace.Ratio(t.Ratio),
 		Provider: func(model string) string { return vendor(models.Provider(model)) }, Content: t.Content, Log: log})
 	made.add("traces", x)
