@@ -23,8 +23,8 @@ type idleMemory struct {
 // lookForIdle. Memory is released only if at least worthBytes were allocated since
 // the last release, because a release takes some 20 ms of processor time.
 const (
-	lookForIdle = time.Second
-	quietBytes  = 256 << 10
+	lookForIdle = 500 * time.Millisecond
+	quietBytes  = 128 << 10
 	worthBytes  = 4 << 20
 )
 
