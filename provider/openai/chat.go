@@ -203,19 +203,15 @@ func (m *Model) chatRequest(req port.ModelRequest) ([]byte, error) {
 	for _, t := range req.Tools {
 		size += 256 + len(t.Description) + len(t.Parameters)
 	}
-	b := bytes.NewBuffer(make([]byte, 0, size)) // large enough: growing would double it
-	encoder := json.NewEncoder(b)               // never fails for texts and numbers
-	encoder.SetEscapeHTML(false)
-	b.WriteString(`{"stream":true,"stream_options":{"include_usage":true},"model":`)
-	_ = encoder.Encode(req.Model)
+	b := make([]byte, 0, size) // large enough: growing would double it
+	b = upstream.AppendText(append(b, `{"stream":true,"stream_options":{"include_usage":true},"model":`...), req.Model)
 	if req.MaxTokens > 0 { // compatible servers know this older name
-		fmt.Fprintf(b, `,"max_tokens":%d`, req.MaxTokens)
+		b = fmt.Appendf(b, `,"max_tokens":%d`, req.MaxTokens)
 	}
-	b.WriteString(`,"messages":[`)
+	b = append(b, `,"messages":[`...)
 	plain := func(role, text string) {
-		b.WriteString(`{"role":"` + role + `","content":`)
-		_ = encoder.Encode(text)
-		b.WriteString(`},`)
+		b = append(append(append(b, `{"role":"`...), role...), `","content":`...)
+		b = append(upstream.AppendText(b, text), "},"...)
 	}
 	if req.Instructions != "" {
 		plain("system", req.Instructions)
@@ -234,10 +230,13 @@ func (m *Model) chatRequest(req port.ModelRequest) ([]byte, error) {
 		case m.Role == parley.RoleAssistant:
 			message = assistant(req.Model, m, names)
 		}
-		_ = encoder.Encode(message)
-		b.WriteByte(',')
+		raw, err := json.Marshal(message)
+		if err != nil {
+			return nil, err
+		}
+		b = append(append(b, raw...), ',')
 	}
-	return m.chatTools.Append(append(bytes.TrimSuffix(b.Bytes(), []byte(",")), "]}"...), req.Tools)
+	return m.chatTools.Append(append(bytes.TrimSuffix(b, []byte(",")), "]}"...), req.Tools)
 }
 
 func user(m parley.Message) upstream.Object {

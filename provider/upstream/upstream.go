@@ -30,9 +30,9 @@ const (
 	maxBytes    = 64 << 20         // of one answer, including all overhead
 	maxRefusal  = 64 << 10         // bytes read of an error answer
 
-	// maxIdle is the maximum number of idle connections. If it is lower than the number of concurrent calls, most calls
-	// begin with a new connection.
-	maxIdle = 256
+	// maxIdle is the maximum number of idle connections: that of --model-calls. If it were lower than the number of
+	// concurrent calls, most calls would begin with a new connection.
+	maxIdle = 4096
 )
 
 // A Server describes the server to call.
@@ -95,11 +95,10 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 // errLeft: the caller has stopped reading.
 var errLeft = errors.New("the caller has stopped reading")
 
-// Stream makes a call. speak makes it by Post under the given context and passes each part of the answer to say. It returns at the end of the answer;
-// if say returns an error, speak must return it at once. The sequence is that
-// of a port.Model: if speak has not passed Done, the sequence ends with an
-// error. This is the error of the connection, of the server, or of an answer
-// that stopped in the middle.
+// Stream makes a call. speak makes it by Post under the given context and passes each part of the answer to say. It
+// returns at the end of the answer; if say returns an error, speak must return it at once. The sequence is that of a
+// port.Model: if speak has not passed Done, the sequence ends with an error. This is the error of the connection, of the
+// server, or of an answer that stopped in the middle.
 func (c *Client) Stream(ctx context.Context, model string,
 	speak func(ctx context.Context, say func(port.ModelChunk) error) error) iter.Seq2[port.ModelChunk, error] {
 	return func(yield func(port.ModelChunk, error) bool) {
