@@ -140,14 +140,15 @@ func runStream(t *trial) error {
 	if err := t.start(); err != nil {
 		return err
 	}
-	if err := t.streams("one", 1, t.pick(200, 10), 20*time.Millisecond, 0); err != nil {
+	if err := t.streams("one", 1, t.pick(200, 10), 20*time.Millisecond, 20*time.Millisecond); err != nil {
 		return err
 	}
-	return t.streams("many", t.size(50, 5), t.pick(200, 10), 20*time.Millisecond, 0)
+	return t.streams("many", t.size(50, 5), t.pick(200, 10), 20*time.Millisecond, 20*time.Millisecond)
 }
 
-// streams measures the delay of tokens in several sessions at once.
-func (t *trial) streams(name string, sessions, tokens int, gap time.Duration, size int) error {
+// streams measures the delay of tokens in several sessions at once. Their runs begin one after another, within ramp, so
+// that tokens do not come in bursts.
+func (t *trial) streams(name string, sessions, tokens int, gap, ramp time.Duration) error {
 	h := &histogram{}
 	clients, err := t.openMany(sessions, func(now int64, a *answer, _ int, stamp int64) {
 		if a.gap > 0 {
@@ -163,11 +164,10 @@ func (t *trial) streams(name string, sessions, tokens int, gap time.Duration, si
 	}
 	before := t.usage()
 	for _, c := range clients {
-		// Sessions begin one after another, so that tokens do not come in bursts.
-		if !t.pace.until(t.ctx, clock()+int64(gap)/int64(sessions)) {
+		if !t.pace.until(t.ctx, clock()+int64(ramp)/int64(sessions)) {
 			return t.ctx.Err()
 		}
-		if err := c.ask(t.model.add(answer{tokens: tokens, gap: gap, size: size})); err != nil {
+		if err := c.ask(t.model.add(answer{tokens: tokens, gap: gap})); err != nil {
 			return err
 		}
 	}

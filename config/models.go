@@ -24,6 +24,7 @@ type Models struct {
 	GoogleURL    SecretURL     `name:"google-gemini-base-url" var:"PARLEY_GOOGLE_GEMINI_BASE_URL,GOOGLE_GEMINI_BASE_URL" placeholder:"URL" help:"Base URL of the Gemini API (default: Google)."`
 	Titles       string        `var:"PARLEY_TITLES" default:"auto" help:"Whether the model writes the title of a conversation after its first answer, with one short call: on, off, or auto (on for models at their vendor's own address)."`
 	ModelSilence time.Duration `var:"PARLEY_MODEL_SILENCE" default:"1m" help:"How long a model may pause in the middle of an answer before the call counts as lost."`
+	ModelCalls   int           `var:"PARLEY_MODEL_CALLS" default:"256" placeholder:"N" help:"Number of model calls at the same time, up to 4096; further calls wait (default: 256)."`
 }
 
 // providers are the possible values of --provider.
@@ -45,6 +46,9 @@ func (m *Models) CheckModels() error {
 	}
 	if m.ModelSilence < time.Second {
 		wrong("--model-silence %s would cut off every answer; use a second or more", m.ModelSilence)
+	}
+	if m.ModelCalls < 1 || m.ModelCalls > 4096 {
+		wrong("--model-calls %d is out of range; use 1 to 4096", m.ModelCalls)
 	}
 	for flag, address := range map[string]SecretURL{
 		"openai-base-url": m.OpenAIURL, "anthropic-base-url": m.AnthropicURL, "google-gemini-base-url": m.GoogleURL} {

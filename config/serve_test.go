@@ -74,7 +74,7 @@ func TestDefaults(t *testing.T) {
 		Agents:    filepath.Join(dir, "agents"),
 		LogLevel:  LogLevel(slog.LevelInfo),
 		Sentinel:  "block",
-		Models:    Models{OpenAIAPI: "auto", Titles: "auto", ModelSilence: time.Minute},
+		Models:    Models{OpenAIAPI: "auto", Titles: "auto", ModelSilence: time.Minute, ModelCalls: 256},
 		Access: Access{Auth: "local", Signing: Signing{JWTIssuer: "parley"}, OIDC: withoutOIDC, QueryToken: "on",
 			MaxConnections: 10000},
 		Autonomy:    Autonomy{AutonomyMaxConsecutive: 3, AutonomyCooldownMS: 15000},
@@ -252,5 +252,18 @@ func TestOneFileServesEveryCommand(t *testing.T) {
 	}
 	if _, err := os.Stat(want); !os.IsNotExist(err) {
 		t.Error("a command that does not serve has made the data folder")
+	}
+}
+
+func TestNumbersOutOfRangeAreRefused(t *testing.T) {
+	inDir(t, nil)
+	for _, n := range []string{"0", "4097"} {
+		settings, err := parse([]string{"serve", "--model-calls", n}, nil)
+		if err == nil {
+			err = settings.CheckModels()
+		}
+		if err == nil || !strings.Contains(err.Error(), "--model-calls "+n) {
+			t.Errorf("%s: %v", n, err)
+		}
 	}
 }

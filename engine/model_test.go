@@ -176,3 +176,22 @@ func TestAFailedRunIsNamedInTheLog(t *testing.T) {
 		}
 	})
 }
+
+// TestOnlySomeModelsAreCalledAtATime checks that a run waits while as many models are called as the configuration allows.
+func TestOnlySomeModelsAreCalledAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(c *Config) { c.Calls = 1 })
+		first, second := r.open(), r.open()
+		r.say(first, "say one; hang")
+		synctest.Wait()
+		r.say(second, "say two")
+		synctest.Wait()
+		if n := r.puppet.called(); n != 1 {
+			t.Fatalf("%d models are called at a time", n)
+		}
+		r.do(first, parley.CancelRun{})
+		if got := texts(r.finished(second, 1)); !slices.Equal(got, []string{"two"}) {
+			t.Errorf("%q", got)
+		}
+	})
+}
