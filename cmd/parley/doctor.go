@@ -46,7 +46,8 @@ Example:
 
 // Run checks everything that a server needs, whether or not one is running, and
 // changes nothing.
-func (c *doctorCommand) Run(p *program, env config.Lookup) error {
+func (c *doctorCommand) Run(p *program) error {
+	env := p.env
 	d := &doctor{Settings: &c.Settings, ctx: p.ctx, env: env}
 	d.examine()
 	count := map[status]int{}

@@ -121,28 +121,46 @@ type commands struct {
 	PrintVersion kong.VersionFlag `name:"version" help:"Print the version."`
 }
 
+// A runner is a sub-command whose flags and arguments are set.
+type runner interface {
+	Run(p *program) error
+}
+
 func (p *program) run(args []string, env config.Lookup) error {
-	var cli commands
 	p.env = env
+	command, err := p.parse(args) // the parser, a megabyte, is garbage while a server runs
+	if err != nil || command == nil {
+		return err
+	}
+	return command.Run(p)
+}
+
+// parse returns the sub-command of a command line, or nil if help or the version was printed.
+func (p *program) parse(args []string) (runner, error) {
+	var cli commands
 	exited := false
 	k, err := p.parser(&cli, kong.Exit(func(int) { exited = true }))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
 	command, err := k.Parse(args)
 	if exited {
-		return nil // help or the version was printed
+		return nil, nil
 	}
 	if wrong, ok := errors.AsType[*kong.ParseError](err); ok && !strings.Contains(err.Error(), "did you mean") {
-		return fmt.Errorf("%w; parley%s --help describes the flags and arguments", err, commandOf(wrong.Context))
+		return nil, fmt.Errorf("%w; parley%s --help describes the flags and arguments", err, commandOf(wrong.Context))
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return command.Run(p)
+	selected, ok := command.Selected().Target.Addr().Interface().(runner)
+	if !ok {
+		return nil, fmt.Errorf("parley%s does nothing by itself", commandOf(command))
+	}
+	return selected, nil
 }
 
 func (p *program) parser(cli *commands, options ...kong.Option) (*kong.Kong, error) {
