@@ -118,7 +118,7 @@ func openUpToDate(ctx context.Context, file string, o options) (db *sql.DB, befo
 	}
 	db, err = open(file,
 		fmt.Sprintf("_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(%d)"+
-			"&_pragma=wal_autocheckpoint(%d)&_pragma=cache_size(-4000)", awaitWriters.Milliseconds(), checkpointPages),
+			"&_pragma=wal_autocheckpoint(%d)&_pragma=cache_size(-2000)", awaitWriters.Milliseconds(), checkpointPages),
 		1)
 	if err != nil {
 		return nil, 0, "", err
