@@ -45,9 +45,10 @@ bin/nats-server: tools/go.mod
 # With the same flags everywhere, what one target compiles serves the others.
 export GOFLAGS := $(shell go env GOFLAGS) -trimpath
 
-# Without symbols for debuggers (-s -w). Stack traces of panics and profiles do not need them.
+# Without symbols for debuggers (-s -w); stack traces of panics and profiles do not need them. Without C, as in releases,
+# also where a C compiler is installed.
 build: web/dist/index.html ## write bin/parley
-	go build -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/parley ./cmd/parley
+	CGO_ENABLED=0 go build -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/parley ./cmd/parley
 
 # Set RELEASE_URL to the address from which the files will be downloaded, or there is no formula for Homebrew.
 # RELEASE='-only linux/amd64' builds one binary.
@@ -58,9 +59,8 @@ deploy-check: ## check the chart and the compose files with the libraries of Hel
 	cd tools && go test ./deploy
 
 # Docker is not needed; root, bubblewrap and apt are. IMAGE names a static binary that is there already.
-image-check: $(if $(IMAGE),,web/dist/index.html) ## assemble the file system of the image and run the server in it
-	$(if $(IMAGE),,CGO_ENABLED=0 go build -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' -o bin/parley-static ./cmd/parley)
-	deploy/image-check $(or $(IMAGE),bin/parley-static)
+image-check: $(if $(IMAGE),,build) ## assemble the file system of the image and run the server in it
+	deploy/image-check $(or $(IMAGE),bin/parley)
 
 # The console is built into the binary.
 WEB := $(shell find web -path web/node_modules -prune -o -path web/e2e -prune -o -path web/dist -prune -o -name '*.go' -prune -o -type f -print)
