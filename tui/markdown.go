@@ -104,14 +104,6 @@ func (d document) raw(n ast.Node) []string {
 	return lines
 }
 
-func (d document) code(n ast.Node) []string {
-	lines := d.raw(n)
-	for i, l := range lines {
-		lines[i] = "  " + d.tool.Render(l)
-	}
-	return lines
-}
-
 func (d document) list(n *ast.List, width int) (lines []string) {
 	number := n.Start
 	for item := n.FirstChild(); item != nil; item = item.NextSibling() {

@@ -51,3 +51,25 @@ func TestMarkdownHasStyles(t *testing.T) {
 		t.Errorf("%q, not %q", lines, want)
 	}
 }
+
+// TestCodeIsColoured checks the colours of code in a language, and that blocks without a language have one colour.
+func TestCodeIsColoured(t *testing.T) {
+	t.Parallel()
+	dim, word, quoted := "\x1b[38;5;245m", "\x1b[1;35m", "\x1b[32m"
+	for _, c := range []struct{ block, part, want string }{
+		{"go", `x := f("a \"b\" // c") // why`, quoted + `"a \"b\" // c"`},
+		{"go", `x := f("a") // why "it" is`, dim + ` // why "it" is`},
+		{"python", "return 'it' # done", dim + " # done"},
+		{"python", "return 'it' # done", word + "return"},
+		{"python", "return 'it' # done", quoted + "'it'"},
+		{"sql", "SELECT a -- all", dim + " -- all"},
+		{"sh", "curl https://a.b --fail", "curl https://a.b --fail"},
+		{"", "return 'it' # done", "return 'it' # done"},
+		{"text", "return 'it'", "return 'it'"},
+	} {
+		lines := newPainter(look{width: 60}).markdown("```" + c.block + "\n" + c.part + "\n```")
+		if len(lines) != 1 || !strings.Contains(lines[0], c.want) || xansi.Strip(lines[0]) != "  "+c.part {
+			t.Errorf("%s: %q has no %q", c.part, lines, c.want)
+		}
+	}
+}
