@@ -8,8 +8,8 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// codeParts finds, in a line of code of almost any language, a comment up to the end of the line, a text in quotes, or a
-// word. It knows no language, so it takes some lines for what they are not; only their colours are wrong then.
+// codeParts finds, in a line of code of almost any language, a comment up to the end of the line, a text in quotes, or
+// a word. It knows no language, so it takes some lines for what they are not; only their colours are wrong then.
 var codeParts = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(^|\s)(//|#(\s|!)|--\s).*$|"([^"\\]|\\.)*"|'([^'\\]|\\.)*'` + "|`[^`]*`" +
 		`|[\pL_][\pL\pN_]*`)

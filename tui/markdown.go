@@ -17,7 +17,8 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// narrow is the width below which quotes and lists are not indented further, so that deep ones cost no more than others.
+// narrow is the width below which quotes and lists are not indented further, so that deep ones cost no more than
+// others.
 const narrow = 8
 
 // markdownParser returns the parser of all painters. Making it is slow.

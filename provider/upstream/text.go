@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// AppendText appends a text as a JSON string. A request repeats the whole conversation, so this decides how the cost of a
-// turn grows with the conversation. Bytes that are not UTF-8 are replaced.
+// AppendText appends a text as a JSON string. A request repeats the whole conversation, so this decides how the cost
+// of a turn grows with the conversation. Bytes that are not UTF-8 are replaced.
 func AppendText(b []byte, text string) []byte {
 	if !utf8.ValidString(text) {
 		text = strings.ToValidUTF8(text, "\uFFFD")

@@ -97,8 +97,8 @@ var errLeft = errors.New("the caller has stopped reading")
 
 // Stream makes a call. speak makes it by Post under the given context and passes each part of the answer to say. It
 // returns at the end of the answer; if say returns an error, speak must return it at once. The sequence is that of a
-// port.Model: if speak has not passed Done, the sequence ends with an error. This is the error of the connection, of the
-// server, or of an answer that stopped in the middle.
+// port.Model: if speak has not passed Done, the sequence ends with an error. This is the error of the connection, of
+// the server, or of an answer that stopped in the middle.
 func (c *Client) Stream(ctx context.Context, model string,
 	speak func(ctx context.Context, say func(port.ModelChunk) error) error) iter.Seq2[port.ModelChunk, error] {
 	return func(yield func(port.ModelChunk, error) bool) {
