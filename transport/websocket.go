@@ -46,20 +46,21 @@ type Socket struct {
 	writing sync.Mutex   // keeps the messages of one Write adjacent; guards the fields below
 	over    bool         // no more writes: after a close frame or a part of a frame
 	partly  bool         // a part of the current messages was written
-	renewed time.Time    // when the write deadline was set
+	rest    []byte       // what TryWrite has left to the next write
+	renewed time.Time    // when the write deadline was set; zero: there is none
 
 	goodbye sync.Once
 
 	mu        sync.Mutex // guards the fields below; leaf
 	cause     *Closed
+	ping      int64       // number of the ping that is due; 0: none
+	pong      []byte      // payload of the pong that is due; nil: none
 	timer     *time.Timer // see alive
 	awaited   int64       // number of the ping that the timer waits for; 0: the timer waits for the next ping
 	readsThen int64       // value of reads when that ping was sent
 	heardThen int64
-	pinged    int64  // number of the last ping that was made due
-	ponged    int64  // highest number that a pong has answered
-	ping      int64  // number of the ping that is due; 0: none
-	pong      []byte // payload of the pong that is due; nil: none
+	pinged    int64 // number of the last ping that was made due
+	ponged    int64 // highest number that a pong has answered
 	signs     []sign
 	watched   <-chan struct{} // Done of the context whose end drops the connection
 	unwatch   func()
@@ -192,15 +193,19 @@ func (s *Socket) Write(ctx context.Context, messages ...[]byte) error {
 	return nil
 }
 
-// messages gathers frames in a buffer and sends it when it is full. The caller
-// must hold s.writing.
-func (s *Socket) messages(messages [][]byte) *Closed {
-	total := 0
+// room returns the most bytes that messages take with their headers.
+func room(messages [][]byte) (total int) {
 	for _, msg := range messages {
 		total += maxHeader + len(msg)
 	}
+	return total
+}
+
+// messages gathers frames in a buffer and sends it when it is full. The caller
+// must hold s.writing.
+func (s *Socket) messages(messages [][]byte) *Closed {
 	var space []byte
-	if total <= smallWrite {
+	if room(messages) <= smallWrite {
 		buffer := smallWrites.Get().(*[smallWrite]byte)
 		defer smallWrites.Put(buffer)
 		space = buffer[:0]
@@ -238,6 +243,12 @@ func (s *Socket) messages(messages [][]byte) *Closed {
 func (s *Socket) send(b []byte) *Closed {
 	if s.over {
 		return &Closed{Code: Lost, Local: true}
+	}
+	if rest := s.rest; rest != nil {
+		s.rest, s.partly = nil, true
+		if c := s.send(rest); c != nil {
+			return c
+		}
 	}
 	for len(b) > 0 {
 		if c := s.renew(); c != nil {
@@ -328,7 +339,7 @@ func (s *Socket) partWays(c *Closed) {
 	s.writing.Lock()
 	told := false
 	if !s.over {
-		_, err := s.frames.wire.Write(append(appendHeader(nil, opClose, len(payload)), payload...))
+		_, err := s.frames.wire.Write(append(appendHeader(s.rest, opClose, len(payload)), payload...))
 		s.over, told = true, err == nil
 	}
 	s.writing.Unlock()

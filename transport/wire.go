@@ -6,6 +6,7 @@ import (
 	"math"
 	"net"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -14,11 +15,16 @@ type wire struct {
 	net.Conn
 	heard atomic.Int64 // bytes received
 	most  atomic.Int64 // limit of heard; then nothing more is read
+
+	raw syscall.RawConn // nil: writes cannot be tried, as below TLS
 }
 
 func newWire(conn net.Conn) *wire {
 	w := &wire{Conn: conn}
 	w.most.Store(math.MaxInt64)
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		w.raw, _ = tcp.SyscallConn() // fails only if it is closed
+	}
 	return w
 }
 
