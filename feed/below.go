@@ -50,8 +50,20 @@ func (f *treeFollower) Take(ctx context.Context, wake func()) ([]*port.Item, err
 	return f.next(ctx, func() ([]*port.Item, error) { return f.current.Take(ctx, wake) })
 }
 
+// TakeRecent implements port.RecentTaker.
+func (f *treeFollower) TakeRecent(wake func()) ([]*port.Item, bool) {
+	if f.current == nil || f.tree != f.wantsTree() {
+		return nil, false
+	}
+	items, ok := f.current.TakeRecent(wake)
+	return f.handOut(items), ok
+}
+
 func (f *treeFollower) next(ctx context.Context, more func() ([]*port.Item, error)) ([]*port.Item, error) {
 	for {
+		if f.tree != f.wantsTree() {
+			f.Close()
+		}
 		if f.current == nil {
 			if err := f.open(ctx); err != nil {
 				return nil, err
@@ -61,10 +73,7 @@ func (f *treeFollower) next(ctx context.Context, more func() ([]*port.Item, erro
 		if err != nil || len(items) == 0 {
 			return nil, err
 		}
-		if items = f.handOut(items); f.tree != f.wantsTree() {
-			f.Close()
-		}
-		if len(items) > 0 {
+		if items = f.handOut(items); len(items) > 0 {
 			return items, nil
 		}
 	}

@@ -310,18 +310,40 @@ func (f *follower) Take(ctx context.Context, wake func()) ([]*port.Item, error) 
 			list, shared = slices.Clone(firstBatch(all, f.feed.allowance(handBytes))), 1
 		}
 		if len(list) > 0 {
-			f.cursor = f.window.key(list[len(list)-1])
-			bytes := 0
-			for _, e := range list {
-				bytes += size(e.Body)
-			}
-			f.noteHeld(bytes / shared)
+			f.hand(list, shared)
 			return list, nil
 		}
 		if f.window.wait(f, part.changes, wake) {
 			return nil, f.ended()
 		}
 	}
+}
+
+// TakeRecent implements port.RecentTaker.
+func (f *follower) TakeRecent(wake func()) ([]*port.Item, bool) {
+	f.noteHeld(0)
+	for {
+		part := f.window.after(f.cursor)
+		switch {
+		case !part.covered:
+			return nil, false
+		case len(part.items) > 0:
+			f.hand(part.items, int(f.window.followers.Load()))
+			return part.items, true
+		case f.window.wait(f, part.changes, wake):
+			return nil, f.ended() == nil
+		}
+	}
+}
+
+// hand notes that the follower is handed items, which it shares with other followers.
+func (f *follower) hand(items []*port.Item, shared int) {
+	f.cursor = f.window.key(items[len(items)-1])
+	bytes := 0
+	for _, e := range items {
+		bytes += size(e.Body)
+	}
+	f.noteHeld(bytes / shared)
 }
 
 // ended returns an error if the feed was closed. A follower calls it before it

@@ -234,3 +234,44 @@ func TestTakeWakesItsCaller(t *testing.T) {
 		t.Errorf("after the feed was closed: %v", err)
 	}
 }
+
+// TestTakeRecentReadsNoStore checks that TakeRecent returns what is in memory, has its caller woken like Take, and leaves
+// the store to Take.
+func TestTakeRecentReadsNoStore(t *testing.T) {
+	b := newBench(t)
+	b.write(1, 1, 3, "x", false)
+	woken := make(chan struct{}, 10)
+	wake := func() { woken <- struct{}{} }
+	for _, f := range []port.Follower{b.Session(acme, id(1), 0), b.Below(acme, id(1), 0, true)} {
+		f := f.(port.RecentTaker)
+		if list, ok := f.TakeRecent(wake); len(list) > 0 || ok {
+			t.Fatalf("%T has %d events in memory", f, len(list))
+		}
+		for n := 0; n < int(b.head(1)); {
+			list, err := f.Take(t.Context(), wake)
+			if err != nil || len(list) == 0 {
+				t.Fatal(list, err)
+			}
+			n += len(list)
+		}
+		if list, err := f.Take(t.Context(), wake); len(list) > 0 || err != nil {
+			t.Fatal(list, err)
+		}
+		b.write(1, 1, 2, "x", false)
+		<-woken
+		list, ok := f.TakeRecent(wake)
+		dense(t, list, b.head(1)-1)
+		if !ok || len(list) != 2 {
+			t.Errorf("%T has %d events of two in memory", f, len(list))
+		}
+		if list, ok := f.TakeRecent(wake); len(list) > 0 || !ok {
+			t.Errorf("%T has %d events, %v", f, len(list), ok)
+		}
+		b.Reread(acme, id(1))
+		<-woken
+		if list, ok := f.TakeRecent(wake); len(list) > 0 || ok {
+			t.Errorf("%T has %d events in memory that it has to read again", f, len(list))
+		}
+		f.Close()
+	}
+}

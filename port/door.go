@@ -173,12 +173,41 @@ type Waker interface {
 	Take(ctx context.Context, wake func()) ([]*Item, error)
 }
 
+// A RecentTaker is a Waker that usually has new events in memory.
+type RecentTaker interface {
+	Waker
+	// TakeRecent is Take for callers that must not wait. It returns false if only Take can tell whether there are
+	// events, for example because it has to read the store.
+	TakeRecent(wake func()) ([]*Item, bool)
+}
+
 // An Item is an event on its way to followers. All followers of one process
 // share it, so that derived data is computed once.
 type Item struct {
 	parley.Event
-	mu   sync.Mutex
-	made map[string][]byte
+	mu     sync.Mutex
+	made   map[string][]byte
+	shared []any // by Share
+}
+
+// maxShared is how many values Share keeps for an event.
+const maxShared = 8
+
+// Share returns a value of the event that fits, or else calls make and keeps the result for others. It keeps only a few
+// values, so make may be called again for one that fits.
+func (i *Item) Share(fits func(value any) bool, make func() any) any {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, v := range i.shared {
+		if fits(v) {
+			return v
+		}
+	}
+	v := make()
+	if len(i.shared) < maxShared {
+		i.shared = append(i.shared, v)
+	}
+	return v
 }
 
 // Made returns the bytes stored under key, and calls make on first use. The
