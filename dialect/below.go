@@ -28,6 +28,9 @@ type Change struct {
 	Explained *ExplainedFields
 }
 
+// Empty reports whether no sub-agent runs and no card is open.
+func (b Below) Empty() bool { return len(b.out) == 0 && len(b.open) == 0 }
+
 // Open returns the open cards, oldest first.
 func (b Below) Open() []Card { return b.open }
 

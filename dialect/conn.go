@@ -15,6 +15,8 @@ import (
 
 // Conns owns the goroutines of all connections of a server.
 type Conns struct {
+	Writers Writers // for connections of the server
+
 	ctx context.Context
 	cut context.CancelFunc
 	wg  sync.WaitGroup
@@ -114,6 +116,7 @@ func (c *Conns) Close(ctx context.Context) error {
 	c.mu.Unlock()
 	stop := context.AfterFunc(ctx, c.cut)
 	c.wg.Wait()
+	c.Writers.wg.Wait()
 	stop()
 	c.cut()
 	return nil
@@ -126,6 +129,9 @@ type Conn struct {
 	Door   port.Door
 	Visit  port.Visit
 	Log    *slog.Logger
+	// Writers write for the connection while nothing has to wait. Set them only if the Speaker's Show and Shown never
+	// wait. Nil: the connection writes on goroutines of its own.
+	Writers *Writers
 
 	wg      sync.WaitGroup
 	inputs  lane
@@ -245,7 +251,7 @@ func (c *Conn) Run(wire context.Context, f port.Follower, s Speaker) {
 	ctx, done := c.Visit.Watch(wire)
 	defer done()
 	c.inputs, c.answers = lane{wg: &c.wg, size: laneSize}, lane{wg: &c.wg, size: laneSize}
-	w := &writer{conn: c, ctx: ctx, wire: wire, follower: f, speaker: s, over: make(chan struct{})}
+	w := newWriter(c, ctx, wire, f, s)
 	stop := context.AfterFunc(ctx, w.wake)
 	w.wake()
 	w.end(c.read(ctx, wire, s))

@@ -62,7 +62,7 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, door port
 		socket.Close(transport.Policy, "threadId must be a UUID version 4")
 		return
 	}
-	c := &conn{Conn: dialect.Conn{Socket: socket, Door: door, Visit: visit}, thread: thread,
+	c := &conn{Conn: dialect.Conn{Socket: socket, Door: door, Visit: visit, Writers: &h.Conns.Writers}, thread: thread,
 		deliveries: &h.deliveries}
 	var follower port.Follower
 	var err error
@@ -86,7 +86,7 @@ func (h *Handler) serve(ctx context.Context, socket *transport.Socket, door port
 		return
 	}
 	c.shape.Store(Document)
-	c.view.Thread, c.view.Notices = thread, notices
+	c.view = &View{Notices: notices, Shape: Document, Thread: thread}
 	c.Run(ctx, follower, c)
 	c.settle(context.WithoutCancel(ctx))
 }
@@ -112,7 +112,7 @@ type conn struct {
 	dialect.Conn
 	thread parley.SessionID
 	shape  atomic.Value // a Shape; set by the client's first message
-	view   View         // used only by the writing goroutine
+	view   *View        // shared with other connections, and not changed; used only by the writing goroutine
 	ends   int          // ends of runs that are being written; used only by the writing goroutine
 
 	deliveries *deliveries
@@ -150,21 +150,19 @@ func (c *conn) Receive(ctx context.Context, msg []byte, tooMany error) {
 	}
 }
 
-func (c *conn) Show(_ context.Context, i *port.Item) (out [][]byte, bye *dialect.Goodbye) {
-	c.view.Shape = c.shape.Load().(Shape)
+func (c *conn) Show(_ context.Context, i *port.Item) ([][]byte, *dialect.Goodbye) {
+	if shape := c.shape.Load().(Shape); shape != c.view.Shape {
+		view := *c.view
+		view.Shape = shape
+		c.view = &view
+	}
 	if c.isEnd(i) {
 		c.ends++
 		c.deliveries.add(c.key(), +1)
 	}
-	var frames []dialect.Frame
-	c.view, frames = Project(c.view, i.Event)
-	for n, f := range frames {
-		if f.Close != nil {
-			return out, f.Close
-		}
-		out = append(out, dialect.EncodeShared(i, string(c.view.Shape), n, f))
-	}
-	return out, nil
+	p := projected(c.view, i)
+	c.view = p.after
+	return p.frames, p.bye
 }
 
 // isEnd reports whether an item ends a run of the thread.
