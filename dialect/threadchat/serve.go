@@ -173,15 +173,19 @@ func (c *conn) isEnd(i *port.Item) bool {
 
 // Shown records the end of a run as delivered. A run is owed to the thread's clients until one of them has received its
 // end. Writing is no proof: the connection may be lost with all data in transit. So the server pings the client, and
-// does not wait here for the pong.
+// does not wait here for the pong. Nothing is to be done if another socket has already recorded the end.
 func (c *conn) Shown(ctx context.Context, i *port.Item) {
 	if !c.isEnd(i) {
 		return
 	}
 	c.ends--
+	runs := c.deliveries.settled(c.key(), []parley.RunID{i.Run})
+	if len(runs) == 0 {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ended = append(c.ended, i.Run)
+	c.ended = append(c.ended, runs...)
 	if !c.noting {
 		c.noting = true
 		ctx = context.WithoutCancel(ctx) // data that has arrived stays delivered
@@ -222,12 +226,17 @@ func (c *conn) settle(ctx context.Context) {
 }
 
 func (c *conn) delivered(ctx context.Context, runs []parley.RunID) {
+	if runs = c.deliveries.settled(c.key(), runs); len(runs) == 0 {
+		return
+	}
 	defer c.deliveries.add(c.key(), -len(runs))
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	if err := c.Door.Delivered(ctx, c.Visit.Who, c.thread, runs...); err != nil {
 		c.Log.Warn("deliveries were not noted; they will be shown again", "runs", runs, "error", err)
+		return
 	}
+	c.deliveries.record(c.key(), runs)
 }
 
 func (c *conn) key() threadKey { return threadKey{c.Visit.Who.Tenant, c.thread} }

@@ -42,3 +42,22 @@ func TestEqualViewsShareAProjection(t *testing.T) {
 		t.Error("a view with an open card shares the projection of one without")
 	}
 }
+
+// TestOneSocketRecordsADelivery: an end that one socket of a thread has recorded is settled for the others, as long as
+// they are writing it.
+func TestOneSocketRecordsADelivery(t *testing.T) {
+	d, key := &deliveries{}, threadKey{"acme", "t"}
+	d.add(key, 3)
+	if left := d.settled(key, []parley.RunID{1}); len(left) != 1 {
+		t.Errorf("before it is recorded, %v are left", left)
+	}
+	d.record(key, []parley.RunID{1})
+	d.add(key, -1)
+	if left := d.settled(key, []parley.RunID{1, 2}); len(left) != 1 || left[0] != 2 {
+		t.Errorf("after it is recorded, %v are left", left)
+	}
+	d.add(key, -1)
+	if len(d.open) != 0 {
+		t.Errorf("%v are open", d.open)
+	}
+}
