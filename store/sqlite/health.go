@@ -206,6 +206,9 @@ func (w *writer) rehearse(batches []*queuedBatch) error {
 		if err == nil {
 			err = w.insertPending(ctx)
 		}
+		if err == nil {
+			err = w.indexSaid(ctx)
+		}
 		if err != nil && (faulty(err) || damaged(err)) {
 			return err
 		}

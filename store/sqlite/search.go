@@ -19,9 +19,9 @@ const (
 		WHERE e.tenant = ?1 AND s.tenant = ?1 AND s.id = ?2 AND e.type IN ('InputReceived', 'OutputFinished'))`
 )
 
-// saidText is a text to be indexed as soon as its event is inserted.
+// saidText is a text to be indexed.
 type saidText struct {
-	event   int   // index of its event among the pending ones
+	event   int64 // number of its event; while the event is pending, its index among the pending ones
 	session int64 // number of its session
 	whose   string
 	words   string
@@ -31,20 +31,22 @@ type saidText struct {
 // indexed, including those that are still pending.
 func (w *writer) noteText(b *queuedBatch, session int64, e parley.Event) {
 	if b.Summary.Deleted {
-		w.texts = slices.DeleteFunc(w.texts, func(t saidText) bool { return t.session == session })
+		deleted := func(t saidText) bool { return t.session == session }
+		w.texts, w.inserted = slices.DeleteFunc(w.texts, deleted), slices.DeleteFunc(w.inserted, deleted)
 		return
 	}
 	if words := rules.IndexText(port.SearchText(e)); words != "" {
-		w.texts = append(w.texts, saidText{len(w.pending)/eventColumns - 1, session, whose(b.Tenant, b.Summary.Owner),
+		w.texts = append(w.texts, saidText{int64(len(w.pending)/eventColumns - 1), session, whose(b.Tenant, b.Summary.Owner),
 			words})
 	}
 }
 
-// indexSaid adds the texts of the inserted events to the full-text index. first is the number of the first of them.
-func (w *writer) indexSaid(ctx context.Context, first int64) error {
-	defer func() { w.texts = nil }()
-	for _, t := range w.texts {
-		if _, err := w.addSaid.ExecContext(ctx, first+int64(t.event), t.whose, t.words); err != nil {
+// indexSaid adds the texts of the inserted events to the full-text index. It runs after all other statements of the
+// transaction, because FTS5 writes its index to disk before each statement that has a statement journal.
+func (w *writer) indexSaid(ctx context.Context) error {
+	defer func() { w.inserted = nil }()
+	for _, t := range w.inserted {
+		if _, err := w.addSaid.ExecContext(ctx, t.event, t.whose, t.words); err != nil {
 			return err
 		}
 	}

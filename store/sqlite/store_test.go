@@ -19,6 +19,7 @@ import (
 
 	"parley"
 	"parley/port"
+	"parley/store/rules"
 	"parley/store/storetest"
 )
 
@@ -360,16 +361,10 @@ func BenchmarkStart(b *testing.B) {
 	})
 }
 
-// TestACommandSeesTheBatchesBeforeIt checks the order within a commit: pending
-// events are inserted in groups, but before any other work of the commit that
-// may read them.
-func TestACommandSeesTheBatchesBeforeIt(t *testing.T) {
+// commitTogether appends batches in one commit.
+func commitTogether(t *testing.T, s *Store, batches ...*queuedBatch) {
+	t.Helper()
 	ctx := context.Background()
-	s, err := Open(ctx, t.TempDir(), "a test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
 	started, release := make(chan struct{}), make(chan struct{})
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -382,26 +377,73 @@ func TestACommandSeesTheBatchesBeforeIt(t *testing.T) {
 		}
 	})
 	<-started // batches queued from now on go into one commit
-	first := openingBatch()
-	first.done = make(chan struct{})
-	seen := 0
-	count := &queuedBatch{done: make(chan struct{}), inTransaction: func(ctx context.Context, w *writer) error {
-		return w.conn.QueryRowContext(ctx, `SELECT count(*) FROM events WHERE tenant = '-'`).Scan(&seen)
-	}}
-	for _, w := range []*queuedBatch{first, count} {
+	for _, w := range batches {
 		if err := s.enqueue(ctx, w); err != nil {
 			t.Fatal(err)
 		}
 	}
 	close(release)
-	for _, w := range []*queuedBatch{first, count} {
+	for _, w := range batches {
 		if _, err := s.wait(w); err != nil {
 			t.Fatal(err)
 		}
 	}
 	all.Wait()
+}
+
+// TestACommandSeesTheBatchesBeforeIt checks the order within a commit: pending
+// events are inserted in groups, but before any other work of the commit that
+// may read them.
+func TestACommandSeesTheBatchesBeforeIt(t *testing.T) {
+	ctx := context.Background()
+	s, err := Open(ctx, t.TempDir(), "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	first := openingBatch()
+	first.done = make(chan struct{})
+	seen := 0
+	commitTogether(t, s, first, &queuedBatch{done: make(chan struct{}),
+		inTransaction: func(ctx context.Context, w *writer) error {
+			return w.conn.QueryRowContext(ctx, `SELECT count(*) FROM events WHERE tenant = '-'`).Scan(&seen)
+		}})
 	if seen != 1 {
 		t.Errorf("%d events were seen", seen)
+	}
+}
+
+// TestACommitWritesTheIndexOnce checks that statements of a commit, like those of Delivered, do not make FTS5 write the
+// texts of the batches before them, which would write the index several times.
+func TestACommitWritesTheIndexOnce(t *testing.T) {
+	ctx := context.Background()
+	s, err := Open(ctx, t.TempDir(), "a test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	message := func(session parley.SessionID) *queuedBatch {
+		b := openingBatch()
+		b.Session, b.done = session, make(chan struct{})
+		b.Summary.ID, b.Summary.Root = session, session
+		b.Events = []parley.Event{{Session: session, Seq: 1, Root: session, Body: parley.InputReceived{Content: "a word"}}}
+		if b.bodies, _, err = rules.EncodeBodies(b.Events); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	commitTogether(t, s, message("one"), &queuedBatch{done: make(chan struct{}),
+		inTransaction: func(ctx context.Context, w *writer) error {
+			_, err := w.setEffects.ExecContext(ctx, 0, "-", "one", 1)
+			return err
+		}}, message("two"))
+	var texts, pages int
+	if err := s.read.db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM said), (SELECT count(*) FROM said_data
+		WHERE id > 10)`).Scan(&texts, &pages); err != nil { // 1 and 10 are the rows with totals and structure
+		t.Fatal(err)
+	}
+	if texts != 2 || pages != 1 {
+		t.Errorf("%d texts are in %d pages of the index, want 2 in 1", texts, pages)
 	}
 }
 

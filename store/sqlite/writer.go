@@ -29,6 +29,7 @@ type writer struct {
 	pending   []any
 	addEvents [len(eventRows)]*command
 	texts     []saidText // texts of the pending events
+	inserted  []saidText // texts of the transaction's inserted events, which are indexed at its end
 
 	findSession, getHead    *sql.Stmt
 	begin, end, undo        *command
@@ -164,7 +165,7 @@ func (w *writer) commit(group []*queuedBatch) (err error) {
 	for _, b := range group {
 		if b.inTransaction == nil {
 			err = w.add(ctx, b)
-		} else if err = w.insertPending(ctx); err == nil { // the function may read these events
+		} else if err = w.insertPending(ctx); err == nil { // the function may read these events, but not the index
 			err = b.inTransaction(ctx, w)
 		}
 		if err != nil {
@@ -172,6 +173,9 @@ func (w *writer) commit(group []*queuedBatch) (err error) {
 		}
 	}
 	if err := w.insertPending(ctx); err != nil {
+		return err
+	}
+	if err := w.indexSaid(ctx); err != nil {
 		return err
 	}
 	for tenant, h := range w.headsInUse {
@@ -194,7 +198,7 @@ func (w *writer) rollBack(ctx context.Context) {
 	clear(w.heads)
 	clear(w.headsInUse)
 	clear(w.pending)
-	w.pending, w.texts = w.pending[:0], nil
+	w.pending, w.texts, w.inserted = w.pending[:0], nil, nil
 	_, _ = w.undo.ExecContext(ctx)
 }
 
@@ -427,9 +431,13 @@ func (w *writer) insertPending(ctx context.Context) error {
 		}
 	}
 	first := last - int64(len(w.pending)/eventColumns) + 1
+	for _, t := range w.texts {
+		t.event += first
+		w.inserted = append(w.inserted, t)
+	}
 	clear(w.pending)
-	w.pending = w.pending[:0]
-	return w.indexSaid(ctx, first)
+	w.pending, w.texts = w.pending[:0], nil
+	return nil
 }
 
 func micros(t time.Time) int64 {
