@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"maps"
 	"strings"
@@ -320,10 +319,10 @@ func (w *writer) add(ctx context.Context, b *queuedBatch) error {
 // It returns the session's number, or 0 if the batch is fenced.
 func (w *writer) moveSessionHead(ctx context.Context, b *queuedBatch) (int64, error) {
 	key, m := sessionKey{b.Tenant, b.Session}, b.Summary
-	moving := []any{m.Status, m.Run, m.Head, b.Epoch, micros(m.UpdatedAt), b.size, b.Tenant}
-	m.Status, m.Run, m.Head, m.UpdatedAt = "", 0, 0, time.Time{}
-	row := sessionRow{summary: m, recent: micros(b.Summary.UpdatedAt) / time.Second.Microseconds()}
-	staying := []any{m.Root, m.Owner, m.Agent, m.Title, m.Transient, m.Deleted, micros(m.OpenedAt), row.recent}
+	updated := micros(m.UpdatedAt)
+	args := make([]any, 0, 18)
+	row := sessionRow{summary: m, recent: updated / time.Second.Microseconds()}
+	row.summary.Status, row.summary.Run, row.summary.Head, row.summary.UpdatedAt = "", 0, 0, time.Time{}
 
 	last, known := w.rows[key]
 	if !known && b.After > 0 {
@@ -333,16 +332,18 @@ func (w *writer) moveSessionHead(ctx context.Context, b *queuedBatch) (int64, er
 		}
 	}
 	row.no = last.no
-	var res driver.Result
-	var err error
-	switch {
-	case b.After == 0:
-		res, err = w.openSession.ExecContext(ctx, append(append(staying, moving...), b.Session, b.Summary.Project)...)
-	case last == row:
-		res, err = w.moveHead.ExecContext(ctx, append(moving, row.no, b.After, b.Epoch)...)
-	default:
-		res, err = w.moveSession.ExecContext(ctx, append(append(staying, moving...), row.no, b.After, b.Epoch)...)
+	move := w.moveHead
+	if b.After == 0 || last != row {
+		move = w.moveSession
+		args = append(args, m.Root, m.Owner, m.Agent, m.Title, m.Transient, m.Deleted, micros(m.OpenedAt), row.recent)
 	}
+	args = append(args, string(m.Status), int64(m.Run), int64(m.Head), b.Epoch, updated, b.size, string(b.Tenant))
+	if b.After == 0 {
+		move, args = w.openSession, append(args, b.Session, m.Project)
+	} else {
+		args = append(args, row.no, int64(b.After), b.Epoch)
+	}
+	res, err := move.ExecContext(ctx, args...)
 	if err != nil {
 		return 0, err
 	}
@@ -390,11 +391,11 @@ func (w *writer) events(ctx context.Context, b *queuedBatch, session int64) erro
 		b.result.Positions[i] = parley.Position(h.position)
 		var root any // NULL: the session is its own root
 		if e.Root != b.Session {
-			root = e.Root
+			root = string(e.Root)
 		}
 		t := b.bodies[i]
-		w.pending = append(w.pending, b.Tenant, session, e.Seq, h.position, root, micros(e.At), e.Run, e.By, t.Type,
-			t.Version, e.IsPiece(), string(t.JSON))
+		w.pending = append(w.pending, string(b.Tenant), session, int64(e.Seq), h.position, root, micros(e.At),
+			int64(e.Run), string(e.By), t.Type, int64(t.Version), e.IsPiece(), string(t.JSON))
 		w.noteText(b, session, e)
 		if len(w.pending) == eventRows[0]*eventColumns {
 			if err := w.insertPending(ctx); err != nil {
