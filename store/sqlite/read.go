@@ -140,13 +140,13 @@ func ofProject(query, column string, args []any, p port.Project) (string, []any)
 	return query + column + ` IN (?` + strings.Repeat(`, ?`, len(keys)-1) + `)`, args
 }
 
-const eventsFrom = `e.seq, e.position, coalesce(e.root, ''), e.at, e.run, e.by, e.type, e.version, e.body FROM events e
+const eventsFrom = `e.seq, e.position, e.root, e.at, e.run, e.by, e.type, e.version, e.body FROM events e
 	JOIN sessions s ON s.no = e.session`
 
 // A query for a single session leaves out the session's id, which the caller knows.
 const (
 	anyEvents     = `SELECT s.id, ` + eventsFrom
-	sessionEvents = `SELECT '', ` + eventsFrom
+	sessionEvents = `SELECT ` + eventsFrom
 )
 
 func (t tenant) Events(ctx context.Context, id parley.SessionID, after parley.Seq, limit int) ([]parley.Event, error) {
@@ -251,15 +251,20 @@ func (t tenant) events(ctx context.Context, id parley.SessionID, bytes int, quer
 	}
 	defer rows.Close()
 	// Plain types: database/sql scans values of named types by reflection.
-	var session, root, by, name string
+	var session, by, name string
+	var root sql.NullString // NULL: the session is its own root
 	var seq, position, at, run, version int64
 	var body sql.RawBytes // decoded before the next row is read
+	columns := []any{&session, &seq, &position, &root, &at, &run, &by, &name, &version, &body}
+	if id != "" {
+		columns = columns[1:]
+	}
 	for bytes > 0 && rows.Next() {
-		if err := rows.Scan(&session, &seq, &position, &root, &at, &run, &by, &name, &version, &body); err != nil {
+		if err := rows.Scan(columns...); err != nil {
 			return nil, nil, unavailable(err)
 		}
 		e := parley.Event{Session: parley.SessionID(session), Seq: parley.Seq(seq), Position: parley.Position(position),
-			Root: parley.SessionID(root),
+			Root: parley.SessionID(root.String),
 			At:   fromMicros(at), Run: parley.RunID(run), By: parley.PrincipalID(by)}
 		if id != "" {
 			e.Session = id
