@@ -64,18 +64,15 @@ func (w *queuedBatch) claim() bool {
 // timeout, or when the commit under way has taken too long.
 func (s *Store) wait(w *queuedBatch) (port.Appended, error) {
 	deadline := time.Now().Add(commitTimeout + w.extraTime())
-	timer := time.NewTimer(commitTimeout)
-	defer timer.Stop()
 	for time.Now().Before(deadline) && !s.hangs() {
 		end := deadline
 		if until := s.commitDeadline.Load(); until != nil && until.Before(end) {
 			end = *until
 		}
-		timer.Reset(time.Until(end) + time.Millisecond)
 		select {
 		case <-w.done:
 			return w.result, w.err
-		case <-timer.C:
+		case <-time.After(time.Until(end) + time.Millisecond):
 		}
 	}
 	if w.state.CompareAndSwap(batchQueued, batchWithdrawn) {
