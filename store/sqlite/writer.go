@@ -116,8 +116,7 @@ func newWriter(ctx context.Context, db *sql.DB, lease string) (*writer, error) {
 			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 'pending', ?8, ?8, ?9, 0)`,
 		&w.setContext: `INSERT INTO contexts (tenant, agent, principal, body, at) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (tenant, agent, principal) DO UPDATE SET body = excluded.body, at = excluded.at`,
-		// OR FAIL: as below. With a statement journal, FTS5 would write its index to disk for every run that ends.
-		&w.setEffects: `UPDATE OR FAIL effects INDEXED BY effects_owed
+		&w.setEffects: `UPDATE effects INDEXED BY effects_owed
 			SET status = 'completed', updated_at = ?1, attempts = max(attempts, 1), last_attempt_at = ?1, leased_until =
 			NULL
 			WHERE tenant = ?2 AND session_key = ?3 AND run = ?4 AND type = 'send_message' AND status IN ('pending',
