@@ -334,8 +334,9 @@ func (a *actor) setAside() {
 
 const (
 	setAsideFor = 10 * time.Minute
-	idleEmpty   = 100 * time.Millisecond // when an actor unloads whose session does not exist
-	idleUnused  = time.Second            // when an actor unloads whose session was only opened: many sockets send nothing
+	// idleNew is when an actor unloads whose session does not exist or was only opened: many sockets send nothing. A
+	// program that connects to send a message has sent it by then.
+	idleNew = 100 * time.Millisecond
 )
 
 // publicError returns an error as callers outside the engine may see it.

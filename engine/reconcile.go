@@ -62,11 +62,8 @@ func (a *actor) reconcile() (wake time.Duration, err error) {
 		e.sweepSoon()
 	}
 	wake = e.Idle
-	switch a.s.state.Head {
-	case 0:
-		wake = idleEmpty
-	case 1:
-		wake = min(wake, idleUnused)
+	if a.s.state.Head <= 1 {
+		wake = min(wake, idleNew)
 	}
 	for _, step := range steps {
 		if w, ok := step.(parley.WakeAt); ok {
