@@ -121,6 +121,9 @@ func appendMessage(b []byte, m Message) []byte {
 // appendLines appends text with prefix before every line. Empty text counts as
 // one line.
 func appendLines(b []byte, prefix string, text []byte) []byte {
+	if bytes.IndexByte(text, '\n') < 0 && bytes.IndexByte(text, '\r') < 0 { // as in JSON
+		return append(append(append(b, prefix...), text...), '\n')
+	}
 	for {
 		b = append(b, prefix...)
 		i := bytes.IndexAny(text, "\r\n")

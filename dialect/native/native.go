@@ -7,7 +7,6 @@ package native
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -490,7 +489,7 @@ func haltSession(o dialect.Object) (parley.CommandBody, error) {
 }
 
 func line(e parley.Event) []byte {
-	raw, err := json.Marshal(e)
+	raw, err := e.MarshalJSON() // json.Marshal would check and copy the result once more
 	if err != nil {
 		panic(fmt.Sprintf("%T cannot be encoded: %v", e.Body, err))
 	}
