@@ -43,7 +43,7 @@ func TestTryWriteDoesNotWait(t *testing.T) {
 	for want := range n + 1 {
 		first, b := p.receive()
 		if first != final|opText || len(b) != size || binary.BigEndian.Uint32(b) != uint32(want) {
-			t.Fatalf("message %d has %d bytes and begins with % x", want, len(b), b[:4])
+			t.Fatalf("message %d has %d bytes and begins with % x", want, len(b), b[:min(4, len(b))])
 		}
 	}
 	if err := <-written; err != nil {
