@@ -214,20 +214,26 @@ func DecodeBody(name string, version int, raw []byte) (EventBody, error) {
 	return body, nil
 }
 
-type eventLine struct {
-	Session  SessionID       `json:"session"`
-	Seq      Seq             `json:"seq"`
-	Position Position        `json:"position"`
-	Root     SessionID       `json:"root"`
-	At       time.Time       `json:"at"`
-	Run      RunID           `json:"run"`
-	By       PrincipalID     `json:"by"`
-	Type     string          `json:"type"`
-	Version  int             `json:"version,omitempty"` // of the type; absent: 1
-	Body     json.RawMessage `json:"body"`
+// An eventHead is a line of a log without the body, which comes last.
+type eventHead struct {
+	Session  SessionID   `json:"session"`
+	Seq      Seq         `json:"seq"`
+	Position Position    `json:"position"`
+	Root     SessionID   `json:"root"`
+	At       time.Time   `json:"at"`
+	Run      RunID       `json:"run"`
+	By       PrincipalID `json:"by"`
+	Type     string      `json:"type"`
+	Version  int         `json:"version,omitempty"` // of the type; absent: 1
 }
 
-// MarshalJSON encodes an event as one line of a log.
+type eventLine struct {
+	eventHead
+	Body json.RawMessage `json:"body"`
+}
+
+// MarshalJSON encodes an event as one line of a log. It appends the encoded body itself, because json.Marshal would check
+// and copy it once more.
 func (e Event) MarshalJSON() ([]byte, error) {
 	name, version, raw, err := EncodeBody(e.Body)
 	if err != nil {
@@ -236,7 +242,12 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	if version == 1 {
 		version = 0
 	}
-	return json.Marshal(eventLine{e.Session, e.Seq, e.Position, e.Root, e.At, e.Run, e.By, name, version, raw})
+	line, err := json.Marshal(eventHead{e.Session, e.Seq, e.Position, e.Root, e.At, e.Run, e.By, name, version})
+	if err != nil {
+		return nil, err
+	}
+	line = append(line[:len(line)-1], `,"body":`...)
+	return append(append(line, raw...), '}'), nil
 }
 
 // UnmarshalJSON decodes a line of a log that this or an earlier release has

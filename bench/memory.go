@@ -99,7 +99,7 @@ func (t *trial) idleSteps(steps []int, open func(n int) error, check func() erro
 // runSessions measures idle sessions with 100 events each and without
 // connections.
 func runSessions(t *trial) error {
-	n := t.size(1000, 5)
+	n := t.size(3000, 6)
 	plots := make([]plot, n)
 	for i := range plots {
 		plots[i] = plot{id: newID(), runs: 4, chunks: 15, size: 30}
@@ -121,7 +121,7 @@ func runSessions(t *trial) error {
 		}
 		return t.waitAll([]*client{c}, time.Minute)
 	}
-	warm := min(50, n/2)
+	warm := n / 3 // fills the caches of the store, which do not grow with the number of sessions
 	if err := together(warm, 16, func(i int) error { return visit(plots[i].id) }); err != nil {
 		return err
 	}
