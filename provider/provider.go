@@ -3,7 +3,7 @@
 //
 // If PROVIDER is set, it decides; otherwise the name of the model does. Other
 // names belong to OpenAI, or to a server that is compatible with it. Each
-// vendor has its own package below this one, with the vendor's own SDK.
+// vendor has its own package below this one.
 package provider
 
 import (

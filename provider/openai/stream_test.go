@@ -100,8 +100,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 }
 
-// TestToolsAreEncodedOnce also checks that the request is the same as the
-// SDK's.
+// TestToolsAreEncodedOnce also checks the tools of the request.
 func TestToolsAreEncodedOnce(t *testing.T) {
 	script := providertest.Play(t, answered, answered)
 	m := New(Options{Account: upstream.Account{BaseURL: script.URL}, API: Responses})
