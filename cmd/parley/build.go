@@ -214,7 +214,7 @@ func newEngine(c *config.Settings, d engineDeps) *engine.Engine {
 		Titles:    titles(c.Titles, d.models),
 		Artifacts: removeArtifacts(c, d.projects), OldArtifacts: oldArtifacts(c, d.projects), Retention: retentionOf(c),
 		KeptChanges: changes.Kept{Data: c.Data}, Calls: c.ModelCalls,
-		Idle:        c.Idle, Window: func(model string) int { return provider.About(model).Window },
+		Idle: c.Idle, Window: func(model string) int { return provider.About(model).Window },
 		FileRead: d.sessions.guard.Record.ReadFile, Webhooks: d.hooks, EffectDelivered: d.meter.Delivered,
 		Classifier: newClassifier(c, model), Refusals: d.sessions.guard.Record, Screen: d.sessions.sentinel,
 	})
