@@ -140,16 +140,22 @@ func targets(s scenario, peers []*peer) []*peer {
 }
 
 func choose(names []string) ([]scenario, error) {
-	if len(names) == 0 || slices.Contains(names, "all") {
-		return scenarios, nil
-	}
 	var list []scenario
 	for _, name := range names {
+		if name == "all" {
+			continue
+		}
 		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == name })
 		if i < 0 {
 			return nil, fmt.Errorf("there is no scenario %q; there are %s", name, strings.Join(Names(), ", "))
 		}
 		list = append(list, scenarios[i])
+	}
+	switch {
+	case slices.Contains(names, "all"):
+		return scenarios, nil
+	case len(list) == 0:
+		return nil, errors.New("no scenario is named; name some, or all")
 	}
 	return list, nil
 }

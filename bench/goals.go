@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -233,9 +234,7 @@ func (r *Report) stand(g goal) Standing {
 			continue
 		}
 		broken = broken || x.Problem != ""
-		if len(x.Invalid) > 0 || x.Busy {
-			s.Remark = "busy machine, or a late load generator"
-		}
+		s.Remark = cmp.Or(s.Remark, x.doubt())
 	}
 	spread := spreadOf(values[parleyTarget])
 	s.Value = spread.String()
@@ -256,10 +255,30 @@ func (r *Report) stand(g goal) Standing {
 	default:
 		s.Verdict = string(judge(spread, g))
 	}
-	if s.Remark != "" && s.Verdict == string(notMet) { // the machine may be the reason
+	return s.doubted()
+}
+
+// doubted makes a missed goal inconclusive if there is a remark: the machine may be the reason. A goal that is met
+// needs no remark.
+func (s Standing) doubted() Standing {
+	switch {
+	case s.Remark != "" && s.Verdict == string(notMet):
 		s.Verdict = string(inconclusive)
+	case s.Verdict != string(inconclusive):
+		s.Remark = ""
 	}
 	return s
+}
+
+// doubt returns why a result may say more about the machine than about the server.
+func (r *Result) doubt() string {
+	switch {
+	case r.Busy:
+		return "other processes used the machine"
+	case len(r.Invalid) > 0:
+		return "the load generator was late"
+	}
+	return ""
 }
 
 // judge compares a figure with its goal. The verdict is inconclusive unless the
@@ -296,6 +315,7 @@ func (r *Report) slope(scenario, curve string, most float64) Standing {
 		if x.Scenario == scenario && x.Target == parleyTarget {
 			if e, ok := exponent(x.Curves[curve]); ok {
 				values = append(values, e)
+				s.Remark = cmp.Or(s.Remark, x.doubt())
 			}
 		}
 	}
@@ -306,7 +326,7 @@ func (r *Report) slope(scenario, curve string, most float64) Standing {
 			s.Verdict, s.Remark = string(inconclusive), shortRun
 		}
 	}
-	return s
+	return s.doubted()
 }
 
 // exactness is the goal that every result was exact.
@@ -319,7 +339,7 @@ func (r *Report) exactness() Standing {
 	case len(r.Problems()) > 0:
 		s.Verdict = string(notMet)
 	case !crashed:
-		s.Verdict = string(notMeasured)
+		s.Verdict, s.Remark = string(notMeasured), "the scenario crash was not run"
 	}
 	return s
 }
@@ -353,15 +373,26 @@ func bound(v float64, higher bool, unit string) string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s", sign, thousands(strconv.FormatFloat(v, 'f', -1, 64)), unit))
 }
 
-// WriteCheck writes the comparison of a report with the goals as a table.
-func (r *Report) WriteCheck(w io.Writer) error {
+// WriteCheck writes the comparison of a report with the goals as a table. Without all, it leaves out the goals that were
+// not measured.
+func (r *Report) WriteCheck(w io.Writer, all bool) error {
+	r.writeHeader(w)
+	fmt.Fprintln(w)
 	tab := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(tab, "figure\tmeasured\tgoal\tmoonshot\tverdict\tpeers, median\t")
+	left := 0
 	for _, s := range r.Check() {
+		if s.Verdict == string(notMeasured) && s.Value == "-" && s.Peers == "" && !all {
+			left++
+			continue
+		}
 		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Text, s.Value, s.Goal, s.Moonshot, s.Verdict, s.Peers,
 			s.Remark)
 	}
 	err := tab.Flush()
+	if left > 0 {
+		fmt.Fprintf(w, "%d goals were not measured; --all lists them\n", left)
+	}
 	for _, why := range r.Missing {
 		fmt.Fprintf(w, "missing peer: %s\n", why)
 	}

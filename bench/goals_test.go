@@ -69,13 +69,23 @@ func TestCheck(t *testing.T) {
 	r.Setup.Short = false
 	r.Missing = []string{"gws: no compiler"}
 	var checked strings.Builder
-	if err := r.WriteCheck(&checked); err != nil || !strings.Contains(checked.String(), "opencode 91.0") ||
+	if err := r.WriteCheck(&checked, false); err != nil || !strings.Contains(checked.String(), "opencode 91.0") ||
 		!strings.HasSuffix(checked.String(), "missing peer: gws: no compiler\n") {
 		t.Errorf("%v\n%s", err, checked.String())
 	}
 	slow := result("parley", 1, 20)
 	slow.Busy = true
 	r.Results[0], r.Results[3] = slow, result("parley", 2, 200)
+	curve := "session list, ms by stored sessions"
+	grows := &Result{Scenario: "list", Target: "parley", Curves: map[string][]Point{curve: {{1, 1}, {100, 100}}}}
+	r.Results = append(r.Results, grows)
+	if s := find("growth: " + curve); s.Verdict != string(notMet) {
+		t.Errorf("%+v", s)
+	}
+	grows.Busy = true
+	if s := find("growth: " + curve); s.Verdict != string(inconclusive) {
+		t.Errorf("%+v", s)
+	}
 	if s := find(fan); s.Verdict != string(inconclusive) { // the machine may be the reason
 		t.Errorf("%+v", s)
 	}

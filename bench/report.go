@@ -143,6 +143,9 @@ func ReadReport(file string) (*Report, error) {
 	if err := json.Unmarshal(raw, r); err != nil {
 		return nil, fmt.Errorf("%s is not a report of parley bench: %w", file, err)
 	}
+	if len(r.Results) == 0 {
+		return nil, fmt.Errorf("%s has no results of parley bench; parley bench run --json FILE writes a report", file)
+	}
 	return r, nil
 }
 
@@ -267,16 +270,21 @@ func (r *Report) table(scenario string) scenarioTable {
 	return t
 }
 
-// WriteTable writes the figures as tables.
-func (r *Report) WriteTable(w io.Writer) error {
+// writeHeader writes what was measured, and where.
+func (r *Report) writeHeader(w io.Writer) {
 	m := r.Machine
 	fmt.Fprintf(w, "parley %s, %s, %d processors (%s), Linux %s, store %s, transport %s, repeats %d\n", r.Version, m.Go,
 		m.CPUs, m.Model, m.Kernel, r.Setup.Store, r.Setup.Transport, r.Setup.Repeat)
+}
+
+// WriteTable writes the figures as tables.
+func (r *Report) WriteTable(w io.Writer) error {
+	r.writeHeader(w)
 	var syncs, trips []float64
 	for _, x := range r.Results {
 		syncs, trips = append(syncs, x.Raw.SyncPerSecond), append(trips, x.Raw.TripP50)
 	}
-	fmt.Fprintf(w, "raw limits: %s synced writes per second, loopback round trip %s µs\n", spreadOf(syncs),
+	fmt.Fprintf(w, "the machine alone: %s synced writes per second, loopback round trip %s µs\n", spreadOf(syncs),
 		spreadOf(trips))
 	for _, why := range r.Missing {
 		fmt.Fprintf(w, "missing peer: %s\n", why)

@@ -9,7 +9,7 @@ func TestShareKeepsAFewValues(t *testing.T) {
 		return i.Share(func(v any) bool { return v == n }, func() any { made++; return n })
 	}
 	for n := range 2 * maxShared {
-		if value(n) != n || value(n) != n {
+		if first, second := value(n), value(n); first != n || second != n {
 			t.Errorf("%d is another value", n)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	xansi "github.com/charmbracelet/x/ansi"
 	"github.com/yuin/goldmark/ast"
 )
 
@@ -31,16 +32,18 @@ var keywords = sync.OnceValue(func() map[string]bool {
 // withoutCode are the languages of blocks that are not code.
 var withoutCode = map[string]bool{"": true, "text": true, "txt": true, "console": true, "output": true, "log": true}
 
-// code draws a block of code.
-func (d document) code(n ast.Node) []string {
+// code draws a block of code. Long lines are broken at the width.
+func (d document) code(n ast.Node, width int) (lines []string) {
 	fenced, ok := n.(*ast.FencedCodeBlock)
 	coloured := ok && !withoutCode[strings.ToLower(string(fenced.Language(d.source)))]
-	lines := d.raw(n)
-	for i, l := range lines {
-		if coloured {
-			lines[i] = "  " + d.codeLine(l)
-		} else {
-			lines[i] = "  " + d.tool.Render(l)
+	for _, line := range d.raw(n) {
+		for part := range strings.SplitSeq(xansi.Hardwrap(line, max(width-2, 1), true), "\n") {
+			if coloured {
+				part = d.codeLine(part)
+			} else {
+				part = d.tool.Render(part)
+			}
+			lines = append(lines, "  "+part)
 		}
 	}
 	return lines

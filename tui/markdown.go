@@ -39,7 +39,7 @@ func (p *painter) markdown(words string) []string {
 		return p.wrap(words)
 	}
 	for i, l := range lines {
-		lines[i] = xansi.Truncate(strings.TrimRight(onlyStyles(l), " "), p.width, "…") // tables and code do not wrap
+		lines[i] = xansi.Truncate(strings.TrimRight(onlyStyles(l), " "), p.width, "…") // tables do not wrap
 	}
 	return lines
 }
@@ -70,7 +70,7 @@ func (d document) block(n ast.Node, width int) []string {
 		}
 		return d.wrapped(n, style, width)
 	case *ast.FencedCodeBlock, *ast.CodeBlock:
-		return d.code(n)
+		return d.code(n, width)
 	case *ast.HTMLBlock:
 		lines := d.raw(n)
 		if n.HasClosure() {

@@ -21,7 +21,7 @@ func TestMarkdown(t *testing.T) {
 		{"numbers", "9. a\n10. b\n\n    c", "9. a|10. b|    c"},
 		{"a quote", "> a\n> > b", "│ a|│|│ │ b"},
 		{"code", "```go\nfunc  f() {\n\treturn\n}\n```\n\n    indented", "  func  f() {|      return|  }|  indented"},
-		{"a long line of code", "```\n" + strings.Repeat("x", 30) + "\n```", "  " + strings.Repeat("x", 17) + "…"},
+		{"a long line of code", "```\n" + strings.Repeat("x", 30) + "\n```", "  " + strings.Repeat("x", 18) + "|  " + strings.Repeat("x", 12)},
 		{"links", "[here](http://b.c) <http://d.e> ![alt](i.png)", "here (http://b.c)|http://d.e alt|(i.png)"},
 		{"a link that says where it goes", "[http://b.c](http://b.c)", "http://b.c"},
 		{"a table", "| a | b |\n|---|--:|\n| long | 1 |\n| c | 100 |", "a    │   b|─────┼────|long │   1|c    │ 100"},

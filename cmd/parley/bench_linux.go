@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -66,6 +67,9 @@ func (c *benchRunCommand) Run(p *program) error {
 		err = errors.Join(err, fmt.Errorf("%d of %d results failed:\n  %s", len(failed), len(report.Results),
 			strings.Join(failed, "\n  ")))
 	}
+	if ctx.Err() != nil && err == nil {
+		err = &exitError{exitInterrupted, nil} // the table has the results so far
+	}
 	return err
 }
 
@@ -73,12 +77,25 @@ func (c *benchRunCommand) options(p *program) (o bench.Options, err error) {
 	if c.Token == "" {
 		c.Token, _ = p.env("PARLEY_TOKEN")
 	}
+	if err := c.checkNumbers(); err != nil {
+		return o, err
+	}
+	for flag, file := range map[string]string{"--json": c.JSON, "--html": c.HTML} {
+		if err := checkFolderOf(flag, file); err != nil {
+			return o, err
+		}
+	}
 	if c.Store == "postgres" && c.Database == "" {
 		return o, errors.New("--store postgres needs --database with the URL of a database")
 	}
 	address, ok := strings.CutPrefix(strings.TrimSuffix(c.Server, "/"), "http://")
 	if c.Server != "" && (!ok || strings.Contains(address, "/")) {
-		return o, fmt.Errorf("--server %s is not supported; write it like http://127.0.0.1:8080", c.Server)
+		return o, fmt.Errorf("--server %s is not supported; write it like http://127.0.0.1:8080, without https and "+
+			"without a path", c.Server)
+	}
+	if c.Server != "" && c.ModelListen == "" {
+		return o, errors.New("--server needs --model-listen ADDRESS, and a server that was started with PROVIDER=openai " +
+			"MODEL=bench OPENAI_API_KEY=bench OPENAI_BASE_URL=http://ADDRESS/v1")
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -88,6 +105,29 @@ func (c *benchRunCommand) options(p *program) (o bench.Options, err error) {
 		Peers: c.Peer, PeerFolder: c.PeerFolder, Repeat: c.Repeat, N: c.N, Rate: c.Rate, Transport: c.Transport,
 		Short: c.Short, Folder: c.Folder, Store: c.Store, Postgres: c.Database, NATS: c.NATSURL, Program: program,
 		Version: version, Open: openBenchStore, Progress: p.stderr}, nil
+}
+
+func (c *benchRunCommand) checkNumbers() error {
+	switch {
+	case c.Repeat < 1:
+		return fmt.Errorf("--repeat %d is too few; use at least 1", c.Repeat)
+	case c.N < 0:
+		return fmt.Errorf("--n %d is negative", c.N)
+	case c.Rate < 0:
+		return fmt.Errorf("--rate %g is negative", c.Rate)
+	}
+	return nil
+}
+
+// checkFolderOf finds a missing folder before a measurement of an hour and not after it.
+func checkFolderOf(flag, file string) error {
+	if file == "" {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Dir(file)); err != nil {
+		return fmt.Errorf("%s %s: %w; make the folder, or name another file", flag, file, err)
+	}
+	return nil
 }
 
 // openBenchStore opens the store of a data folder, or of a database if one is
@@ -126,17 +166,21 @@ func (c *benchPeersCommand) Run(p *program) error {
 
 type benchCheckCommand struct {
 	File     string `arg:"" type:"path" help:"Report that parley bench run --json wrote."`
+	All      bool   `help:"List the goals that were not measured, too."`
 	Markdown string `type:"path" placeholder:"FILE" help:"Also write a page with all tables to this file, and its plots into the folder images/bench beside it."`
 }
 
 // Run fails if events were lost, duplicated or out of order. A missed goal is no
 // failure, because it depends on the machine.
 func (c *benchCheckCommand) Run(p *program) error {
+	if err := checkFolderOf("--markdown", c.Markdown); err != nil {
+		return err
+	}
 	report, err := bench.ReadReport(c.File)
 	if err != nil {
 		return err
 	}
-	if err := report.WriteCheck(p.stdout); err != nil {
+	if err := report.WriteCheck(p.stdout, c.All); err != nil {
 		return err
 	}
 	if c.Markdown != "" {
