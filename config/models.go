@@ -24,7 +24,7 @@ type Models struct {
 	GoogleURL    SecretURL     `name:"google-gemini-base-url" var:"PARLEY_GOOGLE_GEMINI_BASE_URL,GOOGLE_GEMINI_BASE_URL" placeholder:"URL" help:"Base URL of the Gemini API (default: Google)."`
 	Titles       string        `var:"PARLEY_TITLES" default:"auto" help:"Whether the model writes the title of a conversation after its first answer, with one short call: on, off, or auto (on for models at their vendor's own address)."`
 	ModelSilence time.Duration `var:"PARLEY_MODEL_SILENCE" default:"1m" help:"How long a model may pause in the middle of an answer before the call counts as lost."`
-	ModelCalls   int           `var:"PARLEY_MODEL_CALLS" default:"256" placeholder:"N" help:"Number of model calls at the same time, up to 4096; further calls wait (default: 256)."`
+	ModelCalls   int           `var:"PARLEY_MODEL_CALLS" default:"256" placeholder:"N" help:"Number of model calls that the server makes at the same time, up to 4096; further calls wait (default: 256)."`
 }
 
 // providers are the possible values of --provider.
