@@ -21,7 +21,7 @@ type writer struct {
 	over      chan struct{} // closed after the socket was closed
 	woken     func()        // wake
 
-	mu      sync.Mutex // guards the fields below; leaf
+	mu      sync.Mutex // guards the fields below; before Writers.mu
 	tooMany error      // set if the client has sent too many messages
 	running bool       // stays true after the socket was closed
 	again   bool       // woken while running

@@ -160,8 +160,20 @@ func (s *Socket) speak() {
 	}
 }
 
+// speakAside is speak for a caller that must not wait.
+func (s *Socket) speakAside() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.isDue() {
+		s.runs.Go(s.speak)
+	}
+}
+
 func (s *Socket) due() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.cause == nil && (s.ping > 0 || s.pong != nil)
+	return s.isDue()
 }
+
+// isDue is due for callers that hold s.mu.
+func (s *Socket) isDue() bool { return s.cause == nil && (s.ping > 0 || s.pong != nil) }

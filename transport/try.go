@@ -30,7 +30,7 @@ func (s *Socket) TryWrite(messages ...[]byte) (left [][]byte, sent bool) {
 	s.writing.Unlock()
 	switch n {
 	case len(b):
-		s.speak()
+		s.speakAside()
 		return nil, true
 	case 0:
 		return messages, false

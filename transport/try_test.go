@@ -98,3 +98,27 @@ func TestACloseFrameFollowsTheRest(t *testing.T) {
 	_ = p.Close()
 	<-closed
 }
+
+// TestTryWriteSendsNoPongItself: TryWrite does not wait for a peer that takes its message, but not the pong that is due.
+func TestTryWriteSendsNoPongItself(t *testing.T) {
+	const patience = 30 * time.Second
+	_, s := meet(t, Options{WriteWithin: 2 * patience})
+	if s.frames.wire.raw == nil {
+		t.Skip("writes cannot be tried here")
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for sent := true; sent; {
+			s.mu.Lock()
+			s.pong = make([]byte, maxControl) // as when the peer pings during the write
+			s.mu.Unlock()
+			_, sent = s.TryWrite(make([]byte, 100))
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Error("TryWrite waits for the peer")
+	}
+}
