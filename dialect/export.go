@@ -18,6 +18,7 @@ import (
 	"github.com/yuin/goldmark/util"
 
 	"parley"
+	"parley/port"
 )
 
 // An Export is a conversation as a document for people: the messages, the tool calls with their results, people's
@@ -290,7 +291,8 @@ func (x *Export) html(ctx context.Context) ([]byte, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if marked += len(p.text); len(p.text) > maxMarked || marked > maxAllMarked {
+		if marked += len(p.text); len(p.text) > maxMarked || marked > maxAllMarked ||
+			port.HasHugeTable(p.text) {
 			fmt.Fprintf(&out, "<pre>%s</pre>\n", html.EscapeString(p.text))
 		} else if err := md.Convert([]byte(p.text), &out); err != nil {
 			return nil, err

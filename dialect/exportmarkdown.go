@@ -11,6 +11,7 @@ import (
 	"github.com/yuin/goldmark/text"
 
 	"parley"
+	"parley/port"
 )
 
 // markdown writes the document. A heading names each speaker.
@@ -26,7 +27,7 @@ func (x *Export) markdown() []byte {
 		case p.text == "":
 		case p.own:
 			out = fmt.Appendf(out, "%s\n\n", p.text)
-		case len(p.text) > maxMarked || marked > maxAllMarked:
+		case len(p.text) > maxMarked || marked > maxAllMarked || port.HasHugeTable(p.text):
 			out = fmt.Appendf(out, "%s\n\n", fenced("", p.text))
 		default:
 			out = fmt.Appendf(out, "%s\n\n", contained(p.text))

@@ -15,6 +15,8 @@ import (
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
+
+	"parley/port"
 )
 
 // narrow is the width below which quotes and lists are not indented further, so that deep ones cost no more than
@@ -32,8 +34,11 @@ func (p *painter) markdown(words string) []string {
 	if words == "" {
 		return nil
 	}
+	if port.HasHugeTable(words) {
+		return p.wrap(words)
+	}
 	source := []byte(words)
-	d := document{p.palette, source}
+	d := document{p.palette, source, p.width}
 	lines := d.blocks(markdownParser().Parse(text.NewReader(source)), p.width, true)
 	if len(lines) == 0 { // for example only definitions of links
 		return p.wrap(words)
@@ -48,6 +53,7 @@ func (p *painter) markdown(words string) []string {
 type document struct {
 	palette
 	source []byte
+	most   int // width behind which lines are cut
 }
 
 // blocks draws the blocks of a node. If they are loose, an empty line is between them.
@@ -128,7 +134,8 @@ func (d document) list(n *ast.List, width int) (lines []string) {
 	return lines
 }
 
-// table draws columns that are as wide as their widest cell.
+// table draws columns that are as wide as their widest cell, but not wider than what is shown: otherwise one long cell
+// would cost as much for each row.
 func (d document) table(n *extast.Table) (lines []string) {
 	var rows [][]string
 	var widths []int
@@ -143,13 +150,13 @@ func (d document) table(n *extast.Table) (lines []string) {
 			if cells = append(cells, words); len(cells) > len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[len(cells)-1] = max(widths[len(cells)-1], lipgloss.Width(words))
+			widths[len(cells)-1] = min(max(widths[len(cells)-1], lipgloss.Width(words)), d.most)
 		}
 		rows = append(rows, cells)
 	}
 	for i, cells := range rows {
 		for c, words := range cells {
-			room := strings.Repeat(" ", widths[c]-lipgloss.Width(words))
+			room := strings.Repeat(" ", max(widths[c]-lipgloss.Width(words), 0))
 			if c < len(n.Alignments) && n.Alignments[c] == extast.AlignRight {
 				cells[c] = room + words
 			} else {

@@ -73,3 +73,22 @@ func TestCodeIsColoured(t *testing.T) {
 		}
 	}
 }
+
+// TestTablesCostNoMoreThanTheirText checks tables that would be drawn, or filled up by the parser, far beyond their size.
+func TestTablesCostNoMoreThanTheirText(t *testing.T) {
+	p := newPainter(look{width: 80})
+	for name, words := range map[string]string{
+		"a long cell": "|a|\n|-|\n|" + strings.Repeat("x", 30_000) + "|\n" + strings.Repeat("|b|\n", 15_000),
+		"many columns": "|" + strings.Repeat("a|", 2000) + "\n|" + strings.Repeat("-|", 2000) + "\n" +
+			strings.Repeat("|b|\n", 2000),
+	} {
+		result := testing.Benchmark(func(b *testing.B) {
+			for b.Loop() {
+				p.markdown(words)
+			}
+		})
+		if mb := result.AllocedBytesPerOp() >> 20; mb > 100 {
+			t.Errorf("%s: %d bytes of Markdown take %d MB", name, len(words), mb)
+		}
+	}
+}
