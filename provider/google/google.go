@@ -17,8 +17,17 @@ const Name = "google"
 
 const officialURL = "https://generativelanguage.googleapis.com/"
 
-// models is the path of all models.
-const models = "v1beta/models"
+// version is the path of the API.
+const version = "v1beta/"
+
+// path returns the path of a model. Names may begin with a folder, as in the vendor's lists.
+func path(model string) string {
+	folder, name, found := strings.Cut(model, "/")
+	if !found || folder != "models" && folder != "tunedModels" {
+		folder, name = "models", model
+	}
+	return version + folder + "/" + url.PathEscape(name)
+}
 
 // A Model calls Google. It may be used concurrently.
 type Model struct {
@@ -41,7 +50,7 @@ func (m *Model) List(ctx context.Context) ([]string, error) {
 			Name string `json:"name"`
 		} `json:"models"`
 	}
-	return upstream.List(ctx, m.client, models+"?pageSize=1000", func(l list) (names []string) {
+	return upstream.List(ctx, m.client, version+"models?pageSize=1000", func(l list) (names []string) {
 		for _, model := range l.Models {
 			names = append(names, strings.TrimPrefix(model.Name, "models/"))
 		}
@@ -55,7 +64,7 @@ func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[por
 		if err != nil {
 			return err
 		}
-		answer, err := m.client.Post(ctx, models+"/"+url.PathEscape(req.Model)+":streamGenerateContent?alt=sse", body)
+		answer, err := m.client.Post(ctx, path(req.Model)+":streamGenerateContent?alt=sse", body)
 		if err != nil {
 			return err
 		}

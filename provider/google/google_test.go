@@ -28,3 +28,14 @@ func TestRequests(t *testing.T) {
 func at(url string, silence time.Duration) providertest.Model {
 	return New(upstream.Account{Key: providertest.Key, BaseURL: url, Idle: silence})
 }
+
+// TestNamesOfModels checks that names may begin with the folder of the vendor's lists.
+func TestNamesOfModels(t *testing.T) {
+	for name, want := range map[string]string{"gemini-2.5-pro": "v1beta/models/gemini-2.5-pro",
+		"models/gemini-2.5-pro": "v1beta/models/gemini-2.5-pro", "tunedModels/mine": "v1beta/tunedModels/mine",
+		"a/b": "v1beta/models/a%2Fb"} {
+		if got := path(name); got != want {
+			t.Errorf("%s is called at %s, want %s", name, got, want)
+		}
+	}
+}

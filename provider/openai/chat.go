@@ -188,7 +188,7 @@ func (t *turn) stop() parley.Stop {
 // chatTool converts a tool for the Chat Completions API.
 func chatTool(t parley.ToolSpec) any {
 	return upstream.Object{"type": "function", "function": upstream.Object{"name": t.Name, "description": t.Description,
-		"parameters": upstream.Schema(t)}}
+		"parameters": parameters(t)}}
 }
 
 // chatRequest builds a request of the Chat Completions API. Most messages are plain text. They are not encoded as

@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"parley"
 	"parley/provider/providertest"
 	"parley/provider/upstream"
 )
@@ -34,5 +35,15 @@ func TestRequests(t *testing.T) {
 func at(api string) func(string, time.Duration) providertest.Model {
 	return func(url string, silence time.Duration) providertest.Model {
 		return New(Options{Account: upstream.Account{Key: providertest.Key, BaseURL: url + "/v1", Idle: silence}, API: api})
+	}
+}
+
+// TestToolsHaveAnObjectOfParameters: OpenAI refuses a request with a tool whose schema has no type or no properties.
+func TestToolsHaveAnObjectOfParameters(t *testing.T) {
+	for _, given := range []string{"", "{}", `{"type":"object"}`} {
+		p := parameters(parley.ToolSpec{Name: "now", Parameters: given})
+		if _, ok := p["properties"].(map[string]any); !ok || p["type"] != "object" {
+			t.Errorf("%q becomes %v", given, p)
+		}
 	}
 }

@@ -71,7 +71,20 @@ func (m *Model) speakResponses(ctx context.Context, req port.ModelRequest, summe
 // responsesTool converts a tool for the Responses API.
 func responsesTool(t parley.ToolSpec) any {
 	return upstream.Object{"type": "function", "name": t.Name, "description": t.Description,
-		"parameters": upstream.Schema(t), "strict": false}
+		"parameters": parameters(t), "strict": false}
+}
+
+// parameters returns the schema of a tool's parameters. OpenAI refuses the whole request if one lacks a type or
+// properties, as a tool of an MCP server may that has no parameters.
+func parameters(t parley.ToolSpec) map[string]any {
+	schema := upstream.Schema(t)
+	if schema["type"] == nil {
+		schema["type"] = "object"
+	}
+	if schema["properties"] == nil {
+		schema["properties"] = map[string]any{}
+	}
+	return schema
 }
 
 // A responsesEvent has the fields of a stream event that Parley uses.
