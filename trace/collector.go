@@ -47,7 +47,9 @@ type Collector struct {
 // NewCollector reads the files for TLS.
 func NewCollector(o CollectorOptions) (*Collector, error) {
 	c := &Collector{CollectorOptions: o, transport: http.DefaultTransport.(*http.Transport).Clone()}
-	c.client = http.Client{Transport: c.transport, Timeout: cmp.Or(o.Timeout, defaultTimeout)}
+	// It follows no redirects, which would send the headers, and the keys in them, to another server.
+	c.client = http.Client{Transport: c.transport, Timeout: cmp.Or(o.Timeout, defaultTimeout),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	config := &tls.Config{}
 	if o.Certificate != "" {
 		raw, err := os.ReadFile(o.Certificate)
@@ -130,7 +132,18 @@ func partial(answer []byte) error {
 	if err != nil || rejected == 0 && len(words) == 0 {
 		return err
 	}
-	return fmt.Errorf("the collector rejected %d spans: %s", rejected, words)
+	return &Partial{rejected, string(words)}
+}
+
+// Partial is the error of a request that the collector has accepted, except for some spans, or with a warning. Such a
+// request must not be sent again.
+type Partial struct {
+	Rejected uint64
+	Words    string
+}
+
+func (p *Partial) Error() string {
+	return fmt.Sprintf("the collector rejected %d spans: %s", p.Rejected, p.Words)
 }
 
 // field returns the last value of a field with bytes or with a whole number.

@@ -249,6 +249,10 @@ func (x *Exporter) send(spans []*tracepb.Span) {
 	pause := x.pause
 	for try := 1; ; try++ {
 		err := x.Upload(x.ctx, request)
+		if _, partly := errors.AsType[*Partial](err); partly {
+			x.Log.Warn("the collector did not take everything", "error", err)
+			err = nil
+		}
 		if err == nil {
 			left := x.left.Swap(0)
 			if x.down {

@@ -449,6 +449,21 @@ func TestACollectorThatRefuses(t *testing.T) {
 	}
 }
 
+// TestAPartialSuccessIsNotSentAgain checks that spans which a collector has taken are not sent twice because it has
+// rejected others.
+func TestAPartialSuccessIsNotSentAgain(t *testing.T) {
+	c, log := newCollector(), &bytes.Buffer{}
+	requests := 0
+	c.fail = func() error {
+		requests++
+		return &Partial{Rejected: 1, Words: "too old"}
+	}
+	newExporter(c, crashed(), log).send([]*tracepb.Span{{}})
+	if requests != 1 || !strings.Contains(log.String(), "rejected 1 spans: too old") {
+		t.Errorf("%d requests, logged %s", requests, log)
+	}
+}
+
 // flush waits until the worker has dropped a run.
 func (x *Exporter) flush(t *testing.T) {
 	for x.left.Load() == 0 {
