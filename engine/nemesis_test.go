@@ -53,7 +53,8 @@ func underANemesis(t *testing.T, seed uint64) {
 	accepted := make([]map[string]bool, sessions)
 	var clients sync.WaitGroup
 	for i := range sessions {
-		ids = append(ids, nodes[i%3].open())
+		id := nodes[i%3].open()
+		ids = append(ids, id)
 		accepted[i] = map[string]bool{}
 		mine := rand.New(rand.NewPCG(seed, uint64(10+i)))
 		clients.Go(func() {
@@ -64,7 +65,7 @@ func underANemesis(t *testing.T, seed uint64) {
 				// A client that gets no answer retries at another node, under the same id.
 				for try := 0; try < 200; try++ {
 					_, err := some(mine).Submit(context.Background(), ann, parley.Command{ID: parley.CommandID(request),
-						Session: ids[i], Do: parley.SubmitInput{Content: content, Request: request}})
+						Session: id, Do: parley.SubmitInput{Content: content, Request: request}})
 					if err == nil {
 						accepted[i][request] = true
 						break

@@ -209,7 +209,7 @@ func (w *writer) rehearse(batches []*queuedBatch) error {
 		if err != nil && (faulty(err) || damaged(err)) {
 			return err
 		}
-		w.pending = w.pending[:0]
+		w.pending, w.texts, w.inserted = w.pending[:0], nil, nil
 	}
 	return nil
 }
