@@ -3,7 +3,6 @@ package anthropic
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
 	"regexp"
 	"strconv"
@@ -56,7 +55,7 @@ func (m *Model) List(ctx context.Context) ([]string, error) {
 
 func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.ModelChunk, error] {
 	return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(port.ModelChunk) error) error {
-		body, err := json.Marshal(m.request(req))
+		body, err := upstream.Encode(m.request(req))
 		if err == nil {
 			body, err = m.tools.Append(body, req.Tools)
 		}

@@ -3,7 +3,6 @@ package google
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
 	"net/url"
 	"strings"
@@ -60,7 +59,7 @@ func (m *Model) List(ctx context.Context) ([]string, error) {
 
 func (m *Model) Stream(ctx context.Context, req port.ModelRequest) iter.Seq2[port.ModelChunk, error] {
 	return m.client.Stream(ctx, req.Model, func(ctx context.Context, say func(port.ModelChunk) error) error {
-		body, err := json.Marshal(request(req))
+		body, err := upstream.Encode(request(req))
 		if err != nil {
 			return err
 		}

@@ -230,7 +230,7 @@ func (m *Model) chatRequest(req port.ModelRequest) ([]byte, error) {
 		case m.Role == parley.RoleAssistant:
 			message = assistant(req.Model, m, names)
 		}
-		raw, err := json.Marshal(message)
+		raw, err := upstream.Encode(message)
 		if err != nil {
 			return nil, err
 		}

@@ -39,7 +39,7 @@ func (m *Model) speakResponses(ctx context.Context, req port.ModelRequest, summe
 			request["reasoning"] = upstream.Object{"summary": "auto"}
 		}
 	}
-	body, err := json.Marshal(request)
+	body, err := upstream.Encode(request)
 	if err == nil {
 		body, err = m.responsesTools.Append(body, req.Tools)
 	}

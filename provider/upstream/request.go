@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
 	"sync"
 
@@ -54,7 +53,7 @@ func (t *Tools) tool(spec parley.ToolSpec) ([]byte, error) {
 	if ok {
 		return raw, nil
 	}
-	raw, err := json.Marshal(t.Encode(spec))
+	raw, err := Encode(t.Encode(spec))
 	if err != nil {
 		return nil, err
 	}

@@ -33,3 +33,10 @@ func BenchmarkText(b *testing.B) {
 		_ = AppendText(buffer, text)
 	}
 }
+
+func TestRequestsKeepTheCharactersOfCode(t *testing.T) {
+	raw, err := Encode(Object{"content": "if a < b && c > d"})
+	if want := `{"content":"if a < b && c > d"}`; err != nil || string(raw) != want {
+		t.Errorf("%s (%v), want %s", raw, err, want)
+	}
+}
