@@ -73,7 +73,8 @@ type trial struct {
 
 	began    processors
 	selfFrom time.Duration
-	childCPU time.Duration // of processes that have ended
+	groupCPU time.Duration // of the processes of a peer that have ended
+	ended    time.Duration // CPU time of the bench's ended child processes before the trial
 	services time.Duration // CPU time of the database and the bus before the trial
 }
 
@@ -274,10 +275,13 @@ func (t *trial) childEnv(home string) []string {
 	return env
 }
 
-// stopServers stops the servers and adds up their CPU time.
+// stopServers stops the servers. It adds up the CPU time of a peer's processes, because scripts do not wait for those
+// that they start.
 func (t *trial) stopServers() {
 	for _, p := range t.procs {
-		t.childCPU += usageOfGroup(p.cmd.Process.Pid).cpu
+		if t.peer != nil {
+			t.groupCPU += usageOfGroup(p.cmd.Process.Pid).cpu
+		}
 		p.stop()
 	}
 	t.procs = nil
@@ -365,7 +369,7 @@ func (t *trial) serviceCPU() (sum time.Duration) {
 func (t *trial) startLoad() {
 	t.began = readProcessors()
 	u, _ := usageOf(os.Getpid())
-	t.selfFrom, t.services = u.cpu, t.serviceCPU()
+	t.selfFrom, t.services, t.ended = u.cpu, t.serviceCPU(), cpuOfEnded()
 	t.r.Load = loadAverage()
 }
 
@@ -376,7 +380,11 @@ func (t *trial) stopLoad() {
 	if total <= 0 {
 		return
 	}
-	foreign := now.busy - t.began.busy - (u.cpu - t.selfFrom) - t.childCPU - (t.serviceCPU() - t.services)
+	children := t.groupCPU
+	if t.peer == nil { // also servers that were killed, and parley import
+		children = cpuOfEnded() - t.ended
+	}
+	foreign := now.busy - t.began.busy - (u.cpu - t.selfFrom) - children - (t.serviceCPU() - t.services)
 	t.r.Foreign = max(0, float64(foreign)/float64(total))
 	t.r.Steal = float64(now.steal-t.began.steal) / float64(total)
 	t.r.Busy = t.r.Foreign > 0.1 || t.r.Steal > 0.05

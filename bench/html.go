@@ -177,7 +177,7 @@ svg { width: 100%; height: auto; }
 <h1>parley bench</h1>
 <p>Version {{.Report.Version}}, {{.Report.Began}}. {{.Report.Machine.CPUs}} processors ({{.Report.Machine.Model}}),
 Linux {{.Report.Machine.Kernel}}, memory {{.Report.Machine.Memory}}, {{.Report.Machine.Go}}.
-Store {{.Report.Setup.Store}}, transport {{.Report.Setup.Transport}}, repeats {{.Report.Setup.Repeat}}.
+Store {{.Report.Setup.Store}}, transport {{.Report.Setup.Transport}}, repeats {{.Report.Repeats}}.
 {{if .Report.Setup.Short}}<strong>A short run: its figures mean nothing.</strong>{{end}}</p>
 {{range .Report.Missing}}<p>Missing peer: {{.}}</p>{{end}}
 <h2>Goals</h2>

@@ -17,7 +17,7 @@ func (r *Report) WriteMarkdown(file, plots string) error {
 		"`parley bench run`. [performance.md](performance.md) explains it.\n\nParley %s, %s. %d processors (%s), Linux %s, "+
 		"memory %s, %s. Store: %s. Transport: %s. Repeats: %d. A figure is the median with its range.\n", r.Version,
 		r.Began.Format("2006-01-02 15:04 MST"), m.CPUs, m.Model, m.Kernel, m.Memory, m.Go, r.Setup.Store,
-		r.Setup.Transport, r.Setup.Repeat)
+		r.Setup.Transport, r.Repeats())
 	if r.Setup.Short {
 		b.WriteString("\n**A short run: its figures mean nothing.**\n")
 	}

@@ -163,6 +163,15 @@ func usageOfGroup(group int) (sum procUsage) {
 	return sum
 }
 
+// cpuOfEnded returns the CPU time of all child processes of the bench that have ended.
+func cpuOfEnded() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 // cpuOfProgram returns the CPU time of all processes of a program, including their ended children.
 func cpuOfProgram(name string) (sum time.Duration) {
 	list, err := os.ReadDir("/proc")

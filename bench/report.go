@@ -274,7 +274,17 @@ func (r *Report) table(scenario string) scenarioTable {
 func (r *Report) writeHeader(w io.Writer) {
 	m := r.Machine
 	fmt.Fprintf(w, "parley %s, %s, %d processors (%s), Linux %s, store %s, transport %s, repeats %d\n", r.Version, m.Go,
-		m.CPUs, m.Model, m.Kernel, r.Setup.Store, r.Setup.Transport, r.Setup.Repeat)
+		m.CPUs, m.Model, m.Kernel, r.Setup.Store, r.Setup.Transport, r.Repeats())
+}
+
+// Repeats returns how many repeats were measured, which are fewer than were asked for if the run was interrupted.
+func (r *Report) Repeats() (n int) {
+	for _, x := range r.Results {
+		if len(x.Values) > 0 {
+			n = max(n, x.Repeat)
+		}
+	}
+	return n
 }
 
 // WriteTable writes the figures as tables.
